@@ -1,0 +1,117 @@
+# fxray: GNU make, not recursive, everything goes to build/.
+#
+#   make            build build/fxray
+#   make run        install what is missing, build, open the explorer on a sample
+#   make check      install what is missing, build, run unit tests and goldens (UPDATE=1 rewrites goldens)
+#   make bench      ratios of speed, measured here
+#   make layers     who may include what
+#   make lint       clang-tidy, cppcheck, format, function and file lengths
+#   make asan       all tests under AddressSanitizer and UBSan
+#   make fuzz       the parsers under random bytes
+#   make install    PREFIX=/usr/local DESTDIR=
+#   make clean
+#   make help       this text
+#
+# Variables: V=1 shows commands, B=dir builds there, PYTHON=no builds without libpython,
+# CFLAGS and LDFLAGS are yours.
+
+B ?= build
+PREFIX ?= /usr/local
+CC ?= cc
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+CFLAGS ?= -O2 -g
+WARN := -std=c11 -Wall -Wextra -Wpedantic -Wshadow -Wundef -Wvla -Wformat=2 -Wwrite-strings \
+	-Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition -Wpointer-arith -fno-common
+FX_CFLAGS := $(WARN) -D_GNU_SOURCE -I. -ffp-contract=off -fno-math-errno -fno-trapping-math -fvisibility=hidden -MMD -MP
+Q := $(if $(V),,@)
+
+PKGS := libcjson libzip
+PKGS_APP := ncursesw libedit
+PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) $(PKGS_APP) 2>/dev/null)
+LIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -ltcc -ldl -lm -lpthread
+LIBS_APP := $(shell pkg-config --libs $(PKGS_APP) 2>/dev/null)
+
+CORE := $(wildcard core/*.c core/*/*.c)
+VIEWS := $(wildcard views/*.c)
+APP := $(wildcard app/*.c)
+TESTS := $(wildcard tests/unit/*.c tests/unit/*/*.c)
+FUZZ := $(wildcard tests/fuzz/*.c)
+BENCH := $(wildcard tests/bench/*.c)
+obj = $(patsubst %.c,$(B)/%.o,$(1))
+
+# Reference kernels and everything numeric want the vectoriser.
+$(B)/core/eager/%.o: FX_CFLAGS += -O3
+
+.PHONY: all run setup check unit goldens bench layers lint asan fuzz install clean help
+all: $(B)/fxray
+
+$(B)/%.o: %.c
+	@mkdir -p $(@D)
+	$(if $(V),,@echo "  CC    $<")
+	$(Q)$(CC) $(FX_CFLAGS) $(PKG_CFLAGS) $(CFLAGS) -c $< -o $@
+
+$(B)/libcore.a: $(call obj,$(CORE))
+	$(Q)rm -f $@ && ar rcs $@ $^
+$(B)/libviews.a: $(call obj,$(VIEWS))
+	$(Q)rm -f $@ && ar rcs $@ $^
+
+$(B)/fxray: $(call obj,$(APP)) $(B)/libviews.a $(B)/libcore.a
+	$(if $(V),,@echo "  LD    $@")
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(call obj,$(APP)) $(B)/libviews.a $(B)/libcore.a -rdynamic $(LIBS_APP) $(LIBS) -o $@
+
+# Unit tests link without curses: core and views cannot depend on a terminal.
+$(B)/unit: $(call obj,$(TESTS)) $(B)/libviews.a $(B)/libcore.a
+	$(if $(V),,@echo "  LD    $@")
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ -rdynamic $(LIBS) $(shell pkg-config --libs check 2>/dev/null) -o $@
+
+setup:
+	$(Q)scripts/setup
+
+run: setup
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)$(B)/fxray samples/layernorm_gelu.pt2
+
+check: setup
+	$(Q)$(MAKE) --no-print-directory all $(B)/unit
+	$(Q)$(B)/unit
+	$(Q)tests/run-goldens $(B)/fxray
+
+unit: $(B)/unit
+	$(Q)$(B)/unit
+goldens: all
+	$(Q)tests/run-goldens $(B)/fxray
+
+bench: all
+	$(Q)scripts/dev/bench $(B)
+
+layers:
+	$(Q)scripts/dev/layers
+
+lint:
+	$(Q)scripts/dev/lint
+
+# detect_leaks is off: arenas live as long as the program and libtcc keeps small static tables.
+asan:
+	$(Q)ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 CK_FORK=no \
+	$(MAKE) --no-print-directory B=build/asan CFLAGS="-O1 -g -fsanitize=address,undefined -fno-omit-frame-pointer -Werror -DFX_HOSTILE" unit goldens
+
+$(B)/fuzz: $(call obj,$(FUZZ)) $(B)/libviews.a $(B)/libcore.a
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ -rdynamic $(LIBS) -o $@
+fuzz:
+	$(Q)$(MAKE) --no-print-directory B=build/asan CFLAGS="-O1 -g -fsanitize=address,undefined -fno-omit-frame-pointer" build/asan/fuzz
+	$(Q)ASAN_OPTIONS=detect_leaks=0 build/asan/fuzz $(FUZZ_ARGS)
+
+install: all
+	install -D -m 755 $(B)/fxray $(DESTDIR)$(PREFIX)/bin/fxray
+	mkdir -p $(DESTDIR)$(PREFIX)/share/fxray
+	cp -r samples $(DESTDIR)$(PREFIX)/share/fxray/
+
+clean:
+	rm -rf build
+
+help:
+	@sed -n 's/^# \{0,1\}//p' Makefile | sed -n '1,20p'
+
+-include $(patsubst %.o,%.d,$(call obj,$(CORE) $(VIEWS) $(APP) $(TESTS) $(FUZZ) $(BENCH)))

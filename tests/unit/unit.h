@@ -1,0 +1,15 @@
+// unit.h: the suites of the unit tests. A file tests/unit/FOLDER_TOPIC.c defines one function
+// `Suite *suite_FOLDER_TOPIC(void)` and has one row in suites.def.
+#ifndef TESTS_UNIT_UNIT_H
+#define TESTS_UNIT_UNIT_H
+
+#include <check.h>
+
+#define SUITE(name) Suite *suite_##name(void);
+#include "tests/unit/suites.def"
+#undef SUITE
+
+// A suite with one case made of `n` test functions.
+Suite *unit_suite(const char *name, const TTest *const tests[], int n);
+
+#endif
