@@ -1,0 +1,140 @@
+// graph.h: FX graphs: nodes in order, as torch.fx has them. A finished graph is an artifact and never
+// changes; a pass works on a copy (graph_copy) in a fresh arena. Node ids are dense in one graph,
+// node i of a copy being node i of its original; origins map the nodes of other artifacts to them.
+#ifndef CORE_FX_GRAPH_H
+#define CORE_FX_GRAPH_H
+
+#include "core/base/vec.h"
+#include "core/ops/ops.h"
+
+typedef enum NodeOp { FX_placeholder, FX_get_attr, FX_call_function, FX_call_method, FX_call_module, FX_output } NodeOp;
+
+// A frame of a stack trace, or a `# File:` comment. Shared between nodes.
+typedef struct StackFrame {
+    const char *file;
+    int line;
+    const char *func;
+    const char *code;               // the source line, stripped
+    const struct StackFrame *outer; // calling frame, NULL if unknown
+} StackFrame;
+
+typedef struct Kwarg {
+    const char *name;
+    Value value;
+} Kwarg;
+
+typedef struct Graph Graph;
+
+struct Node {
+    int id;                     // index in graph->by_id; ids never change, erased ones leave gaps
+    NodeOp op;
+    const char *name;           // unique in the graph
+    const char *target;         // FX target text: `torch.ops.aten.add.Tensor`, `relu`, `L_x_`, `self.fc.weight`, `_operator.add`
+    const Op *def;              // for a call of a known op; NULL: torch-level function, or opaque
+    Value *args;
+    int n_args;
+    Kwarg *kwargs;
+    int n_kwargs;
+    Value val;                  // what it yields (tensor metadata, sym, tuple …); none if unknown
+    const StackFrame *stack;    // innermost frame; NULL: "No stacktrace found"
+    const char *modules;        // nn_module_stack as text `key,path,type;…`, NULL if unknown
+    const char *original_aten;  // overload that reached the tracer, `aten.addmm.default`; NULL if none
+    int seq_nr;                 // autograd sequence number, -1 if none
+    unsigned flags;             // NODE_*
+    Node *prev, *next;          // in execution order
+    Node **users;               // distinct users, in order of first use
+    int n_users, cap_users;
+    Graph *graph;
+};
+
+enum {
+    NODE_forward = 1 << 0, NODE_backward = 1 << 1, NODE_must_be_in_forward = 1 << 2,
+    NODE_must_be_in_backward = 1 << 3, NODE_opaque = 1 << 4     // target unknown: shown, not run
+};
+
+typedef struct GraphChild {
+    const char *name;           // attribute: true_graph_0
+    Graph *graph;
+} GraphChild;
+
+typedef struct GraphConst {
+    const char *name;           // attribute path: _tensor_constant0, fc.weight
+    const TensorMeta *meta;
+    const void *tensor;         // Tensor * of core/tensor if the value is known, else NULL
+} GraphConst;
+
+struct Graph {
+    Arena *arena;               // all of it lives here
+    Sym *sym;                   // of the compilation
+    const char *class_name;     // GraphModule, <lambda>, inner_f, Repro
+    const char *title;          // `__compiled_fn_3`, `Forward graph 0`, file name
+    Node *first, *last;         // last is the output once finished
+    VEC(Node *) by_id;          // NULL where erased
+    Map names;                  // name -> Node *
+    Map bases;                  // namer: base -> next number
+    VEC(GraphChild) children;   // nested graphs of higher-order ops, in print order
+    VEC(GraphConst) consts;     // get_attr values
+    int n_nodes;                // live
+};
+
+#define GRAPH_EACH(g, n) for (Node *n = (g)->first; n; n = n->next)
+
+Graph *graph_new(Arena *a, Sym *sym);
+// Deep copy into arena a; same ids, same order, same names.
+Graph *graph_copy(Arena *a, const Graph *g);
+// Appends, or inserts before `graph->at`… see graph_set_insert. Names go through the namer (front.md §1.2).
+Node *graph_placeholder(Graph *g, const char *name, const char *target);
+Node *graph_call(Graph *g, const Op *op, const char *name_hint, const Value *args, int n_args, const Kwarg *kwargs, int n_kwargs);
+Node *graph_node(Graph *g, NodeOp op, const char *target, const char *name_hint, const Value *args, int n_args,
+                 const Kwarg *kwargs, int n_kwargs);
+Node *graph_output(Graph *g, Value result);
+// New nodes go before this node; NULL: at the end.
+void graph_set_insert(Graph *g, Node *before);
+Node *graph_output_node(const Graph *g);
+Node *graph_find(const Graph *g, const char *name);
+Node *graph_by_id(const Graph *g, int id);
+int graph_placeholders(const Graph *g, Node ***out, Arena *a);
+// A name for a new node, made unique as torch.fx's _Namespace does.
+const char *graph_new_name(Graph *g, const char *candidate);
+// The candidate that torch.fx derives from a target: snake case, `add` from aten.add.Tensor when traced.
+const char *target_to_name(Arena *a, const char *target);
+
+void node_set_args(Node *n, const Value *args, int n_args, const Kwarg *kwargs, int n_kwargs);
+void node_replace_uses(Node *old, Node *by);            // in every user
+void node_replace_input(Node *user, Node *old, Node *by);
+void node_erase(Node *n);                               // asserts that it has no users
+void node_move_before(Node *n, Node *before);
+// Calls fn for each VAL_node in args and kwargs, in print order.
+void node_each_input(const Node *n, void (*fn)(Node *input, void *ctx), void *ctx);
+bool node_is(const Node *n, OpId op);
+const TensorMeta *node_tensor(const Node *n);           // NULL if it yields no single tensor
+const Value *node_arg(const Node *n, int i, const char *name);  // positional or keyword; NULL if absent
+// Arguments in schema order with defaults; asserts n->def. Memory from a.
+Value *node_bound(const Node *n, Arena *a);
+bool node_is_impure(const Node *n);
+
+bool graph_dce(Graph *g);                               // true if something went
+void graph_toposort(Graph *g);                          // stable
+bool graph_verify(const Graph *g, Diag *d);             // order, users, names, one output last
+// The same up to names and ids: structure, targets, arguments, metadata.
+uint64_t graph_hash(const Graph *g);
+
+typedef struct FxStyle {
+    bool strides, device;       // in annotations
+    bool annotate;              // false: plain gm.code as in fx_graph_runnable.py
+    bool pytree;                // joint form: inputs listed below the def, tree_flatten_spec
+    bool comments;              // `# File:` lines
+    int indent;                 // columns before `class`
+} FxStyle;
+extern const FxStyle fx_style_readable;     // fx_graph_readable.py
+extern const FxStyle fx_style_log;          // graph_code, aot_graphs: strides and devices
+extern const FxStyle fx_style_joint;
+extern const FxStyle fx_style_code;
+
+// Prints; if lines is not NULL it gets the node id of each printed line (-1: none), in arena order.
+typedef VEC(int) IntVec;
+void graph_print(Buf *out, const Graph *g, const FxStyle *style, IntVec *line_nodes);
+// One node as one line without indentation, in a style.
+void node_print(Buf *out, const Node *n, const FxStyle *style);
+
+#endif
