@@ -26,7 +26,7 @@ void buf_vprintf(Buf *b, const char *fmt, va_list args);
 void buf_truncate(Buf *b, size_t len);
 const char *buf_str(const Buf *b);                          // never NULL
 
-// A double as Python's repr prints it: shortest text that reads back, `1e-05`, `0.1`, `inf`, `nan`, `2.0`.
+// A double as Python's repr prints it: shortest text that reads back, `1e-05`, `0.1`, `inf`, `2.0`.
 void buf_py_float(Buf *b, double v);
 // A string as Python's repr prints it, quotes included.
 void buf_py_str(Buf *b, const char *text);
@@ -37,9 +37,15 @@ bool str_ends(const char *text, const char *suffix);
 int str_index(const char *text, const char *const names[], int n);
 // How far apart two names are (insertions, deletions, swaps); for "did you mean".
 int str_distance(const char *a, const char *b);
-// Code point at *p and moves p past it; a broken byte gives U+FFFD and moves by one.
+// A decimal number at text as strtod reads it, whatever the locale says; *end is text if there is none.
+// No inf, nan or hexadecimal.
+double str_double(const char *text, const char **end);
+// Code point at *p and moves p past it; a broken byte gives U+FFFD and moves by one; the final NUL
+// gives 0 and does not move.
 uint32_t utf8_next(const char **p);
 void buf_utf8(Buf *b, uint32_t code);
+// Whether Python's repr shows it as it is (not a control, format, private or blank other than space).
+bool utf8_printable(uint32_t code);
 // Terminal columns of a code point (0, 1 or 2) and of a text.
 int utf8_width(uint32_t code);
 int utf8_columns(const char *text);
