@@ -1,0 +1,119 @@
+// scheduler.h: dependencies, fusion and memory plan over an IrModule (torch/_inductor/scheduler.py, dependencies.py,
+// memory.py, codegen/cpp.py CppScheduling). Two artifacts: the schedule before fusion and the one after.
+#ifndef CORE_INDUCTOR_SCHEDULER_H
+#define CORE_INDUCTOR_SCHEDULER_H
+
+#include "core/inductor/ir.h"
+
+typedef enum DepKind { DEP_memory, DEP_star, DEP_weak } DepKind;
+
+typedef struct Dep {
+    DepKind kind;
+    const char *buf;
+    const Expr *index;          // memory: over vars (c0, c1, …; tmpK where indirect)
+    int n_vars;
+    const Expr **vars, **sizes; // memory: (n_vars)
+    const char *mode;           // NULL or "atomic_add"
+    const char *mutating_buf;   // weak
+    bool is_fake;               // weak
+} Dep;
+bool dep_equal(const Dep *a, const Dep *b);
+void dep_print(Buf *out, const Dep *d);
+
+typedef VEC(Dep) DepVec;
+
+typedef enum SchedKind { SCHED_node, SCHED_extern, SCHED_nop, SCHED_fused, SCHED_outer_loop, SCHED_foreach, SCHED_grouped } SchedKind;
+extern const char *const sched_kind_name[];     // SchedulerNode, ExternKernelSchedulerNode, …
+
+typedef struct SchedNode SchedNode;
+
+typedef struct SchedUser {
+    SchedNode *node;            // NULL: OUTPUT
+    bool can_inplace, is_weak;
+} SchedUser;
+
+typedef struct SchedBuffer {
+    IrBuffer *ir;
+    SchedNode *defining;        // single node that makes it
+    VEC(SchedUser) users;
+} SchedBuffer;
+
+struct SchedNode {
+    SchedKind kind;
+    const char *name;           // op3, op1_op2
+    IrOp *op;                   // single nodes
+    VEC(SchedNode *) snodes;    // fused: the single nodes in order
+    SchedNode *fused_into;      // the node of the list that holds this one; itself if not fused
+    DepVec reads, writes;       // sorted as printed
+    DepVec unmet;               // reads of buffers made in this graph; the other reads are met
+    VEC(SchedBuffer *) outputs;
+    LoopBody *body;             // of a single node; fusion by recompute replaces it
+    int n_iter, n_red;          // group.iteration
+    const Expr **iter, **red;
+    int min_order, max_order;
+    Map ancestors;              // names of op nodes
+    int outer_depth;            // outer_loop: number of shared loops
+    VEC(const char *) last_usage;   // buffers not used after it
+};
+
+typedef struct FusionAttempt {
+    int round;                  // 1 …
+    const char *a, *b;          // node names at the time
+    bool fused;
+    const char *reason;         // PyTorch's words if refused; how (vertical, horizontal, outer loop) if fused
+    int64_t bytes;              // shared memory score
+    int score_template, score_type, score_proximity;
+} FusionAttempt;
+
+typedef struct Schedule {
+    Arena *arena;
+    const IrModule *module;
+    VEC(SchedNode *) nodes;     // in order of execution, dead ones gone
+    Map buffers;                // name -> SchedBuffer *
+    Map mutation_renames;       // buffer -> its latest version's name
+    Map mutation_real_name;     // and back
+    VEC(FusionAttempt) attempts;    // post-fusion: every pair considered
+    Buf log;                    // fusion.txt as TORCH_LOGS=fusion prints it
+    int64_t peak_before, peak_after;    // bytes, by the peak-memory reordering
+    bool fused;                 // made by schedule_fuse
+    Origins *origins;           // fused: item = position in nodes -> op numbers; before: position -> op number
+} Schedule;
+
+typedef struct ScheduleRequest {
+    Arena *arena;
+    Decisions *decisions;
+    Diag *diag;
+    const InductorConfig *config;
+    int stage;
+} ScheduleRequest;
+
+Schedule *schedule_new(const ScheduleRequest *r, const IrModule *module);
+Schedule *schedule_fuse(const ScheduleRequest *r, const Schedule *before);
+// ir_pre_fusion.txt / ir_post_fusion.txt. line_items: op number of each line, -1 between nodes.
+void schedule_print(Buf *out, const Schedule *s, IntVec *line_items);
+// Reads that text back into a module and schedule (no FX graph, no extern arguments).
+Schedule *schedule_parse(Arena *a, Sym *sym, Str text, const char *file, Diag *d);
+// Why two nodes are or would not be fused: the attempt, made now if it never was.
+FusionAttempt schedule_why(const ScheduleRequest *r, const Schedule *before, const char *a, const char *b);
+
+// The memory plan: lines of the wrapper in order.
+typedef enum PlanKind { PLAN_alloc, PLAN_reuse, PLAN_alias, PLAN_call, PLAN_free, PLAN_del_input } PlanKind;
+typedef struct PlanLine {
+    PlanKind kind;
+    const char *buf;            // the buffer; alloc, reuse, alias, free
+    const char *from;           // reuse: the buffer whose memory it takes; alias: the owner
+    const IrLayout *layout;     // as allocated or reinterpreted
+    bool inplace;               // reuse decided by can_inplace (in_out_ptr)
+    bool keep_from;             // reuse: `from` is an output and is not deleted
+    int node;                   // call: position in schedule->nodes
+} PlanLine;
+typedef struct MemoryPlan {
+    VEC(PlanLine) lines;
+    Map inplace;                // output buffer -> input buffer name it overwrites
+    int64_t peak_planned, peak_unplanned;   // bytes, by hints
+} MemoryPlan;
+MemoryPlan *memory_plan(const ScheduleRequest *r, const Schedule *after);
+// Independent check: no live buffer is overwritten, nothing is read after free, all outputs survive.
+bool memory_plan_verify(const MemoryPlan *p, const Schedule *after, Diag *d);
+
+#endif
