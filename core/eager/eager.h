@@ -1,0 +1,69 @@
+// eager.h: reference kernels on strided tensors, the ground on which every comparison stands, and the
+// interpreter of FX graphs over them. They know nothing of lowering or code generation. Accumulation:
+// float32 and the small floats in float64 where PyTorch's result is not bit-defined, integers wrap.
+// Also the one wrapper of the BLAS-class library (generated code's extern kernels call it too).
+#ifndef CORE_EAGER_EAGER_H
+#define CORE_EAGER_EAGER_H
+
+#include "core/fx/graph.h"
+#include "core/tensor/tensor.h"
+
+// A run-time value: a tensor, a scalar, or a list of such.
+typedef enum RtKind { RT_none, RT_tensor, RT_int, RT_float, RT_bool, RT_list, RT_other } RtKind;
+typedef struct RtValue RtValue;
+struct RtValue {
+    RtKind kind;
+    int n;                      // items of a list
+    union {
+        Tensor tensor;          // owns one reference
+        int64_t i;
+        double f;
+        bool b;
+        RtValue *at;            // list
+        const Value *other;     // dtype, device, string …
+    };
+};
+
+typedef struct EagerCtx {
+    Arena *arena;               // lists and scratch of one call
+    Diag *diag;                 // errors are PyTorch's in kind
+    Place at;
+    int threads;
+    struct Generator *generator;    // mt19937 for random ops; NULL: they fail
+} EagerCtx;
+
+// One op on bound arguments (schema order). out gets n_returns values (views share storage); in-place ops
+// write their argument and return it. false and an error as PyTorch would raise.
+typedef bool EagerFn(EagerCtx *c, const Op *op, RtValue *args, RtValue *out);
+bool eager_call(EagerCtx *c, const Op *op, RtValue *args, RtValue *out);
+bool eager_has(OpId id);
+void rt_drop(RtValue *v);
+
+typedef struct EagerRun {
+    const Graph *graph;
+    RtValue *inputs;            // one a placeholder, in order; not consumed
+    int n_inputs;
+    RtValue *outputs;           // made: flattened items of the output node, in arena
+    int n_outputs;
+    // Called after each node with its result, for per-node comparison and timing; may be NULL.
+    void (*on_node)(const Node *n, const RtValue *v, int64_t ns, void *ctx);
+    void *ctx;
+    bool in_f64;                // floats computed in float64: inputs are widened, dtype arguments too
+    const bool *cancel;
+} EagerRun;
+bool eager_run(EagerCtx *c, EagerRun *run);
+
+// BLAS-class library, chosen at run time; falls back to our own blocked loops.
+// C (m, n) = alpha * A (m, k) B (k, n) + beta * C, any row and column strides.
+typedef struct Gemm {
+    DType dtype;
+    int64_t m, n, k;
+    const void *a, *b;
+    void *c;
+    int64_t a_row, a_col, b_row, b_col, c_row, c_col;
+    double alpha, beta;
+} Gemm;
+void blas_gemm(const Gemm *g, int threads);
+const char *blas_name(void);
+
+#endif

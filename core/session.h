@@ -1,0 +1,85 @@
+// session.h: the API that app and views use: open a model, go to a stage, ask, change, run, time. It owns the
+// loaded model, the pipeline, the helpers and what the user changed. Nothing here knows a screen.
+#ifndef CORE_SESSION_H
+#define CORE_SESSION_H
+
+#include "core/helper/helper.h"
+#include "core/pipeline/pipeline.h"
+
+typedef enum Backend {
+#define BACKEND(id, ...) BACKEND_##id,
+#include "core/pipeline/backends.def"
+#undef BACKEND
+    BACKEND_count
+} Backend;
+typedef struct BackendInfo {
+    const char *name, *alias;   // full, inductor
+    StageId executes;           // the artifact that it runs
+    bool built;                 // false: its row is there, this build does not run it yet
+    const char *doc;
+} BackendInfo;
+extern const BackendInfo backend_info[BACKEND_count];
+int backend_find(const char *name);
+
+typedef struct SessionOptions {
+    const char *grad;           // --grad, NULL: auto
+    const char *device;         // --device
+    const char *hints;          // --hint s77=6,…
+    const char *values;         // --values FILE.safetensors
+    const char *binds;          // --bind L_x_=in0,…
+    const char *backend;        // NULL: full
+    const char *toolchain;      // NULL: the best that works
+    const char *const *sets;    // --set NAME=VALUE, ends with NULL; may be NULL
+    int64_t seed;               // --seed, 0
+    int threads;                // --threads, 0: 2 assumed for artifacts, all cores for running
+} SessionOptions;
+
+typedef struct Session Session;
+Session *session_open(const char *path, const SessionOptions *options, Diag *d);
+void session_close(Session *s);
+const LoadedModel *session_model(const Session *s);
+Pipeline *session_pipeline(const Session *s);
+const char *session_name(const Session *s);
+Backend session_backend(const Session *s);
+const Toolchain *session_toolchain(const Session *s);
+bool session_set_backend(Session *s, const char *backend, const char *toolchain, Diag *d);
+bool session_set(Session *s, const char *name, const char *value, Diag *d); // a setting; rebuilds from its stage
+Overrides *session_overrides(Session *s);
+// After changing overrides: drops what they may have touched.
+void session_changed(Session *s, StageId from);
+
+// The inputs of a run: from --values if given, else made from the graph's metadata and --seed.
+bool session_inputs(Session *s, int unit, StageId stage, Arena *a, Tensor **out, int *n, Diag *d);
+
+typedef struct RunRequest {
+    int unit;
+    Backend backend;
+    const Toolchain *toolchain; // for full
+    int repeat;                 // 0: once, no timing; else at least that many timed runs
+    bool per_node;              // eager: time each node
+} RunRequest;
+typedef struct RunResult {
+    Tensor *outputs;            // flattened; the result owns them until session_run_free
+    const char **names;         // out0 …
+    int n_outputs;
+    Timing timing;
+    int64_t compile_ns;
+    bool cached;
+} RunResult;
+// Starts a run in a helper; NULL and an error if it cannot be started.
+Request *session_run_start(Session *s, const RunRequest *r, Diag *d);
+// Takes the finished request's result apart. false and errors if it failed.
+bool session_run_result(Session *s, Request *q, RunResult *out, Arena *a, Diag *d);
+bool session_run(Session *s, const RunRequest *r, RunResult *out, Arena *a, Diag *d);  // start, wait, result
+void session_run_free(RunResult *r);
+Helpers *session_helpers(Session *s);
+
+// Whole-model commands; each returns the exit code and writes its report.
+int session_explain(Session *s, Buf *out, bool json, Diag *d);
+int session_dump(Session *s, const char *dir, Diag *d);
+int session_report_run(Session *s, Buf *out, bool json, Diag *d);
+int session_check(Session *s, Buf *out, bool json, Diag *d);
+int session_bench(Session *s, Buf *out, bool json, Diag *d);
+int session_diff(const char *a, const char *b, int stage, const SessionOptions *o, Buf *out, bool json, Diag *d);
+
+#endif
