@@ -71,6 +71,15 @@ DiagItem *diag_tool(Diag *d, const char *fmt, ...) {
     return item;
 }
 
+const char *diag_errno(Diag *d, int error) {
+    char words[128];
+    char *text = arena_strdup(d->arena, strerror_r(error, words, sizeof words));
+    bool sentence = text[0] >= 'A' && text[0] <= 'Z' && text[1] >= 'a' && text[1] <= 'z';
+    if (sentence)
+        text[0] = (char)(text[0] | 0x20);
+    return text;
+}
+
 // Text of several lines, control bytes as \xNN; tabs become spaces so that columns can be counted.
 static void put_clean(Buf *out, const char *text, size_t len, bool lines) {
     for (const char *p = text, *end = text + len; p < end;) {

@@ -43,6 +43,9 @@ DiagItem *diag_fail(Diag *d, const char *fmt, ...) FX_PRINTF(2, 3);
 // A failed tool or child process (exit code 3).
 DiagItem *diag_tool(Diag *d, const char *fmt, ...) FX_PRINTF(2, 3);
 
+// errno's words in lower case, in d's arena: `diag_fail(d, "cannot open '%s': %s", path, diag_errno(d, errno))`.
+const char *diag_errno(Diag *d, int error);
+
 // `file:line:col: text`, the line, a caret, `hint: …`; one or several lines, each ended by a newline.
 void diag_print(Buf *out, const DiagItem *item);
 void diag_print_all(Buf *out, const Diag *d);

@@ -18,10 +18,7 @@
 enum { DEPTH_MAX = 200 };   // of folders that dir_remove enters; each holds a file descriptor
 
 static void fail(Diag *d, const char *verb, const char *path, int error) {
-    char words[128];
-    const char *text = strerror_r(error, words, sizeof words);
-    bool lower = text[0] >= 'A' && text[0] <= 'Z' && !(text[1] >= 'A' && text[1] <= 'Z');
-    diag_fail(d, "cannot %s '%s': %c%s", verb, path, lower ? text[0] | 0x20 : text[0], text + 1);
+    diag_fail(d, "cannot %s '%s': %s", verb, path, diag_errno(d, error));
 }
 
 // Reads to the end; the size is a guess, since pipes and /proc do not know theirs.

@@ -1,6 +1,7 @@
 // json.h: JSON over cJSON, keeping 64-bit integers exact and reading PyTorch's "Infinity",
 // "-Infinity" and "NaN" strings as numbers where a number is asked for. Reading is forgiving in a
-// sticky way: asking a missing or mistyped member gives NULL / a zero value.
+// sticky way: asking a missing or mistyped member gives NULL / a zero value. Bare NaN and Infinity, as
+// Python writes them, are read too. Of members with the same key json_get gives the first.
 #ifndef CORE_BASE_JSON_H
 #define CORE_BASE_JSON_H
 
@@ -24,16 +25,17 @@ struct Json {
 };
 
 // Parses a whole document; NULL and an error with line and column on bad text. Nesting limit 512.
-// name is used in messages.
+// name is used in messages. text need not be terminated.
 Json *json_parse(Arena *a, Str text, const char *name, Diag *d);
 Json *json_get(const Json *object, const char *key);
-Json *json_at(const Json *array, int i);
+Json *json_at(const Json *array, int i);                    // walks: use ->child, ->next in loops
 const char *json_str(const Json *j, const char *fallback);
 int64_t json_int(const Json *j, int64_t fallback);
 double json_float(const Json *j, double fallback);
 bool json_bool(const Json *j, bool fallback);
 
 // Writer: a stack of open containers behind a Buf; commas are its business. pretty: 1 member a line.
+// Spaced as Python's json.dumps, with indent=2 if pretty. `JsonOut j = {.out = &buf};`
 typedef struct JsonOut {
     Buf *out;
     bool pretty;
