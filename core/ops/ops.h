@@ -1,6 +1,8 @@
 // ops.h: every operator the program knows: its ATen schema in PyTorch's syntax, its tags and its
 // meta function. One row in ops.def (or one of the files it includes, by family) adds an op. Reference
 // kernels, derivatives, decompositions and lowerings are tables of their own stages, keyed by OpId.
+// OpIds follow from the qualified name: aten.add.Tensor is OP_aten_add_Tensor, aten.relu.default
+// OP_aten_relu_default, prims.iota.default OP_prims_iota_default, _operator.mul OP_operator_mul.
 #ifndef CORE_OPS_OPS_H
 #define CORE_OPS_OPS_H
 
@@ -74,20 +76,25 @@ struct Op {
     int n_returns;
     unsigned tags;              // OPT_*
     MetaFn *meta;               // NULL: shape unknown (an explained hole)
-    const char *hole;           // reason of a hole, NULL if none: opaque-linalg, sparse, …
+    const char *hole;           // why there is none (hole.def), NULL if there is one
 };
 
 const Op *op_at(OpId id);                               // asserts
 const Op *op_find(const char *qualname);                // torch.ops.aten.add.Tensor or aten.add.Tensor, NULL if unknown
 const Op *op_find_overload(const char *ns, const char *name, const char *overload);
 int op_packet(const char *ns, const char *name, const Op *out[], int max);  // all overloads
-// A schema in PyTorch's syntax `ns::name.overload(args) -> returns` into an Op (for declared custom ops too).
+// schema.c: a schema in PyTorch's syntax `ns::name.overload(args) -> returns` into an Op (for declared custom ops too).
 Op *op_parse_schema(Arena *a, const char *schema, Diag *d);
 // Positional and keyword arguments into schema order with defaults and single ints widened to lists.
 // false and an error naming argument, expected and given. Type checks are PyTorch's.
 bool op_bind(const Op *op, const Value *args, int n_args, const char *const kw[], const Value *kwargs, int n_kwargs,
              Value *out, Arena *a, Diag *d, Place at);
+// Calls the meta function; an op without one fails with its hole's reason. args as op_bind leaves them.
 bool op_meta(MetaCtx *m, const Op *op, const Value *args, Value *out);
+// Of a bound argument: "Tensor", "int[]", … as PyTorch spells the type in a schema.
+void arg_type_print(Buf *out, const SchemaArg *arg);
+// Position of an argument in the schema, -1 if it has none of that name.
+int op_arg_index(const Op *op, const char *name);
 
 // torch.result_type over tensors and wrapped numbers of args (TensorMeta and scalars).
 DType ops_result_type(const Value *args, int n);

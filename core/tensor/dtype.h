@@ -33,7 +33,7 @@ DType dtype_from_safetensors(const char *name);
 bool dtype_is_float(DType d);                       // floating, not complex
 bool dtype_is_int(DType d);                         // integer, bool not included
 bool dtype_is_low(DType d);                         // bf16 or f16: computed in f32
-// torch.promote_types.
+// torch.promote_types; DT_none where torch raises (float8, and u16 u32 u64 with other integers).
 DType dtype_promote(DType a, DType b);
 // The type that reductions and pointwise arithmetic compute in: f32 for bf16 and f16, else itself.
 DType dtype_compute(DType d);
