@@ -1,0 +1,75 @@
+// load.h: model files. The form is found from the content, never from the name; nothing is executed. One
+// file a format, one row in loaders.def.
+#ifndef CORE_LOAD_LOAD_H
+#define CORE_LOAD_LOAD_H
+
+#include "core/fx/graph.h"
+#include "core/tensor/tensor.h"
+
+typedef enum GraphLevel {
+    LEVEL_torch,                // Dynamo: torch functions, methods, operators
+    LEVEL_export,               // ExportedProgram: ATen, composite ops kept, no aliasing removed
+    LEVEL_aot,                  // aot_graphs: functional, decomposed
+    LEVEL_compiler,             // fx_graph_readable.py: what Inductor gets
+    LEVEL_post_grad             // fx_graph_transformed.py
+} GraphLevel;
+
+typedef enum InputKind { IN_user, IN_parameter, IN_buffer, IN_constant, IN_symbol, IN_token } InputKind;
+typedef struct InputSpec {      // of one placeholder
+    InputKind kind;
+    const char *state;          // fc.weight for parameters, buffers, constants; NULL if unknown
+    int user;                   // index among user inputs (flattened), -1
+    bool requires_grad;         // as the file says (ExportedProgram), false if it says nothing
+} InputSpec;
+
+typedef enum OutputKind { OUT_user, OUT_buffer_mutation, OUT_input_mutation, OUT_parameter_mutation, OUT_token } OutputKind;
+typedef struct OutputSpec {     // of one item of the output
+    OutputKind kind;
+    const char *target;         // buffer name, input name
+} OutputSpec;
+
+typedef struct LoadedGraph {
+    const Graph *graph;
+    const char *title;          // ` ===== title =====`, or the class name
+    const char *kind;           // inference, forward, backward, joint; "" if it is a captured graph
+    GraphLevel level;
+    const char *folder;         // model__0_inference_0.0 if it lay in one, else NULL
+    int number, nth, counter;   // of that name, else 0
+    InputSpec *inputs;          // one a placeholder
+    int n_inputs;
+    OutputSpec *outputs;        // one an item of the output
+    int n_outputs;
+} LoadedGraph;
+
+typedef struct LoadedModel {
+    Arena *arena;               // everything lives here
+    Sym *sym;
+    const char *path, *name;    // name: file stem, or the folder's
+    const char *form;           // name of the loader
+    VEC(LoadedGraph) graphs;
+    Map state;                  // name -> Tensor *: parameters, buffers, constants whose values the file holds
+    const char *source;         // text of the user's source file if at hand, else NULL
+    const char *source_path;
+    const char *text;           // the file itself if it is text
+} LoadedModel;
+
+typedef struct Loader {
+    const char *name;           // fx_text, pt2, …
+    const char *doc;
+    // 0: no; higher wins. head is up to 64 KiB of the file; empty for a folder.
+    int (*sniff)(Str head, const char *path, bool is_dir);
+    bool (*load)(LoadedModel *m, const char *path, Diag *d);
+} Loader;
+extern const Loader *const loaders[];
+extern const int n_loaders;
+
+// NULL and one clear error (what the file is, what to do) if it cannot be opened. "-" reads standard input.
+LoadedModel *load_model(Arena *a, const char *path, Diag *d);
+void load_close(LoadedModel *m);        // drops storages; the arena is the caller's
+
+// bind.c: rows of a values file to placeholders: `in0 …` user inputs in order, `state.NAME`. binds:
+// "L_x_=in0,L_y_=in1" or NULL. out[i] is NULL if nothing fits. false and errors for a bind that names nothing.
+bool load_bind(const LoadedModel *m, const LoadedGraph *g, const TensorFile *values, const char *binds,
+               const Tensor **out, Diag *d);
+
+#endif
