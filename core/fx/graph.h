@@ -4,6 +4,7 @@
 #ifndef CORE_FX_GRAPH_H
 #define CORE_FX_GRAPH_H
 
+#include "core/base/map.h"
 #include "core/base/vec.h"
 #include "core/ops/ops.h"
 
@@ -29,7 +30,7 @@ struct Node {
     int id;                     // index in graph->by_id; ids never change, erased ones leave gaps
     NodeOp op;
     const char *name;           // unique in the graph
-    const char *target;         // FX target text: `torch.ops.aten.add.Tensor`, `relu`, `L_x_`, `self.fc.weight`, `_operator.add`
+    const char *target;         // FX target text: `torch.ops.aten.add.Tensor`, `relu`, `L_x_`, `fc.weight`, `_operator.add`
     const Op *def;              // for a call of a known op; NULL: torch-level function, or opaque
     Value *args;
     int n_args;
@@ -39,8 +40,12 @@ struct Node {
     const StackFrame *stack;    // innermost frame; NULL: "No stacktrace found"
     const char *modules;        // nn_module_stack as text `key,path,type;…`, NULL if unknown
     const char *original_aten;  // overload that reached the tracer, `aten.addmm.default`; NULL if none
+    const char *type;           // node.type as text, printed by plain code only: `torch.Tensor`; NULL if none
+    const char *wrap;           // class printed round the annotation, `Parameter`; NULL: a plain tensor
+    const char *note;           // what stands before `File:` in its comment, NULL if nothing does
     int seq_nr;                 // autograd sequence number, -1 if none
     unsigned flags;             // NODE_*
+    int position;               // scratch order of graph_number
     Node *prev, *next;          // in execution order
     Node **users;               // distinct users, in order of first use
     int n_users, cap_users;
@@ -49,7 +54,10 @@ struct Node {
 
 enum {
     NODE_forward = 1 << 0, NODE_backward = 1 << 1, NODE_must_be_in_forward = 1 << 2,
-    NODE_must_be_in_backward = 1 << 3, NODE_opaque = 1 << 4     // target unknown: shown, not run
+    NODE_must_be_in_backward = 1 << 3,
+    NODE_opaque = 1 << 4,           // target unknown: shown, not run
+    NODE_assumed_strides = 1 << 5,  // the text it came from printed no strides: contiguous assumed
+    NODE_assumed_device = 1 << 6    // nor a device: cpu assumed
 };
 
 typedef struct GraphChild {
@@ -68,10 +76,13 @@ struct Graph {
     Sym *sym;                   // of the compilation
     const char *class_name;     // GraphModule, <lambda>, inner_f, Repro
     const char *title;          // `__compiled_fn_3`, `Forward graph 0`, file name
+    const char *tree_args;      // joint form: arguments of forward, `primals, tangents`; NULL: its placeholders
+    const char *tree_spec;      // and what tree_flatten_spec gets: `[primals, tangents]`
     Node *first, *last;         // last is the output once finished
+    Node *insert;               // new nodes go before it; NULL: at the end
     VEC(Node *) by_id;          // NULL where erased
-    Map names;                  // name -> Node *
-    Map bases;                  // namer: base -> next number
+    Map names;                  // name -> Node *; NULL: taken once, its node is gone
+    Map bases;                  // namer: base -> last number given
     VEC(GraphChild) children;   // nested graphs of higher-order ops, in print order
     VEC(GraphConst) consts;     // get_attr values
     int n_nodes;                // live
@@ -82,8 +93,12 @@ struct Graph {
 Graph *graph_new(Arena *a, Sym *sym);
 // Deep copy into arena a; same ids, same order, same names.
 Graph *graph_copy(Arena *a, const Graph *g);
-// Appends, or inserts before `graph->at`… see graph_set_insert. Names go through the namer (front.md §1.2).
-Node *graph_placeholder(Graph *g, const char *name, const char *target);
+// New nodes go to the end, or where graph_set_insert says. A name hint goes through the namer; without
+// one the node is named after its target (target_to_name). Arguments, texts and values are copied; op->qualname
+// is not: a custom op must live as long as the graph.
+Node *graph_placeholder(Graph *g, const char *name, const char *target);   // target NULL: the name
+Node *graph_get_attr(Graph *g, const char *path, const char *name_hint);
+// Tracers pass op_to_name(a, op) as hint (`add`); without a hint it is named as passes do (`add_tensor`).
 Node *graph_call(Graph *g, const Op *op, const char *name_hint, const Value *args, int n_args, const Kwarg *kwargs, int n_kwargs);
 Node *graph_node(Graph *g, NodeOp op, const char *target, const char *name_hint, const Value *args, int n_args,
                  const Kwarg *kwargs, int n_kwargs);
@@ -94,17 +109,39 @@ Node *graph_output_node(const Graph *g);
 Node *graph_find(const Graph *g, const char *name);
 Node *graph_by_id(const Graph *g, int id);
 int graph_placeholders(const Graph *g, Node ***out, Arena *a);
-// A name for a new node, made unique as torch.fx's _Namespace does.
-const char *graph_new_name(Graph *g, const char *candidate);
-// The candidate that torch.fx derives from a target: snake case, `add` from aten.add.Tensor when traced.
-const char *target_to_name(Arena *a, const char *target);
+// Numbers live nodes 0, 1, … in Node.position, valid until the next change of order.
+void graph_number(const Graph *g);
 
+// namer.c: names as torch.fx's _Namespace gives them.
+// The state of one namespace; `used` maps a name to whatever the caller keeps.
+typedef struct Namer {
+    Arena *arena;
+    Map *used;                  // names taken
+    Map *bases;                 // base -> last number given
+} Namer;
+bool namer_is_taken(const char *name);                  // a keyword, a builtin, or a global of FX code
+// A free name for a candidate; the caller records it in `used`.
+const char *namer_create(Namer *n, const char *candidate);
+// A name for a new node of this graph.
+const char *graph_new_name(Graph *g, const char *candidate);
+// The candidate that torch.fx derives from a target: `add_tensor`… from `torch.ops.aten.add.Tensor` ->
+// `add.tensor` (the namer makes `add_tensor` of it), `getitem` from `_operator.getitem`.
+const char *target_to_name(Arena *a, const char *target);
+// The candidate of a tracer (make_fx): the packet, `add` from aten.add.Tensor.
+const char *op_to_name(Arena *a, const Op *op);
+void node_rename(Node *n, const char *candidate);       // through the namer, as node._rename
+
+// edit: users are kept up to date by all of these, in torch.fx's order.
 void node_set_args(Node *n, const Value *args, int n_args, const Kwarg *kwargs, int n_kwargs);
 void node_replace_uses(Node *old, Node *by);            // in every user
 void node_replace_input(Node *user, Node *old, Node *by);
 void node_erase(Node *n);                               // asserts that it has no users
-void node_move_before(Node *n, Node *before);
-// Calls fn for each VAL_node in args and kwargs, in print order.
+void node_move_before(Node *n, Node *before);           // NULL: to the end
+void node_set_kwarg(Node *n, const char *name, Value v);
+void node_copy_meta(Node *to, const Node *from);        // val, stack, modules, original_aten, seq_nr, note, flags
+// A value with its nodes replaced by map[id] (NULL keeps them), deep-copied into a.
+Value value_copy(Arena *a, const Value *v, Node *const map[]);
+// Calls fn for each VAL_node in args and kwargs, in print order; a node used twice comes twice.
 void node_each_input(const Node *n, void (*fn)(Node *input, void *ctx), void *ctx);
 bool node_is(const Node *n, OpId op);
 const TensorMeta *node_tensor(const Node *n);           // NULL if it yields no single tensor
@@ -119,22 +156,33 @@ bool graph_verify(const Graph *g, Diag *d);             // order, users, names, 
 // The same up to names and ids: structure, targets, arguments, metadata.
 uint64_t graph_hash(const Graph *g);
 
+// print.c
 typedef struct FxStyle {
     bool strides, device;       // in annotations
     bool annotate;              // false: plain gm.code as in fx_graph_runnable.py
     bool pytree;                // joint form: inputs listed below the def, tree_flatten_spec
     bool comments;              // `# File:` lines
-    int indent;                 // columns before `class`
+    bool bare;                  // `def forward` without a class round it
+    bool listing;               // print(graph): `%add : [num_users=1] = call_function[target=…]`
+    bool blanks;                // blank lines keep their indentation and the code ends in it
+    int indent;                 // columns before `class`, or `def` if bare
 } FxStyle;
 extern const FxStyle fx_style_readable;     // fx_graph_readable.py
 extern const FxStyle fx_style_log;          // graph_code, aot_graphs: strides and devices
 extern const FxStyle fx_style_joint;
-extern const FxStyle fx_style_code;
+extern const FxStyle fx_style_code;         // fx_graph_runnable.py: the def inside class Repro
+extern const FxStyle fx_style_graph;        // print(graph)
 
-// Prints; if lines is not NULL it gets the node id of each printed line (-1: none), in arena order.
-typedef VEC(int) IntVec;
-void graph_print(Buf *out, const Graph *g, const FxStyle *style, IntVec *line_nodes);
-// One node as one line without indentation, in a style.
+// Prints; if lines is not NULL it gets the node id of each printed line (-1: none), in its arena.
+typedef struct IntVec {
+    int *at, n, cap;
+    Arena *arena;
+} IntVec;
+void graph_print(Buf *out, const Graph *g, const FxStyle *style, IntVec *lines);
+// As TORCH_LOGS writes it: TRACED GRAPH, the title, ` head class …`, two blank lines. head NULL:
+// torch/fx/_lazy_graph_module.py.
+void graph_print_log(Buf *out, const Graph *g, const FxStyle *style, const char *head, IntVec *lines);
+// One node as one line without indentation, in a style, without what it frees.
 void node_print(Buf *out, const Node *n, const FxStyle *style);
 
 #endif
