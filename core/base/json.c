@@ -24,13 +24,15 @@ typedef struct Shift {
 } Shift;
 
 typedef struct Scan {
-    Str text;               // as given
-    size_t at;              // next byte of it
-    size_t copied;          // bytes of it that are in out, rewritten or not
-    int depth;              // open brackets
-    Buf out;                // what cJSON reads
+    Str text;                   // as given
+    size_t at;                  // next byte of it
+    size_t copied;              // bytes of it that are in out, rewritten or not
+    int depth;                  // open brackets
+    bool object[DEPTH_MAX + 1]; // whether the bracket opened at each depth is '{'
+    char before;                // first byte of the token before
+    Buf out;                    // what cJSON reads
     VEC(Shift) shifts;
-    const char *error;      // NULL while all is well; the place is `at`
+    const char *error;          // NULL while all is well; the place is `at`
 } Scan;
 
 static int peek(const Scan *s, size_t ahead) {
@@ -122,12 +124,11 @@ static const char *scan_number(Scan *s) {
     if (special) {
         s->at += strlen(word);
     } else {
-        bool zero = peek(s, 0) == '0';
+        if (peek(s, 0) == '0' && digit(peek(s, 1)))
+            return "a number with a leading zero";
         digits = skip_digits(s);
         if (digits == 0)
             return "a number without digits";
-        if (zero && digits > 1)
-            return "a number with a leading zero";
         if (peek(s, 0) == '.') {
             whole = false;
             s->at++;
@@ -143,23 +144,33 @@ static const char *scan_number(Scan *s) {
     }
     if (special || !whole || digits > EXACT_DIGITS)
         rewrite(s, from);
-    size_t ahead = 0;
-    while (blank(peek(s, ahead)))
-        ahead++;
-    return peek(s, ahead) == ':' ? "a number as a key, a string was expected" : NULL;
+    return NULL;
 }
 
 static const char *scan_token(Scan *s) {
     int c = peek(s, 0);
+    if (blank(c)) {
+        s->at++;
+        return NULL;
+    }
+    // A rewritten number would pass for a key; and cJSON is one off about the place of a bad one.
+    char before = s->before;
+    if (c != '"' && (before == ',' || (before == '{' && c != '}')) && s->depth > 0 &&
+        s->object[s->depth])
+        return "a key in quotes was expected here";
+    s->before = (char)c;
     if (c == '"')
         return scan_string(s);
     if (c == '-' || c == 'N' || c == 'I' || digit(c))
         return scan_number(s);
-    if ((c == '{' || c == '[') && ++s->depth > DEPTH_MAX)
-        return "brackets nested deeper than 512";
-    if (c == '}' || c == ']')
-        s->depth--;
-    if ((c < 0x20 && !blank(c)) || c >= 0x7f)
+    if (c == '{' || c == '[') {
+        if (s->depth == DEPTH_MAX)
+            return "brackets nested deeper than 512";
+        s->object[++s->depth] = c == '{';
+    }
+    if ((c == '}' || c == ']') && s->depth-- == 0)
+        return "a bracket is closed that was not open";
+    if (c < 0x20 || c >= 0x7f)
         return "a byte that has no place in JSON";
     s->at++;
     return NULL;

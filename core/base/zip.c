@@ -42,12 +42,27 @@ struct Zip {
     bool placed;        // Entry.header was looked for
 };
 
-static void *fail_open(const char *path, int error, Diag *d) {
+// libzip's words for an error code, in lower case as ours are.
+static char *words(Arena *a, int error) {
     zip_error_t e;
     zip_error_init_with_code(&e, error);
-    diag_fail(d, "cannot open archive '%s': %s", path, zip_error_strerror(&e));
+    char *text = arena_strdup(a, zip_error_strerror(&e));
     zip_error_fini(&e);
-    return NULL;
+    if (text[0] >= 'A' && text[0] <= 'Z' && text[1] >= 'a' && text[1] <= 'z')
+        text[0] = (char)(text[0] | 0x20);
+    return text;
+}
+
+// A broken copy is the usual reason; it still begins as an archive does.
+static void fail_open(const char *path, int fd, const struct stat *st, int error, Diag *d) {
+    char head[4];
+    if (S_ISDIR(st->st_mode))
+        diag_fail(d, "cannot open archive '%s': it is a folder", path);
+    else if (error == ZIP_ER_NOZIP && pread(fd, head, 4, 0) == 4 && memcmp(head, "PK\3\4", 4) == 0)
+        diag_fail(d, "cannot open archive '%s': it is cut short, its list of entries is missing", path)
+            ->hint = "copy or download it again";
+    else
+        diag_fail(d, "cannot open archive '%s': %s", path, words(d->arena, error));
 }
 
 static bool list_entries(Zip *z, Diag *d) {
@@ -89,10 +104,11 @@ Zip *zip_open_file(Arena *a, const char *path, Diag *d) {
     int error = ZIP_ER_NOZIP, copy = S_ISREG(st.st_mode) ? fcntl(fd, F_DUPFD_CLOEXEC, 3) : -1;
     zip_t *lib = copy >= 0 ? zip_fdopen(copy, 0, &error) : NULL;
     if (!lib) {
+        fail_open(path, fd, &st, error, d);
         if (copy >= 0)
             close(copy);
         close(fd);
-        return fail_open(path, error, d);
+        return NULL;
     }
     Zip *z = ARENA_NEW(a, Zip);
     *z = (Zip){.arena = a,
@@ -156,7 +172,7 @@ static const char *implausible(const Zip *z, const Entry *e, uint64_t limit, Are
 static const char *read_entry(Zip *z, int i, char *data, uint64_t size) {
     zip_file_t *f = zip_fopen_index(z->lib, (zip_uint64_t)i, 0);
     if (!f)
-        return zip_strerror(z->lib);
+        return words(z->arena, zip_error_code_zip(zip_get_error(z->lib)));
     uint64_t done = 0;
     zip_int64_t got = 0;
     while (done < size && (got = zip_fread(f, data + done, size - done)) > 0)
@@ -166,14 +182,11 @@ static const char *read_entry(Zip *z, int i, char *data, uint64_t size) {
     if (got >= 0 && done == size)
         got = zip_fread(f, &more, 1);
     if (got < 0)
-        why = zip_file_strerror(f);
+        why = words(z->arena, zip_error_code_zip(zip_file_get_error(f)));
     else if (done < size)
         why = "its data end too early";
     else if (got > 0)
         why = "its data are longer than it claims";
-    // The words live in f.
-    if (why)
-        why = arena_strdup(z->arena, why);
     if (zip_fclose(f) != 0 && !why)
         why = "its data are damaged";
     return why;
