@@ -4,6 +4,7 @@
 #ifndef CORE_INDUCTOR_IR_H
 #define CORE_INDUCTOR_IR_H
 
+#include "core/base/map.h"
 #include "core/fx/graph.h"
 #include "core/record/decide.h"
 #include "core/record/origin.h"

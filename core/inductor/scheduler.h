@@ -16,11 +16,24 @@ typedef struct Dep {
     const char *mode;           // NULL or "atomic_add"
     const char *mutating_buf;   // weak
     bool is_fake;               // weak
+    uint64_t hash;              // of all the above; set by the constructors below
 } Dep;
+typedef VEC(Dep) DepVec;
+
+// deps.c
+Dep dep_star(const char *buf, const char *mode);
+Dep dep_weak(const char *buf, const char *mutating_buf, bool is_fake);
+Dep dep_memory(const char *buf, const Expr *index, const Expr **vars, const Expr **sizes, int n_vars, const char *mode);
 bool dep_equal(const Dep *a, const Dep *b);
 void dep_print(Buf *out, const Dep *d);
-
-typedef VEC(Dep) DepVec;
+bool dep_is_indirect(const Dep *d);             // its index has a tmpK
+Dep dep_rename(const Dep *d, const char *buf);  // same, of another buffer
+// Adds d unless it is there.
+void deps_add(Arena *a, DepVec *v, const Dep *d);
+bool deps_have(const DepVec *v, const Dep *d);
+// What a body reads and writes, in order of tracing; indexes are normalised: adjacent loops merged where this
+// one index allows it, variables named c0 …, trailing ones that do not occur dropped, indirectK by order tmpK.
+void deps_of_body(Arena *a, Sym *sym, const LoopBody *body, DepVec *reads, DepVec *writes);
 
 typedef enum SchedKind { SCHED_node, SCHED_extern, SCHED_nop, SCHED_fused, SCHED_outer_loop, SCHED_foreach, SCHED_grouped } SchedKind;
 extern const char *const sched_kind_name[];     // SchedulerNode, ExternKernelSchedulerNode, …
@@ -43,18 +56,27 @@ struct SchedNode {
     const char *name;           // op3, op1_op2
     IrOp *op;                   // single nodes
     VEC(SchedNode *) snodes;    // fused: the single nodes in order
+    VEC(SchedNode *) outer;     // outer_loop: the nests that share the outer loops, in order; their snodes make up snodes
     SchedNode *fused_into;      // the node of the list that holds this one; itself if not fused
-    DepVec reads, writes;       // sorted as printed
+    DepVec reads, writes;       // in order of tracing, then mutation and ordering deps; printed sorted by text
     DepVec unmet;               // reads of buffers made in this graph; the other reads are met
+    DepVec order_only;          // weak deps that PyTorch forgets when it recomputes a body; the order must still keep them
     VEC(SchedBuffer *) outputs;
     LoopBody *body;             // of a single node; fusion by recompute replaces it
     int n_iter, n_red;          // group.iteration
     const Expr **iter, **red;
-    int min_order, max_order;
-    Map ancestors;              // names of op nodes
+    int min_order, max_order;   // places before fusion, of the first and last of its nodes
+    uint64_t *ancestors;        // single nodes: bit i of word w: place (first_word + w) * 64 + i comes before by dependencies
+    int first_word, n_words;
     int outer_depth;            // outer_loop: number of shared loops
-    VEC(const char *) last_usage;   // buffers not used after it
+    const Expr *flat_group[2];  // GPU dumps: group.iteration is (numel, rnumel); NULL otherwise
+    bool dead;                  // removed; only listed as a user of an aliased buffer
+    bool sizes_as_tuple;        // `.sizes` prints tuples (GPU after loops were merged)
+    VEC(const char *) last_usage;   // buffers not used after it, sorted
 };
+bool sched_is_reduction(const SchedNode *n);
+// Some node of a must run before some node of b, by the dependencies before fusion.
+bool sched_comes_before(const SchedNode *a, const SchedNode *b);
 
 typedef struct FusionAttempt {
     int round;                  // 1 …

@@ -1,0 +1,58 @@
+// ir_print.c: names of IR classes and the text of layouts.
+#include "core/inductor/ir.h"
+
+const char *const ir_class_name[IR_n_classes] = {
+    [IR_computed] = "ComputedBuffer",
+    [IR_extern_out] = "ExternKernelOut",
+    [IR_extern_alloc] = "ExternKernelAlloc",
+    [IR_fallback] = "FallbackKernel",
+    [IR_multi_output] = "MultiOutput",
+    [IR_concat] = "ConcatKernel",
+    [IR_random_seeds] = "RandomSeeds",
+    [IR_scatter_fallback] = "ScatterFallback",
+    [IR_index_put_fallback] = "IndexPutFallback",
+    [IR_device_copy] = "DeviceCopy",
+    [IR_template] = "CppTemplateBuffer",
+    [IR_inplace_bernoulli] = "InplaceBernoulliFallback",
+    [IR_other] = NULL,
+};
+
+static const char *const kind_name[] = {
+    [IRL_fixed] = "FixedLayout",
+    [IRL_flexible] = "FlexibleLayout",
+    [IRL_non_owning] = "NonOwningLayout",
+    [IRL_mutation] = "MutationLayoutSHOULDREMOVE",
+    [IRL_none] = "NoneLayout",
+    [IRL_multi_output] = "MultiOutputLayout",
+};
+
+static void print_device_object(Buf *out, Device d) {
+    buf_puts(out, "device=device(type='");
+    device_print(out, (Device){.type = d.type, .index = -1});
+    buf_putc(out, '\'');
+    if (d.index >= 0)
+        buf_printf(out, ", index=%d", d.index);
+    buf_putc(out, ')');
+}
+
+void ir_layout_print(Buf *out, const IrLayout *l) {
+    buf_puts(out, kind_name[l->kind]);
+    buf_putc(out, '(');
+    if (l->kind == IRL_multi_output || l->kind == IRL_none) {
+        print_device_object(out, l->device);
+        buf_puts(out, l->kind == IRL_none ? ", size=[0], stride=[0])" : ")");
+        return;
+    }
+    buf_putc(out, '\'');
+    device_print(out, l->device);
+    buf_printf(out, "', torch.%s, size=", dtype_info[l->dtype].torch_name);
+    void (*exprs)(Buf *, const Expr *const[], int) = l->as_tuple ? sym_print_tuple : sym_print_list;
+    exprs(out, l->size, l->ndim);
+    buf_puts(out, ", stride=");
+    exprs(out, l->stride, l->ndim);
+    if (l->offset && !expr_is(l->offset, 0) && l->kind != IRL_non_owning) {
+        buf_puts(out, ", offset=");
+        sym_print(out, l->offset);
+    }
+    buf_putc(out, ')');
+}
