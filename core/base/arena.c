@@ -64,12 +64,15 @@ static void add_chunk(Arena *a, size_t bytes) {
     a->head = chunk;
 }
 
+static size_t padded(size_t bytes) {
+    size_t size = (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    return size ? size : ALIGN;
+}
+
 void *arena_alloc(Arena *a, size_t bytes) {
     if (bytes > SIZE_MAX / 2)
         die("out of memory: %zu bytes asked for", bytes);
-    size_t size = (bytes + ALIGN - 1) / ALIGN * ALIGN;
-    if (!size)
-        size = ALIGN;
+    size_t size = padded(bytes);
     if (!a->head || a->head->cap - a->head->used < size)
         add_chunk(a, size);
     void *p = a->head->data + a->head->used;
@@ -86,7 +89,31 @@ void *arena_array(Arena *a, size_t n, size_t each) {
     return arena_alloc(a, bytes);
 }
 
+#ifndef FX_HOSTILE
+// The hostile build always moves, so that who kept the old pointer is found out.
+static bool extend(Arena *a, const void *old, size_t old_bytes, size_t new_bytes) {
+    ArenaChunk *c = a->head;
+    const unsigned char *p = old;
+    if (!c || !old_bytes || p + padded(old_bytes) != c->data + c->used ||
+        new_bytes > SIZE_MAX / 2 || new_bytes < old_bytes ||
+        c->cap - (size_t)(p - c->data) < padded(new_bytes))
+        return false;
+    size_t more = padded(new_bytes) - padded(old_bytes);
+    UNPOISON((void *)p, new_bytes);
+    memset((unsigned char *)p + old_bytes, 0, new_bytes - old_bytes);
+    c->used += more;
+    a->bytes += more;
+    return true;
+}
+#endif
+
 void *arena_grow(Arena *a, const void *old, size_t old_n, size_t new_n, size_t each) {
+#ifndef FX_HOSTILE
+    size_t new_bytes;
+    if (!__builtin_mul_overflow(new_n, each, &new_bytes) &&
+        extend(a, old, old_n * each, new_bytes))
+        return (void *)old;
+#endif
     void *p = arena_array(a, new_n, each);
     if (old_n)
         memcpy(p, old, old_n * each);

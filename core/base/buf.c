@@ -21,10 +21,7 @@ static void reserve(Buf *b, size_t more) {
     size_t cap = b->cap * 2 > need + 1 ? b->cap * 2 : need + 1;
     if (cap < 64)
         cap = 64;
-    char *data = arena_alloc(b->arena, cap);
-    if (b->len)
-        memcpy(data, b->data, b->len);
-    b->data = data;
+    b->data = arena_grow(b->arena, b->data, b->cap, cap, 1);
     b->cap = cap;
 }
 

@@ -22,7 +22,7 @@ void buf_puts(Buf *b, const char *text);
 void buf_putc(Buf *b, char c);
 void buf_fill(Buf *b, char c, int n);                       // n times c
 void buf_printf(Buf *b, const char *fmt, ...) FX_PRINTF(2, 3);
-void buf_vprintf(Buf *b, const char *fmt, va_list args);
+void buf_vprintf(Buf *b, const char *fmt, va_list args) FX_PRINTF(2, 0);
 void buf_truncate(Buf *b, size_t len);
 const char *buf_str(const Buf *b);                          // never NULL
 

@@ -36,7 +36,7 @@ static bool read_all(int fd, size_t guess, Arena *a, Str *s) {
         len += (size_t)got;
         if (len == cap) {
             size_t more = cap < 65536 ? 65536 : cap * 2;
-            data = arena_grow(a, data, len, more + 1, 1);
+            data = arena_grow(a, data, cap + 1, more + 1, 1);
             cap = more;
         }
     }

@@ -138,6 +138,26 @@ START_TEST(arena_rewinds) {
 }
 END_TEST
 
+START_TEST(arena_grows_in_place_or_moves) {
+    Arena a = {0};
+    int *v = ARENA_ARRAY(&a, 3, int);
+    for (int n = 3, k = 0; n < 100000; n = n * 2 + 1, k++) {
+        for (int i = n / 2; i < n; i++)
+            v[i] = i;
+        int *old = v;
+        if (k % 3 == 1)
+            arena_alloc(&a, 1);     // no longer the newest: it must move
+        v = arena_grow(&a, old, (size_t)n, (size_t)n * 2 + 1, sizeof *v);
+        ck_assert(k % 3 != 1 || v != old);
+        for (int i = 1; i < n; i++)
+            ck_assert_int_eq(v[i], i);
+        for (int i = n; i < n * 2 + 1; i++)
+            ck_assert_int_eq(v[i], 0);
+    }
+    arena_free(&a);
+}
+END_TEST
+
 START_TEST(arena_checks_products) {
     Arena a = {0};
     ck_assert_ptr_nonnull(freopen("/dev/null", "w", stderr));
@@ -163,7 +183,7 @@ Suite *suite_base_map(void) {
     const TTest *const tests[] = {
         keeps_the_order_of_insertion, an_empty_map_answers,   compares_keys_by_content,
         removed_and_put_again_comes_last, agrees_with_a_slow_map, hashes_are_the_same_everywhere,
-        arena_rewinds,                vectors,
+        arena_rewinds,                arena_grows_in_place_or_moves, vectors,
     };
     Suite *s = unit_suite("base_map", tests, COUNT(tests));
     // Ends in die(), which needs a process of its own.
