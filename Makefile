@@ -88,6 +88,7 @@ bench: all
 
 layers:
 	$(Q)scripts/dev/layers
+	$(Q)scripts/dev/layers --self-test
 
 lint:
 	$(Q)scripts/dev/lint
