@@ -126,19 +126,17 @@ SymRange sym_range_with(Sym *s, const Expr *e, const Expr *const vars[], const S
 // take one dimension apart.
 const Expr *sym_simplify_with_ranges(Sym *s, const Expr *e, const Expr *const vars[],
                                      const Expr *const sizes[], int n);
-// Merges neighbouring loops whose every index allows it: each pair (i, i+1) of variables becomes one if
-// every index formula treats them as one. Writes the loop that each old variable went into and the new
-// sizes; returns the new number of loops. The variables' new values are given by sym_merge_reindex.
+// Drops loops of size 1 and merges those that every index walks as one (inner size times inner stride is
+// the outer stride). A merged loop stands in the place of the innermost; the others' variables become 0.
 typedef struct SymLoops {
     int n;                      // loops left
     const Expr **sizes;         // (n) their sizes
     int n_old;                  // loops before
-    const Expr **old_sizes;     // (n_old)
-    int *into;                  // (n_old) index of the loop it is part of, -1: a loop of size 1, dropped
+    int *into;                  // (n_old) the new loop that stands in its place, -1: its variable is 0
 } SymLoops;
 SymLoops sym_simplify_loops(Sym *s, Arena *a, const Expr *const vars[], const Expr *const sizes[], int n,
                             const Expr *const index[], int n_index);
-// Old variables' values as expressions of the new variables: out has n_old rooms, vars n.
+// Values of the old variables in terms of the new ones: out has n_old rooms, vars n.
 void sym_loops_reindex(Sym *s, const SymLoops *l, const Expr *const vars[], const Expr *out[]);
 // Stride of each variable: e(var = 1) - e(var = 0), the other support variables being 0, offset removed.
 void sym_stride_vars(Sym *s, const Expr *e, const Expr *const vars[], int n,
@@ -150,8 +148,8 @@ const Expr *sym_offset_of(Sym *s, const Expr *e, const Expr *const vars[], int n
 
 // shape.c: the shape environment: hints, what is known, guards with the stage that added them.
 typedef enum SymDim { SYM_DIM_static, SYM_DIM_duck, SYM_DIM_dynamic } SymDim;
-// A symbol for a value found at `source` (`L['x'].size()[0]`): PyTorch's name for it, `s77`. A static
-// value, or 0 or 1 unless dynamic, gives a constant; duck gives the same symbol for the same value.
+// A symbol for a value found at `source` (`L['x'].size()[0]`): PyTorch's name for it, `s77`. Static
+// values, and 0 and 1 always, are constants; duck gives the same symbol for the same value.
 // A size's range is [2, inf), an int's unbounded.
 const Expr *sym_create(Sym *s, const char *source, int64_t value, SymDim dim, bool is_size);
 const Expr *sym_create_unbacked(Sym *s);                    // u0, u1, …
