@@ -1,0 +1,301 @@
+// app.c: the state of the program and its two entrances: a key and a command line. A key is only short
+// for a command line, so everything passes through app_run.
+#include "app/app.h"
+
+#include "core/base/file.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { DEPTH_MAX = 16 };
+
+void app_init(App *app, int cols, int rows) {
+    *app = (App){.colors = 256};
+    app->out.arena = &app->frame;
+    app->diag.arena = &app->frame;
+    app->marks.arena = &app->arena;
+    for (int i = 0; i < PINS; i++)
+        app->pin[i].item = ITEM_NONE;
+    for (int i = 0; i < ALL_PANES; i++)
+        app->pane[i].ctx = (ViewCtx){.stage = -1, .graph = -1, .artifact = -1, .arg = "",
+                                     .focus = ITEM_NONE, .arena = &app->pane[i].arena,
+                                     .tmp = &app->frame};
+    layout_columns(&app->layout, layout_auto(cols, rows));
+    app->layout.focus = 0;
+    screen_resize(&app->screen, cols, rows);
+}
+
+void app_free(App *app) {
+    for (int i = 0; i < ALL_PANES; i++)
+        arena_free(&app->pane[i].arena);
+    screen_free(&app->screen);
+    arena_free(&app->prompt.arena);
+    arena_free(&app->prompt.choices_arena);
+    arena_free(&app->frame);
+    arena_free(&app->arena);
+}
+
+void app_resize(App *app, int cols, int rows) {
+    screen_resize(&app->screen, cols, rows);
+    if (!app->layout.by_hand)
+        layout_columns(&app->layout, layout_auto(cols, rows));
+}
+
+void app_message(App *app, StyleId style, const char *fmt, ...) {
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(app->message, sizeof app->message, fmt, args);
+    va_end(args);
+    app->message_style = style;
+}
+
+static void reset(App *app) {
+    arena_rewind(&app->frame, (ArenaMark){0});
+    app->out = (Buf){.arena = &app->frame};
+    app->diag = (Diag){.arena = &app->frame};
+}
+
+// Runs one command without looking at ` ; `.
+static bool run_one(App *app, const char *line) {
+    Args args;
+    if (!*line || *line == '#')
+        return true;
+    if (!args_parse(&app->frame, line, &args, &app->diag) || !args_check(&args, &app->diag))
+        return false;
+    if (!app->session && !(args.cmd->flags & CMD_free)) {
+        diag_fail(&app->diag, "%s needs a model", args.cmd->name)->hint = "open MODEL";
+        return false;
+    }
+    int errors = app->diag.errors;
+    return args.cmd->run(app, &args) && app->diag.errors == errors;
+}
+
+// Output of several lines goes to the output view, one line to the message.
+static void show_output(App *app, const char *line) {
+    const char *text = buf_str(&app->out);
+    size_t len = app->out.len;
+    while (len && text[len - 1] == '\n')
+        len--;
+    if (!len)
+        return;
+    if (!memchr(text, '\n', len)) {
+        app_message(app, ST_text, "%.*s", (int)len, text);
+        return;
+    }
+    app->last_out.n = 0;
+    for (const char *p = text; p < text + len;) {
+        const char *end = memchr(p, '\n', (size_t)(text + len - p));
+        size_t n = end ? (size_t)(end - p) : (size_t)(text + len - p);
+        vec_push(&app->arena, &app->last_out, arena_strndup(&app->arena, p, n));
+        p += n + 1;
+    }
+    app->last_command = arena_strdup(&app->arena, line);
+    spot_push(app);
+    int pane = app->home ? HOME : app->layout.focus;
+    pane_show(app, pane, view_find("output"), -1, -1, "");
+}
+
+static void show_screen(App *app, const char *line) {
+    show_output(app, line);
+    if (app->diag.errors) {
+        const DiagItem *last = NULL;
+        for (int i = 0; i < app->diag.n && !last; i++)
+            if (app->diag.at[i].kind == DIAG_error)
+                last = &app->diag.at[i];
+        app_message(app, ST_bad, "%s%s%s", last->text, last->hint ? "   " : "",
+                    last->hint ? last->hint : "");
+    } else if (app->diag.n && !app->message[0]) {
+        app_message(app, ST_warn, "%s", app->diag.at[0].text);
+    }
+}
+
+static void show_result(App *app, const char *line) {
+    int code = diag_exit_code(&app->diag);
+    if (code > app->exit_code)
+        app->exit_code = code;
+    for (int i = 0; i < app->diag.n; i++)
+        if (app->at_file && !app->diag.at[i].file) {
+            app->diag.at[i].file = app->at_file;
+            app->diag.at[i].line = app->at_line;
+        }
+    if (app->sink)
+        app->sink(app);
+    else
+        show_screen(app, line);
+    buf_truncate(&app->out, 0);
+    app->diag = (Diag){.arena = &app->frame};
+}
+
+bool app_run(App *app, const char *line) {
+    if (app->depth == DEPTH_MAX) {
+        diag_fail(&app->diag, "command lines nest deeper than %d", DEPTH_MAX);
+        return false;
+    }
+    if (app->depth == 0)
+        reset(app);
+    bool ok = true;
+    char *copy = arena_strdup(&app->frame, line + strspn(line, " \t"));
+    app->depth++;
+    for (char *p = copy; p && ok;) {
+        char *next = strstr(p, " ; ");
+        if (next) {
+            *next = 0;
+            next += 3;
+            next += strspn(next, " ");
+        }
+        ok = run_one(app, p);
+        p = next;
+    }
+    app->depth--;
+    if (app->depth == app->base)
+        show_result(app, line);
+    return ok;
+}
+
+static void run_prompt(App *app) {
+    char line[PROMPT_BYTES];
+    snprintf(line, sizeof line, "%s", app->prompt.text);
+    char sign = app->prompt.sign;
+    prompt_remember(&app->prompt, line);
+    prompt_close(&app->prompt);
+    if (!*line)
+        return;
+    const char *verb = sign == '/' ? "search " : sign == 'F' ? "find " : "";
+    char full[PROMPT_BYTES + 8];
+    snprintf(full, sizeof full, "%s%s", verb, line);
+    app_run(app, full);
+}
+
+// The search follows the text while it is typed.
+static void search_live(App *app) {
+    spot_go(app, app->search_from);
+    if (!app->prompt.text[0])
+        return;
+    snprintf(app->search, sizeof app->search, "%s", app->prompt.text);
+    Pane *p = app_pane(app);
+    int row = search_row(app, p, app->search, p->row - 1, 1);
+    if (row >= 0)
+        pane_move(app, p, row);
+}
+
+static void prompt_event(App *app, PromptEvent e) {
+    Prompt *p = &app->prompt;
+    bool live = p->sign == '/';
+    switch (e) {
+    case PROMPT_run:
+        run_prompt(app);
+        break;
+    case PROMPT_cancel:
+        if (live)
+            spot_go(app, app->search_from);
+        prompt_close(p);
+        break;
+    case PROMPT_changed:
+        prompt_clear_choices(p);
+        if (live)
+            search_live(app);
+        else
+            complete(app, p);
+        break;
+    case PROMPT_wants_choices:
+        if (live)
+            break;
+        complete(app, p);
+        if (!prompt_extend(p))
+            prompt_choose(p, 1);
+        break;
+    case PROMPT_moved:
+    case PROMPT_ignored:
+        break;
+    }
+}
+
+static void run_binding(App *app, const KeyBinding *b) {
+    app->pending[0] = 0;
+    app->menu = false;
+    if (b)
+        app_run(app, b->line);
+}
+
+void app_key(App *app, const char *key) {
+    app->message[0] = 0;
+    if (app->prompt.open) {
+        prompt_event(app, prompt_key(&app->prompt, key));
+        return;
+    }
+    if (app->pending[0] && !strcmp(key, "<Esc>")) {
+        run_binding(app, NULL);
+        return;
+    }
+    char keys[sizeof app->pending];
+    snprintf(keys, sizeof keys, "%s%s", app->pending, key);
+    Pane *p = app_pane(app);
+    const char *view = app->home ? "home" : p->ctx.view ? p->ctx.view->name : "";
+    bool prefix;
+    const KeyBinding *b = key_find(app, view, keys, &prefix);
+    if (prefix && !b) {
+        snprintf(app->pending, sizeof app->pending, "%s", keys);
+        return;
+    }
+    if (!b) {
+        app_message(app, ST_dim, "key %s does nothing here; ? lists the keys", keys);
+        app->pending[0] = 0;
+        app->menu = false;
+        return;
+    }
+    run_binding(app, b);
+}
+
+void app_keys(App *app, const char *keys) {
+    char key[32];
+    int base = app->base;
+    app->base = app->depth;
+    for (const char *p = keys; *p && !app->quit;) {
+        key_next(&p, key);
+        app_key(app, key);
+    }
+    app->base = base;
+}
+
+// Runs the lines of a text; a line that begins with `# >>>` ends it (the rest is an expected screen).
+static bool run_lines(App *app, Str text) {
+    Arena one = {0};
+    bool ok = true;
+    const char *end = text.ptr + text.len;
+    for (const char *p = text.ptr; ok && p < end && !app->quit;) {
+        const char *stop = memchr(p, '\n', (size_t)(end - p));
+        size_t len = stop ? (size_t)(stop - p) : (size_t)(end - p);
+        char *line = arena_strndup(&one, p, len);
+        if (str_starts(line, "# >>>"))
+            break;
+        app->at_line++;
+        ok = app_run(app, line);
+        p += len + 1;
+    }
+    arena_free(&one);
+    return ok;
+}
+
+bool app_script(App *app, const char *path) {
+    Arena text_arena = {0};
+    Diag diag = {.arena = &text_arena};
+    Str text = file_read(&text_arena, path, &diag);
+    int line = app->at_line, base = app->base;
+    const char *file = app->at_file;
+    bool ok = text.ptr != NULL;
+    if (ok) {
+        app->base = app->depth;
+        app->at_file = path;
+        app->at_line = 0;
+        ok = run_lines(app, text);
+        app->base = base;
+        app->at_file = file;
+        app->at_line = line;
+    } else {
+        diag_fail(&app->diag, "%s", diag_first(&diag));
+        if (app->depth == app->base)
+            show_result(app, path);
+    }
+    arena_free(&text_arena);
+    return ok;
+}

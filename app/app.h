@@ -1,0 +1,163 @@
+// app.h: contents page of app/: the state of the program on the screen and what works on it. Only
+// term.c (curses), repl.c (libedit), loop.c and main.c are left out of the library that tests link.
+#ifndef APP_APP_H
+#define APP_APP_H
+
+#include "app/command.h"
+#include "app/layout.h"
+#include "app/prompt.h"
+#include "app/screen.h"
+#include "core/base/diag.h"
+#include "core/base/vec.h"
+#include "views/view.h"
+
+// ---- pane.c: one window on one view ----
+
+typedef struct Spot {
+    const View *view;
+    int stage, graph;
+    const char *arg;        // of the view; lives in App.arena
+    int row, top, left;
+    Item item;              // on the cursor's row
+    bool home;              // the first screen was up
+} Spot;
+
+typedef struct Pane {
+    ViewCtx ctx;            // what it shows; ctx.arena points to arena
+    Arena arena;            // of the document shown
+    bool ready;             // opened for the session's version below
+    bool ok;                // open succeeded; else `why` is shown
+    char why[256];
+    uint64_t version;       // of the session when it was opened
+    int row, top, left;     // cursor row, first row shown, columns scrolled
+    bool free;              // does not follow the focused pane
+    bool keep_row;          // the cursor stays where it is on the next rebuild of links
+    int rows_shown;         // text rows of the last frame
+} Pane;
+
+enum { HOME = PANES, ALL_PANES = PANES + 1 };   // the first screen is a pane of its own
+
+// ---- app.c ----
+
+typedef struct KeyBinding {
+    const char *view, *key, *line, *hint;   // as a row of keys.def
+} KeyBinding;
+
+typedef struct Pin {
+    Item item;              // ITEM_NONE: free
+} Pin;
+
+enum { PINS = 3, MENU_DELAY_MS = 300 };
+
+typedef struct App {
+    Arena arena;            // as long as the program
+    Arena frame;            // one key or command
+    Session *session;       // NULL: no model
+    Screen screen;
+    Layout layout;
+    Pane pane[ALL_PANES];
+    bool home;              // the first screen is up
+    Prompt prompt;
+    char pending[32];       // keys of an unfinished sequence, "" none
+    bool menu;              // its which-key menu is drawn
+    VEC(KeyBinding) bound;  // by `bind`; the latest wins
+    VEC(Spot) past, future;
+    Map marks;              // letter -> Spot *
+    Pin pin[PINS];
+    char search[256];       // what n and N look for, "" none
+    Spot search_from;      // where an incremental search began
+    bool search_back;
+    Buf out;                // text that the running command printed
+    Diag diag;              // and what went wrong; both reset by each command line
+    char message[512];      // shown in place of the hint line until the next key
+    StyleId message_style;
+    VEC(const char *) last_out; // lines shown by the output view
+    const char *last_command;   // that printed them
+    Theme theme;
+    int colors;             // 256, 16, 0
+    bool full_spelling;
+    bool interactive;       // a person is watching a terminal
+    bool quit;
+    bool redraw;            // the terminal is to be painted anew
+    bool suspend;           // the loop is to stop the process as Ctrl-Z does
+    int exit_code;          // worst so far
+    int depth;              // of nested command lines and scripts
+    int base;               // depth at which the lines of a script or a macro stand
+    const char *at_file;    // script being run, NULL none
+    int at_line;            // its line, from 1
+    void (*sink)(struct App *); // without a screen: takes app->out and app->diag after each line
+    int64_t busy_since;     // ns, 0: nothing runs in a helper
+} App;
+
+void app_init(App *app, int cols, int rows);
+void app_free(App *app);
+void app_resize(App *app, int cols, int rows);
+// One key by its name ("j", "<Down>", "<C-l>"); runs what it is bound to.
+void app_key(App *app, const char *key);
+// Keys in one text, as `key` and macros have them: "jj<Enter>:stage joint<Enter>".
+void app_keys(App *app, const char *keys);
+// One or several command lines separated by ` ; `. Output is in app->out, errors in app->diag and,
+// interactively, in the message. False if any failed.
+bool app_run(App *app, const char *line);
+void app_message(App *app, StyleId style, const char *fmt, ...) FX_PRINTF(3, 4);
+// Runs the lines of a script; `#` begins a comment. Stops at the first that fails.
+bool app_script(App *app, const char *path);
+
+// ---- pane.c ----
+
+Pane *app_pane(App *app);                   // with the focus (the first screen if that is up)
+int app_pane_number(const App *app);
+bool pane_show(App *app, int pane, const View *view, int stage, int graph, const char *arg);
+// Makes the document if it is not there or stale; false if there is none.
+bool pane_ready(App *app, Pane *p);
+int pane_count(App *app, Pane *p);
+Line *pane_line(App *app, Pane *p, int row);    // in the frame's arena
+void pane_move(App *app, Pane *p, int row);     // puts the cursor there, clamped
+Item pane_item(App *app, Pane *p);              // on the cursor's row
+bool pane_goto_item(App *app, Pane *p, Item item);
+void pane_follow(App *app);                     // locked panes go to the strongest link of the focus
+void pane_scroll(Pane *p, int rows);            // keeps the cursor on screen
+Spot spot_here(App *app);
+void spot_go(App *app, Spot place);
+void spot_push(App *app);                      // remembers where we are before a jump
+
+// Strength of the link between the focused item and an item of another artifact: 0 none, 1 kin,
+// 2 part, 3 same.
+int app_link(App *app, Item from, Item to);
+
+// ---- search.c ----
+
+// Next row matching the search text from a row in direction ±1, wrapping; -1 if none.
+int search_row(App *app, Pane *p, const char *text, int from, int dir);
+void search_step(App *app, int dir);
+bool search_match(const char *text, const char *pattern, int *at, int *len);
+
+// ---- draw.c, draw_pane.c, draw_pop.c ----
+
+void app_draw(App *app);                        // the whole frame into app->screen
+Rect app_body(const App *app);                  // where the panes are
+void app_rects(const App *app, Rect out[PANES]);
+void draw_pane(App *app, Pane *p, int number, Rect r, bool focus);
+void draw_home(App *app, Rect r);
+void draw_popups(App *app, int bottom);
+bool rail_hit(const App *app, int col, int *stage);
+
+// ---- keys.c ----
+
+extern const KeyBinding key_bindings[];         // keys.def, ended by a NULL key
+// The binding of a key (or sequence) in a view, NULL if none. *prefix: longer sequences begin with it.
+const KeyBinding *key_find(const App *app, const char *view, const char *keys, bool *prefix);
+void key_normal(char *out, size_t size, const char *text);  // canonical spelling of a key name
+// Splits "j<C-x>é" into key names; returns the next and moves *p, "" at the end.
+void key_next(const char **p, char out[32]);
+// Where an event of the mouse went.
+void app_mouse(App *app, int row, int col, int kind);
+enum { MOUSE_click, MOUSE_wheel_up, MOUSE_wheel_down, MOUSE_drag, MOUSE_release, MOUSE_double };
+
+// ---- complete.c ----
+
+void complete(App *app, Prompt *p);             // fills p->choice for the word at the cursor
+
+// ---- main.c's parts that tests use: options.c ----
+
+#endif

@@ -1,0 +1,147 @@
+// view.h: the contract of a view. A view reads one artifact and makes lines of styled spans, on demand
+// and for the rows on screen only; it knows no terminal, no cell and no key. One file a view, ending in
+// `const View view_NAME = {…}` with designated fields, and one row in views.def.
+#ifndef VIEWS_VIEW_H
+#define VIEWS_VIEW_H
+
+#include "core/base/arena.h"
+#include "core/base/buf.h"
+
+// ---- styles.def ----
+
+enum { INK_bold = 1, INK_dim = 2, INK_under = 4, INK_rev = 8, INK_italic = 16 };
+
+typedef enum StyleId {
+#define STYLE(id, ...) ST_##id,
+#include "views/styles.def"
+#undef STYLE
+    STYLES
+} StyleId;
+
+// Style of the nth kernel's letter; five quiet hues in a cycle.
+StyleId style_kernel(int n);
+
+// ---- line.c: one line of a view ----
+
+enum { LINE_SPANS = 40 };
+
+typedef struct Span {
+    const char *text;       // UTF-8, no newline, no tab
+    StyleId style;
+} Span;
+
+// What a line is about: an id inside one artifact. Links between panes go through it.
+typedef struct Item {
+    int artifact;           // index in the session's tree of artifacts, -1: none
+    int id;                 // node, scheduler node, line, … of that artifact
+} Item;
+#define ITEM_NONE ((Item){-1, -1})
+
+typedef enum Fold { FOLD_none, FOLD_open, FOLD_closed } Fold;
+
+typedef enum LineKind {
+    LINE_text,
+    LINE_section,           // drawn as a rule through the pane, its spans standing in it
+} LineKind;
+
+typedef struct Line {
+    Arena *arena;           // one frame: where line_printf puts its text
+    LineKind kind;
+    Span span[LINE_SPANS];
+    int n;                  // spans in use
+    Item item;              // ITEM_NONE if about nothing
+    Fold fold;
+    const char *sign;       // one column in the gutter: + − ~ ⇒ ! *, NULL none
+    StyleId sign_style;
+    int frozen;             // leading columns that stay while the rest scrolls sideways
+    int name;               // the span that a link paints, -1 none
+    bool passive;           // the cursor may stand here but it opens nothing (blank lines, rules)
+} Line;
+
+void line_init(Line *l, Arena *frame);
+void line_add(Line *l, StyleId style, const char *text);
+void line_printf(Line *l, StyleId style, const char *fmt, ...) FX_PRINTF(3, 4);
+// Adds spaces until the line is `columns` wide (at least one if it is already wider and gap is set).
+void line_pad(Line *l, int columns, bool gap);
+// Adds text cut to `columns` with › at the cut, padded to it.
+void line_cell(Line *l, StyleId style, const char *text, int columns);
+// The same, right-aligned.
+void line_right(Line *l, StyleId style, const char *text, int columns);
+int line_columns(const Line *l);
+// A bar of value/full on `columns` cells, ending in eighths; the rest of the scale is blank.
+void line_bar(Line *l, StyleId style, double value, double full, int columns);
+// The whole text, for copying, saving and searching.
+const char *line_text(const Line *l, Arena *a);
+// C or Python text with keywords, comments and numbers told apart.
+void line_code(Line *l, const char *text, const char *const *keywords, const char *comment);
+
+// Numbers as people read them: 7,680 · 1.9 kB · 12.3 µs.
+const char *text_count(Arena *a, int64_t n);
+const char *text_bytes(Arena *a, int64_t bytes);
+const char *text_time(Arena *a, double ns);
+
+// ---- the view ----
+
+typedef struct Session Session;
+
+typedef struct ViewOpt {
+    bool full;              // PyTorch's own spelling, to the byte; else the brief one
+    bool ascii;             // no marks outside ASCII
+    int cols;               // columns the text may use now
+    int alter;              // which form of the view (`a` steps through them)
+    int sort;               // which column sorts (`#`)
+} ViewOpt;
+
+typedef struct ViewCtx {
+    Session *session;       // what is shown; never changed by a view
+    const struct View *view;
+    int stage;              // StageId the pane stands on, -1: none
+    int graph;              // which graph of that stage (forward, backward, frame K), -1: the view's choice
+    int artifact;           // artifact shown, set by open, -1: none
+    const char *arg;        // argument of `view NAME ARG`, "" if none
+    Item focus;             // item of the focused pane's cursor: what node, why and history are about
+    Arena *arena;           // lives as long as the document
+    Arena *tmp;             // one frame
+    void *doc;              // the view's own, made by open in arena
+    ViewOpt opt;
+} ViewCtx;
+
+typedef enum ViewFlag {
+    VIEW_stage = 1,         // shows the artifact of a stage; `stage S` picks it
+    VIEW_follows = 2,       // its contents depend on the focused pane's item
+    VIEW_free = 4,          // needs no model
+} ViewFlag;
+
+typedef struct View {
+    const char *name;       // `view NAME`
+    const char *doc;        // one line, for help and completion
+    int flags;              // ViewFlag
+    // Builds ctx->doc. False: nothing to show, and why is in the message.
+    bool (*open)(ViewCtx *ctx, Buf *why);
+    int (*count)(ViewCtx *ctx);
+    void (*line)(ViewCtx *ctx, int row, Line *out);
+    // Row that shows an item, -1 if none (a closed fold's row counts). NULL: rows have no items.
+    int (*row_of)(ViewCtx *ctx, Item item);
+    // Words left and right in the header rule.
+    void (*title)(ViewCtx *ctx, Buf *left, Buf *right);
+    // The node line: what the cursor is on, in one or two sentences.
+    void (*node)(ViewCtx *ctx, int row, Buf *out);
+    // The command line that Enter runs on a row, NULL if none.
+    const char *(*enter)(ViewCtx *ctx, int row);
+    // Space: folds or toggles; true if the rows changed. May return a command line to run instead.
+    bool (*toggle)(ViewCtx *ctx, int row, const char **command);
+    // Next row after `row` in direction ±1 that is a change (diff, fusion, wrong element); -1 none.
+    int (*next_change)(ViewCtx *ctx, int row, int dir);
+    int alters;             // forms that `a` steps through, 0 or 1: one
+    const char *const *sorts;   // names of the columns that `#` sorts by, NULL-terminated, or NULL
+} View;
+
+#define VIEW(name) extern const View view_##name;
+#include "views/views.def"
+#undef VIEW
+
+// All views in the order of views.def, ended by NULL.
+extern const View *const views[];
+const View *view_find(const char *name);
+
+#endif
