@@ -17,7 +17,7 @@ void app_init(App *app, int cols, int rows) {
     for (int i = 0; i < PINS; i++)
         app->pin[i].item = ITEM_NONE;
     for (int i = 0; i < ALL_PANES; i++)
-        app->pane[i].ctx = (ViewCtx){.stage = -1, .graph = -1, .artifact = -1, .arg = "",
+        app->pane[i].ctx = (ViewCtx){.stage = -1, .step = -1, .arg = "",
                                      .focus = ITEM_NONE, .arena = &app->pane[i].arena,
                                      .tmp = &app->frame};
     layout_columns(&app->layout, layout_auto(cols, rows));
@@ -92,7 +92,7 @@ static void show_output(App *app, const char *line) {
     app->last_command = arena_strdup(&app->arena, line);
     spot_push(app);
     int pane = app->home ? HOME : app->layout.focus;
-    pane_show(app, pane, view_find("output"), -1, -1, "");
+    pane_show(app, pane, view_find("output"), -1, 0, "");
 }
 
 static void show_screen(App *app, const char *line) {

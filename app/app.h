@@ -15,7 +15,7 @@
 
 typedef struct Spot {
     const View *view;
-    int stage, graph;
+    int stage, unit, step;
     const char *arg;        // of the view; lives in App.arena
     int row, top, left;
     Item item;              // on the cursor's row
@@ -25,14 +25,14 @@ typedef struct Spot {
 typedef struct Pane {
     ViewCtx ctx;            // what it shows; ctx.arena points to arena
     Arena arena;            // of the document shown
-    bool ready;             // opened for the session's version below
+    bool ready;             // opened for the version below
     bool ok;                // open succeeded; else `why` is shown
     char why[256];
-    uint64_t version;       // of the session when it was opened
+    uint64_t version;       // of what it shows, when it was opened
     int row, top, left;     // cursor row, first row shown, columns scrolled
     bool free;              // does not follow the focused pane
-    bool keep_row;          // the cursor stays where it is on the next rebuild of links
     int rows_shown;         // text rows of the last frame
+    Item last;              // item under the cursor at the last frame: found again after a rebuild
 } Pane;
 
 enum { HOME = PANES, ALL_PANES = PANES + 1 };   // the first screen is a pane of its own
@@ -45,6 +45,8 @@ typedef struct KeyBinding {
 
 typedef struct Pin {
     Item item;              // ITEM_NONE: free
+    const Artifact *art;    // its artifact
+    uint64_t version;       // of the session when it was pinned: a rebuild lets it go
 } Pin;
 
 enum { PINS = 3, MENU_DELAY_MS = 300 };
@@ -107,7 +109,7 @@ bool app_script(App *app, const char *path);
 
 Pane *app_pane(App *app);                   // with the focus (the first screen if that is up)
 int app_pane_number(const App *app);
-bool pane_show(App *app, int pane, const View *view, int stage, int graph, const char *arg);
+bool pane_show(App *app, int pane, const View *view, int stage, int unit, const char *arg);
 // Makes the document if it is not there or stale; false if there is none.
 bool pane_ready(App *app, Pane *p);
 int pane_count(App *app, Pane *p);
@@ -121,9 +123,9 @@ Spot spot_here(App *app);
 void spot_go(App *app, Spot place);
 void spot_push(App *app);                      // remembers where we are before a jump
 
-// Strength of the link between the focused item and an item of another artifact: 0 none, 1 kin,
-// 2 part, 3 same.
-int app_link(App *app, Item from, Item to);
+// Links from an item to the items of the artifact that a pane shows: strength + 1 by item, 0 none.
+// In the frame's arena; NULL if there are none at all.
+const uint8_t *pane_links(App *app, Item from, const Artifact *from_art, Pane *p, int *n);
 
 // ---- search.c ----
 

@@ -1,50 +1,36 @@
-// model.h: what the screen asks of the session, in the screen's own words: the stages of the rail, the
-// links between items, names. The only file of app/ besides the commands that knows the session.
+// model.h: what the screen asks of the session, in the screen's own words: the state of the stages on the
+// rail, versions, links, names. Beside the commands the only part of app/ that knows the session.
 #ifndef APP_MODEL_H
 #define APP_MODEL_H
 
-#include "core/record/origin.h"
+#include "core/session.h"
 #include "views/view.h"
 
-typedef struct StageInfo {
-    const char *name;       // `stage NAME`: joint
-    const char *brief;      // on the rail: joint, jpass, kern
-    const char *doc;
-    char key;               // 1 … 9 0 - =
-} StageInfo;
-
-// State of one stage of the model open now.
+// State of one stage of one compiled graph.
 typedef struct StageState {
     bool there;             // has an artifact
-    bool changed;           // changed something against the stage before
-    bool edited;            // by the user
-    bool failed, stale;
-    int count;              // nodes, loops, kernels of the first graph; -1 unknown
-    int count2;             // of the backward graph, -1 none
+    bool never;             // this build or this form of model has no such stage
+    bool changed;           // some step of it changed something
+    bool failed;            // it could not be built
+    int count;              // nodes, loops or kernels; -1 unknown
 } StageState;
+StageState stage_state(Session *s, int unit, int stage);
 
-int stage_count(void);
-const StageInfo *stage_info(int stage);
-// By name, by brief name or by a unique beginning; -1 if none.
-int stage_find(const char *name);
-StageState stage_state(Session *s, int stage);
-// Graphs (forward, backward, frame K) of a stage; their titles.
-int stage_graphs(Session *s, int stage);
-const char *stage_graph_title(Session *s, int stage, int graph);
-
-// Grows with every change of what there is to see.
+int model_units(Session *s);
+// Builds as far as a stage and gives its last step; NULL if it cannot be built, why in d.
+const Artifact *model_artifact(Session *s, int unit, int stage, Diag *d);
+// The step of a unit by number, NULL if it is not there.
+const Artifact *model_step(Session *s, int unit, int step);
+int model_step_of(Session *s, int unit, const Artifact *art);   // -1 if it is gone
+// Grows, or changes, whenever something there is to see has changed.
 uint64_t model_version(Session *s);
-// For the rail's right end: name, toolchain, time.
+// For the rail's right end: model, backend, toolchain.
 void model_status(Session *s, Buf *out);
-// Artifact of a stage and graph, -1 if none.
-int model_artifact(Session *s, int stage, int graph);
-int model_artifact_stage(Session *s, int artifact, int *graph);
-// Links of an item to items of another artifact, sorted by item; the array lives in a.
-const Link *model_links(Session *s, Arena *a, Item from, int to, int *n);
-const char *model_item_name(Session *s, Item item);     // "" if it has none
-// Finds a NODE argument: name, opN, bufN; ITEM_NONE if there is none. near: artifact to look in first.
-Item model_find(Session *s, const char *name, int near);
-// Argument (dir -1) or user (dir +1) number k of an item; ITEM_NONE if none.
-Item model_neighbour(Session *s, Item item, int dir, int k);
+const char *item_name(const Artifact *art, int item);           // "" if it has none
+// Finds a NODE argument in an artifact: a node, opN, bufN, a kernel, a line. -1 if it has none.
+int item_find(const Artifact *art, const char *name);
+int item_count(const Artifact *art);
+// The k-th argument (dir -1) or user (dir 1) of an item, going round; -1 if there is none.
+int item_neighbour(const Artifact *art, int item, int dir, int k);
 
 #endif

@@ -16,15 +16,37 @@ Pane *app_pane(App *app) {
     return &app->pane[app_pane_number(app)];
 }
 
-static uint64_t version_now(const App *app) {
-    return app->session ? model_version(app->session) : 0;
+// Where the pane's view stands: its own stage, or the one that the view is about.
+static int stage_of(const Pane *p) {
+    return p->ctx.view->stage >= 0 ? p->ctx.view->stage : p->ctx.stage;
 }
 
-bool pane_show(App *app, int number, const View *view, int stage, int graph, const char *arg) {
+// The artifact that the pane is to show now; builds it if need be.
+static const Artifact *wanted(App *app, Pane *p, Diag *d) {
+    if (!app->session || stage_of(p) < 0)
+        return NULL;
+    if (p->ctx.step >= 0) {
+        const Artifact *a = model_step(app->session, p->ctx.unit, p->ctx.step);
+        if (a && (int)a->stage == stage_of(p))
+            return a;
+        p->ctx.step = -1;
+    }
+    return model_artifact(app->session, p->ctx.unit, stage_of(p), d);
+}
+
+static uint64_t version_of(App *app, Pane *p, const Artifact *art) {
+    if (!app->session)
+        return 0;
+    uint64_t v = art ? (uint64_t)art->id + 1 : model_version(app->session);
+    return hash_mix(v, (uint64_t)app->full_spelling);
+}
+
+bool pane_show(App *app, int number, const View *view, int stage, int unit, const char *arg) {
     Pane *p = &app->pane[number];
     p->ctx.view = view;
     p->ctx.stage = stage;
-    p->ctx.graph = graph;
+    p->ctx.unit = unit;
+    p->ctx.step = -1;
     p->ctx.arg = arena_strdup(&app->arena, arg ? arg : "");
     p->ctx.opt.alter = p->ctx.opt.sort = 0;
     p->ready = false;
@@ -32,7 +54,7 @@ bool pane_show(App *app, int number, const View *view, int stage, int graph, con
     return pane_ready(app, p);
 }
 
-static void open_view(App *app, Pane *p) {
+static void open_view(App *app, Pane *p, const Artifact *art, const char *problem) {
     ViewCtx *c = &p->ctx;
     arena_free(&p->arena);
     p->arena = (Arena){0};
@@ -41,12 +63,14 @@ static void open_view(App *app, Pane *p) {
     c->arena = &p->arena;
     c->tmp = &app->frame;
     c->doc = NULL;
-    c->artifact = -1;
+    c->art = art;
     c->opt.full = app->full_spelling;
     c->opt.ascii = app->screen.ascii;
     p->ok = false;
     if (!app->session && !(c->view->flags & VIEW_free))
         buf_puts(&why, "no model is open: open MODEL");
+    else if (!art && stage_of(p) >= 0)
+        buf_puts(&why, *problem ? problem : "this stage could not be built");
     else
         p->ok = !c->view->open || c->view->open(c, &why);
     snprintf(p->why, sizeof p->why, "%s", buf_str(&why));
@@ -55,17 +79,21 @@ static void open_view(App *app, Pane *p) {
 bool pane_ready(App *app, Pane *p) {
     if (!p->ctx.view)
         return false;
-    if (p->ready && p->version == version_now(app))
+    Diag d = {.arena = &app->frame};
+    const Artifact *art = wanted(app, p, &d);
+    uint64_t version = version_of(app, p, art);
+    if (p->ready && p->version == version)
         return p->ok;
-    Item item = ITEM_NONE;
-    int offset = p->row - p->top;
-    if (p->ready && p->ok)
-        item = pane_item(app, p);
-    open_view(app, p);
+    int id = -1, offset = p->row - p->top;
+    if (p->ready && p->ok && art && p->ctx.art == art)  // else the old document may be gone
+        id = pane_item(app, p).id;
+    else
+        id = p->last.id;
+    open_view(app, p, art, diag_first(&d));
     p->ready = true;
-    p->version = version_now(app);
-    if (p->ok && item.id >= 0 && p->ctx.view->row_of) {
-        int row = p->ctx.view->row_of(&p->ctx, item);
+    p->version = version;
+    if (p->ok && id >= 0 && art && p->ctx.view->row_of && p->row > 0) {
+        int row = p->ctx.view->row_of(&p->ctx, (Item){art->id, id});
         if (row >= 0)
             p->row = row;
         p->top = p->row - offset;
@@ -129,39 +157,33 @@ bool pane_goto_item(App *app, Pane *p, Item item) {
 
 // ---- links ----
 
-int app_link(App *app, Item from, Item to) {
-    if (!app->session || from.id < 0 || to.id < 0)
-        return 0;
-    if (from.artifact == to.artifact)
-        return from.id == to.id ? 3 : 0;
-    ArenaMark mark = arena_mark(&app->frame);
-    int n, strength = 0;
-    const Link *links = model_links(app->session, &app->frame, from, to.artifact, &n);
-    for (int lo = 0, hi = n; lo < hi;) {
-        int mid = (lo + hi) / 2;
-        if (links[mid].item == to.id) {
-            strength = (int)links[mid].strength + 1;
-            break;
-        }
-        if (links[mid].item < to.id)
-            lo = mid + 1;
-        else
-            hi = mid;
+const uint8_t *pane_links(App *app, Item from, const Artifact *from_art, Pane *p, int *n) {
+    const Artifact *to = p->ctx.art;
+    *n = 0;
+    if (!app->session || from.id < 0 || !from_art || !to)
+        return NULL;
+    uint8_t *strength = ARENA_ARRAY(&app->frame, to->n_items + 1, uint8_t);
+    *n = to->n_items;
+    if (from_art == to) {
+        if (from.id < *n)
+            strength[from.id] = LINK_same + 1;
+        return strength;
     }
-    arena_rewind(&app->frame, mark);
+    Link *links = NULL;
+    int count = pipeline_links(session_pipeline(app->session), from_art, from.id, to, &app->frame, &links);
+    for (int i = 0; i < count; i++)
+        if (links[i].item >= 0 && links[i].item < *n && strength[links[i].item] < links[i].strength + 1)
+            strength[links[i].item] = (uint8_t)(links[i].strength + 1);
     return strength;
 }
 
 // Brings the strongest link on screen: on the cursor's own screen row if it was out of sight.
-static void follow(App *app, Pane *p, Item item, int screen_row) {
-    int n, best = -1;
-    const Link *links = model_links(app->session, &app->frame, item, p->ctx.artifact, &n);
-    for (int i = 0; i < n; i++)
-        if (best < 0 || links[i].strength > links[best].strength)
-            best = i;
-    if (best < 0)
+static void follow(App *app, Pane *p, Item item, const Artifact *art, int screen_row) {
+    Link *links = NULL;
+    if (art == p->ctx.art || !pipeline_links(session_pipeline(app->session), art, item.id, p->ctx.art,
+                                             &app->frame, &links))
         return;
-    int row = p->ctx.view->row_of(&p->ctx, (Item){p->ctx.artifact, links[best].item});
+    int row = p->ctx.view->row_of(&p->ctx, (Item){p->ctx.art->id, links[0].item});
     if (row < 0)
         return;
     p->row = row;
@@ -177,19 +199,22 @@ void pane_follow(App *app) {
     if (!pane_ready(app, focus))
         return;
     Item item = pane_item(app, focus);
+    focus->last = item;
+    bool source = !(focus->ctx.view->flags & VIEW_follows);
     for (int i = 0; i < PANES; i++) {
         Pane *p = &app->pane[i];
         if (p == focus || !layout_has(&app->layout, i) || !p->ctx.view)
             continue;
-        if (p->ctx.view->flags & VIEW_follows) {
+        if (source && (p->ctx.view->flags & VIEW_follows)) {
             if (p->ctx.focus.artifact != item.artifact || p->ctx.focus.id != item.id)
                 p->ready = false;
             p->ctx.focus = item;
+            p->ctx.focus_art = focus->ctx.art;
         }
-        if (p->free || item.id < 0 || !pane_ready(app, p) || !p->ctx.view->row_of ||
-            p->ctx.artifact < 0)
+        if (p->free || item.id < 0 || !focus->ctx.art || !pane_ready(app, p) ||
+            !p->ctx.view->row_of || !p->ctx.art)
             continue;
-        follow(app, p, item, focus->row - focus->top);
+        follow(app, p, item, focus->ctx.art, focus->row - focus->top);
     }
 }
 
@@ -197,8 +222,8 @@ void pane_follow(App *app) {
 
 Spot spot_here(App *app) {
     Pane *p = app_pane(app);
-    return (Spot){.view = p->ctx.view, .stage = p->ctx.stage, .graph = p->ctx.graph,
-                  .arg = p->ctx.arg, .row = p->row, .top = p->top, .left = p->left,
+    return (Spot){.view = p->ctx.view, .stage = p->ctx.stage, .unit = p->ctx.unit,
+                  .step = p->ctx.step, .arg = p->ctx.arg, .row = p->row, .top = p->top, .left = p->left,
                   .item = pane_item(app, p), .home = app->home};
 }
 
@@ -207,10 +232,11 @@ void spot_go(App *app, Spot s) {
         return;
     app->home = s.home;
     Pane *p = app_pane(app);
-    bool same = p->ctx.view == s.view && p->ctx.stage == s.stage && p->ctx.graph == s.graph &&
+    bool same = p->ctx.view == s.view && p->ctx.stage == s.stage && p->ctx.unit == s.unit &&
                 !strcmp(p->ctx.arg, s.arg);
     if (!same)
-        pane_show(app, app_pane_number(app), s.view, s.stage, s.graph, s.arg);
+        pane_show(app, app_pane_number(app), s.view, s.stage, s.unit, s.arg);
+    p->ctx.step = s.step;
     pane_ready(app, p);
     p->top = s.top;
     p->left = s.left;

@@ -32,8 +32,8 @@ typedef struct Span {
 
 // What a line is about: an id inside one artifact. Links between panes go through it.
 typedef struct Item {
-    int artifact;           // index in the session's tree of artifacts, -1: none
-    int id;                 // node, scheduler node, line, … of that artifact
+    int artifact;           // id of the artifact, -1: none
+    int id;                 // its item: node id, op number, line - 1
 } Item;
 #define ITEM_NONE ((Item){-1, -1})
 
@@ -83,6 +83,7 @@ const char *text_time(Arena *a, double ns);
 // ---- the view ----
 
 typedef struct Session Session;
+typedef struct Artifact Artifact;
 
 typedef struct ViewOpt {
     bool full;              // PyTorch's own spelling, to the byte; else the brief one
@@ -96,10 +97,12 @@ typedef struct ViewCtx {
     Session *session;       // what is shown; never changed by a view
     const struct View *view;
     int stage;              // StageId the pane stands on, -1: none
-    int graph;              // which graph of that stage (forward, backward, frame K), -1: the view's choice
-    int artifact;           // artifact shown, set by open, -1: none
+    int unit;               // compiled graph (forward, backward, frame K)
+    int step;               // step of the unit to show, -1: the stage's last
+    const Artifact *art;    // what is shown, found before open; NULL: none
     const char *arg;        // argument of `view NAME ARG`, "" if none
     Item focus;             // item of the focused pane's cursor: what node, why and history are about
+    const Artifact *focus_art;  // its artifact, NULL: none
     Arena *arena;           // lives as long as the document
     Arena *tmp;             // one frame
     void *doc;              // the view's own, made by open in arena
@@ -107,15 +110,17 @@ typedef struct ViewCtx {
 } ViewCtx;
 
 typedef enum ViewFlag {
-    VIEW_stage = 1,         // shows the artifact of a stage; `stage S` picks it
+    VIEW_stage = 1,         // shows the artifact of the pane's stage; `stage S` picks the view
     VIEW_follows = 2,       // its contents depend on the focused pane's item
     VIEW_free = 4,          // needs no model
+    VIEW_live = 8,          // made anew after every key: it shows the state of the program
 } ViewFlag;
 
 typedef struct View {
     const char *name;       // `view NAME`
     const char *doc;        // one line, for help and completion
     int flags;              // ViewFlag
+    int stage;              // StageId that it is about wherever the pane stands, -1: the pane's
     // Builds ctx->doc. False: nothing to show, and why is in the message.
     bool (*open)(ViewCtx *ctx, Buf *why);
     int (*count)(ViewCtx *ctx);

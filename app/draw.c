@@ -1,0 +1,363 @@
+// draw.c: one frame: the stage rail on top, the panes, the rule with the links' legend, the node line, the
+// chain of the cursor's item through the stages, and the line of hints, message or prompt.
+#include "app/app.h"
+#include "app/model.h"
+
+#include <string.h>
+
+// Rows below the panes, by the terminal's height.
+enum { BOTTOM_full = 4, BOTTOM_rule = 3, BOTTOM_two = 2, BOTTOM_node = 1, BOTTOM_none = 0 };
+
+static bool is_tiny(const App *app) {
+    return app->screen.cols < 40 || app->screen.rows < 8;
+}
+
+static int bottom_rows(const App *app) {
+    int rows = app->screen.rows;
+    if (is_tiny(app))
+        return app->prompt.open || app->message[0] ? 1 : BOTTOM_none;
+    return rows >= 24 ? BOTTOM_full : rows >= 16 ? BOTTOM_rule : rows >= 10 ? BOTTOM_two : BOTTOM_node;
+}
+
+Rect app_body(const App *app) {
+    int top = is_tiny(app) ? 0 : 1;
+    return (Rect){top, 0, app->screen.rows - top - bottom_rows(app), app->screen.cols};
+}
+
+void app_rects(const App *app, Rect out[PANES]) {
+    memset(out, 0, PANES * sizeof *out);
+    if (app->home)
+        return;
+    Layout l = app->layout;
+    if (is_tiny(app))
+        l.zoom = true;
+    layout_place(&l, app_body(app), out);
+}
+
+// ---- rail ----
+
+static bool stage_in_other_pane(const App *app, int stage) {
+    for (int i = 0; i < PANES; i++)
+        if (layout_has(&app->layout, i) && app->pane[i].ctx.view && app->pane[i].ctx.stage == stage)
+            return !app->home;
+    return false;
+}
+
+static StyleId rail_style(App *app, int stage, const StageState *st) {
+    const Pane *p = app_pane(app);
+    if (!app->home && p->ctx.view && p->ctx.stage == stage)
+        return ST_rail_here;
+    if (st->failed)
+        return ST_bad;
+    if (st->never)
+        return ST_rail_same;
+    if (stage_in_other_pane(app, stage))
+        return ST_rail_other;
+    return st->there && !st->changed ? ST_rail_same : ST_rail;
+}
+
+enum { RAIL_brief, RAIL_count, RAIL_long };
+
+static int rail_form(int cols) {
+    return cols >= 190 ? RAIL_long : cols >= 140 ? RAIL_count : RAIL_brief;
+}
+
+// Draws one stage from a column; the column after it.
+static int rail_stage(App *app, int stage, int col, int form, bool draw) {
+    Screen *s = &app->screen;
+    int end = draw ? s->cols : 0;
+    int unit = app_pane(app)->ctx.unit;
+    StageState st = {.never = true, .count = -1};
+    if (app->session)
+        st = stage_state(app->session, unit, stage);
+    StyleId style = rail_style(app, stage, &st);
+    bool here = style == ST_rail_here;
+    const StageInfo *info = &stage_info[stage];
+    Buf b = {.arena = &app->frame};
+    buf_printf(&b, "%c%s", info->key, form == RAIL_long ? info->name : info->brief);
+    if (form != RAIL_brief) {
+        buf_puts(&b, st.failed ? "!" : st.there && st.changed ? "•" : "");
+        if (st.count >= 0)
+            buf_printf(&b, " %d", st.count);
+    } else if (st.failed) {
+        buf_putc(&b, '!');
+    }
+    if (draw && here)
+        screen_put(s, 0, col, end, ST_rail, "[");
+    col++;
+    if (draw)
+        screen_put(s, 0, col, end, style, buf_str(&b));
+    col += utf8_columns(buf_str(&b));
+    if (draw && here)
+        screen_put(s, 0, col, end, ST_rail, "]");
+    return col + (form != RAIL_brief);
+}
+
+static void draw_rail(App *app) {
+    Screen *s = &app->screen;
+    int col = 0, form = rail_form(s->cols);
+    for (int i = 0; i < STAGE_count; i++)
+        col = rail_stage(app, i, col, form, true);
+    if (!app->session)
+        return;
+    Buf b = {.arena = &app->frame};
+    model_status(app->session, &b);
+    const char *text = buf_str(&b);
+    int width = utf8_columns(text);
+    // What does not fit is cut from the left: the model's name goes first.
+    for (const char *p; width > s->cols - col - 3 && (p = strstr(text, "  "));) {
+        text = p + 2;
+        width = utf8_columns(text);
+    }
+    if (width <= s->cols - col - 3)
+        screen_put(s, 0, s->cols - width - 1, s->cols, ST_dim, text);
+}
+
+bool rail_hit(const App *app, int at, int *stage) {
+    int col = 0, form = rail_form(app->screen.cols);
+    for (int i = 0; i < STAGE_count; i++) {
+        int next = rail_stage((App *)app, i, col, form, false);
+        if (at > col && at <= next) {
+            *stage = i;
+            return true;
+        }
+        col = next;
+    }
+    return false;
+}
+
+// ---- bottom ----
+
+static void rule(Screen *s, int row, StyleId style) {
+    screen_fill(s, row, 0, s->cols, style, 0x2500);
+}
+
+static int shown_panes(const App *app) {
+    return app->home || app->layout.zoom ? 1 : layout_panes(&app->layout);
+}
+
+static void draw_legend(App *app, int row) {
+    Screen *s = &app->screen;
+    rule(s, row, ST_head);
+    Pane *p = app_pane(app);
+    const char *name = item_name(p->ctx.art, p->last.id);
+    int col = 1;
+    if (*name && app->session && p->ok) {
+        col = screen_put(s, row, col, s->cols - 1, ST_text, " ");
+        col = screen_put(s, row, col, s->cols / 2, ST_head_focus, name);
+        col = screen_put(s, row, col, s->cols - 1, ST_text, " ");
+    }
+    if (shown_panes(app) < 2)
+        return;
+    static const struct {
+        StyleId style;
+        const char *mark, *brief, *full;
+    } legend[] = {{ST_link_same, "●", " same ", " same value "},
+                  {ST_link_part, "◐", " part ", " holds it, or is part of it "},
+                  {ST_link_kin, "○", " kin ", " kin: same origin or gradient "}};
+    bool wide = s->cols >= 120;
+    int at = s->cols - (wide ? 82 : 26);
+    for (int i = 0; i < COUNT(legend) && at > col; i++) {
+        at = screen_put(s, row, at, s->cols - 1, ST_text, " ");
+        at = screen_put(s, row, at, s->cols - 1, legend[i].style, legend[i].mark);
+        at = screen_put(s, row, at, s->cols - 1, ST_dim, wide ? legend[i].full : legend[i].brief);
+        at += wide ? 1 : 0;
+    }
+}
+
+// Text over one or two rows, broken at a blank.
+static void draw_wrapped(Screen *s, int row, int rows, StyleId style, const char *text) {
+    int width = s->cols - 2;
+    for (int i = 0; i < rows && *text; i++) {
+        const char *p = text, *blank = NULL, *last = text;
+        int w = 0;
+        while (*p && w <= width) {
+            if (*p == ' ')
+                blank = p;
+            last = p;
+            w += utf8_width(utf8_next(&p));
+        }
+        if (w <= width) {
+            screen_put(s, row + i, 1, s->cols, style, text);
+            return;
+        }
+        const char *cut = i + 1 < rows && blank && blank > text ? blank : last;
+        for (const char *q = text; q < cut;) {
+            const char *from = q;
+            utf8_next(&q);
+            char one[8] = {0};
+            memcpy(one, from, (size_t)(q - from));
+            w = from == text ? 1 : w;
+            w = screen_put(s, row + i, w, s->cols, style, one);
+        }
+        if (i + 1 == rows)
+            screen_put(s, row + i, s->cols - 1, s->cols, ST_dim, "›");
+        text = cut + (*cut == ' ');
+        while (*text == ' ')
+            text++;
+    }
+}
+
+static StyleId mark_style(int strength, const char **mark) {
+    static const StyleId style[] = {ST_dim, ST_link_kin, ST_link_part, ST_link_same};
+    static const char *const marks[] = {"·", "○", "◐", "●"};
+    *mark = marks[strength];
+    return style[strength];
+}
+
+// The cursor's item through the stages that are built: fx ◐gelu ┄ joint ●erf ┄ post ●op6.
+static bool draw_chain(App *app, int row) {
+    Screen *s = &app->screen;
+    Pane *p = app_pane(app);
+    if (!app->session || !p->ok || !p->ctx.art || p->last.id < 0)
+        return false;
+    int col = 1;
+    bool any = false;
+    for (int stage = 0; stage < STAGE_count; stage++) {
+        const Artifact *to = pipeline_at(session_pipeline(app->session), p->ctx.unit, (StageId)stage);
+        if (!to || to->kind == ART_none)
+            continue;
+        Link *links = NULL;
+        bool self = to == p->ctx.art;
+        int n = self ? 1
+                     : pipeline_links(session_pipeline(app->session), p->ctx.art, p->last.id, to,
+                                      &app->frame, &links);
+        if (!n)
+            continue;
+        const char *mark;
+        StyleId style = mark_style(self ? 3 : (int)links[0].strength + 1, &mark);
+        if (any)
+            col = screen_put(s, row, col, s->cols, ST_dim, " ┄ ");
+        any = true;
+        col = screen_put(s, row, col, s->cols, ST_dim, stage_info[stage].brief);
+        col = screen_put(s, row, col, s->cols, ST_text, " ");
+        col = screen_put(s, row, col, s->cols, style, mark);
+        int item = self ? p->last.id : links[0].item;
+        const char *name = item_name(to, item);
+        if (!*name || to->kind == ART_text)
+            name = arena_printf(&app->frame, "line %d", item + 1);
+        col = screen_put(s, row, col, s->cols, self ? ST_name : ST_text, name);
+        if (n > 1)
+            col = screen_printf(s, row, col, s->cols, ST_dim, "+%d", n - 1);
+    }
+    return any;
+}
+
+static void draw_node(App *app, int row, int rows) {
+    Pane *p = app_pane(app);
+    Buf b = {.arena = &app->frame};
+    if (!pane_ready(app, p)) {
+        draw_wrapped(&app->screen, row, rows, ST_warn, p->ctx.view ? p->why : "");
+        return;
+    }
+    if (p->ctx.view->node && p->row < p->ctx.view->count(&p->ctx))
+        p->ctx.view->node(&p->ctx, p->row, &b);
+    if (rows == 2 && draw_chain(app, row + 1))
+        rows = 1;
+    draw_wrapped(&app->screen, row, rows, ST_text, buf_str(&b));
+}
+
+static bool is_shadowed(const App *app, const char *view, const KeyBinding *b) {
+    bool prefix;
+    const KeyBinding *now = key_find(app, view, b->key, &prefix);
+    return now != b;
+}
+
+// `]` shows as itself, <Enter> as Enter; a hint `[ ]|stage` brings its own label.
+static int draw_hint(App *app, int row, int col, const KeyBinding *b) {
+    Screen *s = &app->screen;
+    const char *bar = strchr(b->hint, '|');
+    Buf label = {.arena = &app->frame};
+    if (bar && bar != b->hint)
+        buf_add(&label, b->hint, (size_t)(bar - b->hint));
+    else if (b->key[0] == '<' && b->key[1])
+        buf_add(&label, b->key + 1, strlen(b->key) - 2);
+    else
+        buf_puts(&label, b->key);
+    const char *words = bar ? bar + 1 : b->hint;
+    int width = utf8_columns(buf_str(&label)) + 1 + utf8_columns(words);
+    if (col + width > s->cols - 1)
+        return col;
+    col = screen_put(s, row, col, s->cols, ST_key, buf_str(&label));
+    col = screen_put(s, row, col + 1, s->cols, ST_dim, words);
+    return col + 3;
+}
+
+static void draw_hints(App *app, int row) {
+    const Pane *p = app_pane(app);
+    const char *view = app->home ? "home" : p->ctx.view ? p->ctx.view->name : "*";
+    int col = 1;
+    for (int own = 1; own >= 0; own--)
+        for (const KeyBinding *b = key_bindings; b->key; b++)
+            if (b->hint[0] && !strcmp(b->view, own ? view : "*") && !is_shadowed(app, view, b))
+                col = draw_hint(app, row, col, b);
+}
+
+static void draw_last_row(App *app, int row) {
+    Screen *s = &app->screen;
+    Prompt *p = &app->prompt;
+    if (p->open) {
+        char sign[2] = {p->sign, 0};
+        int col = screen_put(s, row, 0, s->cols, ST_key, sign);
+        char before[PROMPT_BYTES];
+        memcpy(before, p->text, (size_t)p->at);
+        before[p->at] = 0;
+        int width = s->cols - 2, at = utf8_columns(before);
+        const char *text = p->text;
+        while (at > width && *text) {   // the cursor stays in sight
+            at -= utf8_width(utf8_next(&text));
+        }
+        screen_put(s, row, col, s->cols, ST_prompt, text);
+        s->cursor_row = row;
+        s->cursor_col = col + at;
+        if (!*p->text && p->sign == '/')
+            screen_put(s, row, col + 2, s->cols, ST_dim, "text or regular expression; n N go on, Esc goes back");
+    } else if (app->message[0]) {
+        screen_put(s, row, 1, s->cols, app->message_style, app->message);
+    } else if (!is_tiny(app)) {
+        draw_hints(app, row);
+    }
+}
+
+static void draw_bottom(App *app) {
+    Screen *s = &app->screen;
+    int n = bottom_rows(app), row = s->rows - n;
+    if (n == BOTTOM_none)
+        return;
+    if (n >= BOTTOM_rule)
+        draw_legend(app, row);
+    if (n == BOTTOM_full)
+        draw_node(app, row + 1, 2);
+    else if (n >= BOTTOM_two)
+        draw_node(app, row + (n == BOTTOM_rule), 1);
+    else if (!app->prompt.open && !app->message[0]) {
+        draw_node(app, row, 1);
+        return;
+    }
+    draw_last_row(app, s->rows - 1);
+}
+
+void app_draw(App *app) {
+    ArenaMark mark = arena_mark(&app->frame);
+    Screen *s = &app->screen;
+    Rect rect[PANES], body = app_body(app);
+    screen_clear(s);
+    app_rects(app, rect);
+    for (int i = 0; i < PANES; i++)
+        if (rect[i].rows)
+            app->pane[i].rows_shown = rect[i].rows - 1;
+    app->pane[HOME].rows_shown = body.rows - 1;
+    pane_follow(app);
+    if (app->home)
+        draw_pane(app, &app->pane[HOME], HOME, body, true);
+    for (int i = 0; i < PANES; i++)
+        if (rect[i].rows)
+            draw_pane(app, &app->pane[i], i, rect[i], i == app->layout.focus);
+    if (app->home)
+        app->pane[HOME].last = pane_item(app, &app->pane[HOME]);
+    if (!is_tiny(app))
+        draw_rail(app);
+    draw_bottom(app);
+    draw_popups(app, s->rows - (bottom_rows(app) ? 1 : 0));
+    arena_rewind(&app->frame, mark);
+}
