@@ -35,7 +35,8 @@ LIBS_APP := $(shell pkg-config --libs $(PKGS_APP) 2>/dev/null)
 
 CORE := $(wildcard core/*.c core/*/*.c)
 VIEWS := $(wildcard views/*.c)
-APP := $(wildcard app/*.c)
+APP_MAIN := app/main.c app/loop.c app/term.c app/repl.c
+APP := $(filter-out $(APP_MAIN),$(wildcard app/*.c))
 TESTS := $(wildcard tests/unit/*.c tests/unit/*/*.c)
 FUZZ := $(wildcard tests/fuzz/*.c)
 BENCH := $(wildcard tests/bench/*.c)
@@ -57,12 +58,16 @@ $(B)/libcore.a: $(call obj,$(CORE))
 $(B)/libviews.a: $(call obj,$(VIEWS))
 	$(Q)rm -f $@ && ar rcs $@ $^
 
-$(B)/fxray: $(call obj,$(APP)) $(B)/libviews.a $(B)/libcore.a
-	$(if $(V),,@echo "  LD    $@")
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(call obj,$(APP)) $(B)/libviews.a $(B)/libcore.a -rdynamic $(LIBS_APP) $(LIBS) -o $@
+# All of app/ but its main program, the terminal and the line editor: what tests of the screen link.
+$(B)/libapp.a: $(call obj,$(APP))
+	$(Q)rm -f $@ && ar rcs $@ $^
 
-# Unit tests link without curses: core and views cannot depend on a terminal.
-$(B)/unit: $(call obj,$(TESTS)) $(B)/libviews.a $(B)/libcore.a
+$(B)/fxray: $(call obj,$(wildcard $(APP_MAIN))) $(B)/libapp.a $(B)/libviews.a $(B)/libcore.a
+	$(if $(V),,@echo "  LD    $@")
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ -rdynamic $(LIBS_APP) $(LIBS) -o $@
+
+# Unit tests link without curses: core, views and the screen cannot depend on a terminal.
+$(B)/unit: $(call obj,$(TESTS)) $(B)/libapp.a $(B)/libviews.a $(B)/libcore.a
 	$(if $(V),,@echo "  LD    $@")
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ -rdynamic $(LIBS) $(shell pkg-config --libs check 2>/dev/null) -o $@
 
@@ -115,4 +120,4 @@ clean:
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile | sed -n '1,20p'
 
--include $(patsubst %.o,%.d,$(call obj,$(CORE) $(VIEWS) $(APP) $(TESTS) $(FUZZ) $(BENCH)))
+-include $(patsubst %.o,%.d,$(call obj,$(CORE) $(VIEWS) $(APP) $(APP_MAIN) $(TESTS) $(FUZZ) $(BENCH)))

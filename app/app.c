@@ -10,7 +10,7 @@
 enum { DEPTH_MAX = 16 };
 
 void app_init(App *app, int cols, int rows) {
-    *app = (App){.colors = 256};
+    *app = (App){.colors = 256, .drag_border = -1, .runs.last = -1, .turn_from = ITEM_NONE};
     app->out.arena = &app->frame;
     app->diag.arena = &app->frame;
     app->marks.arena = &app->arena;
@@ -18,7 +18,7 @@ void app_init(App *app, int cols, int rows) {
         app->pin[i].item = ITEM_NONE;
     for (int i = 0; i < ALL_PANES; i++)
         app->pane[i].ctx = (ViewCtx){.stage = -1, .step = -1, .arg = "",
-                                     .focus = ITEM_NONE, .arena = &app->pane[i].arena,
+                                     .runs = &app->runs, .output = &app->output, .focus = ITEM_NONE, .arena = &app->pane[i].arena,
                                      .tmp = &app->frame};
     layout_columns(&app->layout, layout_auto(cols, rows));
     app->layout.focus = 0;
@@ -29,6 +29,7 @@ void app_free(App *app) {
     for (int i = 0; i < ALL_PANES; i++)
         arena_free(&app->pane[i].arena);
     screen_free(&app->screen);
+    arena_free(&app->output_arena);
     arena_free(&app->prompt.arena);
     arena_free(&app->prompt.choices_arena);
     arena_free(&app->frame);
@@ -82,14 +83,17 @@ static void show_output(App *app, const char *line) {
         app_message(app, ST_text, "%.*s", (int)len, text);
         return;
     }
-    app->last_out.n = 0;
+    arena_free(&app->output_arena);
+    app->output_arena = (Arena){0};
+    Arena *a = &app->output_arena;
+    VEC(const char *) lines = {0};
     for (const char *p = text; p < text + len;) {
         const char *end = memchr(p, '\n', (size_t)(text + len - p));
         size_t n = end ? (size_t)(end - p) : (size_t)(text + len - p);
-        vec_push(&app->arena, &app->last_out, arena_strndup(&app->arena, p, n));
+        vec_push(a, &lines, arena_strndup(a, p, n));
         p += n + 1;
     }
-    app->last_command = arena_strdup(&app->arena, line);
+    app->output = (Lines){arena_strdup(a, line), lines.at, lines.n};
     spot_push(app);
     int pane = app->home ? HOME : app->layout.focus;
     pane_show(app, pane, view_find("output"), -1, 0, "");

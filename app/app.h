@@ -9,6 +9,7 @@
 #include "app/screen.h"
 #include "core/base/diag.h"
 #include "core/base/vec.h"
+#include "views/runlog.h"
 #include "views/view.h"
 
 // ---- pane.c: one window on one view ----
@@ -55,8 +56,9 @@ typedef struct App {
     Arena arena;            // as long as the program
     Arena frame;            // one key or command
     Session *session;       // NULL: no model
+    struct SessionOptions *options; // of the command line, for `open`
     Screen screen;
-    Layout layout;
+    Windows layout;
     Pane pane[ALL_PANES];
     bool home;              // the first screen is up
     Prompt prompt;
@@ -73,11 +75,20 @@ typedef struct App {
     Diag diag;              // and what went wrong; both reset by each command line
     char message[512];      // shown in place of the hint line until the next key
     StyleId message_style;
-    VEC(const char *) last_out; // lines shown by the output view
-    const char *last_command;   // that printed them
+    Arena output_arena;     // of the lines shown by the output view
+    Lines output;
     Theme theme;
     int colors;             // 256, 16, 0
     bool full_spelling;
+    bool step_changed;      // `step` stops only where something changed
+    Item turn_from;         // `goto arg` again from here takes the next argument
+    int turn;
+    RunLog runs;
+    const char *clipboard;  // text that the terminal is to put on the clipboard, NULL none
+    struct RunState *run;   // what runs in a helper now, NULL nothing (cmd_run.c)
+    struct Changes *changes;    // what undo and redo know (cmd_change.c)
+    int drag_border;        // column whose border the mouse holds, -1 none
+    bool json;              // --json: reports are JSON
     bool interactive;       // a person is watching a terminal
     bool quit;
     bool redraw;            // the terminal is to be painted anew
@@ -88,7 +99,6 @@ typedef struct App {
     const char *at_file;    // script being run, NULL none
     int at_line;            // its line, from 1
     void (*sink)(struct App *); // without a screen: takes app->out and app->diag after each line
-    int64_t busy_since;     // ns, 0: nothing runs in a helper
 } App;
 
 void app_init(App *app, int cols, int rows);
@@ -160,6 +170,12 @@ enum { MOUSE_click, MOUSE_wheel_up, MOUSE_wheel_down, MOUSE_drag, MOUSE_release,
 
 void complete(App *app, Prompt *p);             // fills p->choice for the word at the cursor
 
-// ---- main.c's parts that tests use: options.c ----
+// ---- cmd_run.c ----
+
+bool app_poll(App *app);                        // takes in what helpers sent; true if the screen changed
+// ---- start.c ----
+
+// Opens a model and lays out the first screen. False with errors in app->diag.
+bool app_open(App *app, const char *path);
 
 #endif

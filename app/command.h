@@ -35,7 +35,7 @@ typedef struct Command {
     const char *doc;
 } Command;
 
-#define COMMAND(name, group, args, flags, doc) bool cmd_##name(App *app, Args *args);
+#define COMMAND(name, ...) bool cmd_##name(App *app, Args *args);
 #include "app/commands.def"
 #undef COMMAND
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 const Command commands[] = {
-#define COMMAND(name, group, args, flags, doc) {#name, group, args, flags, cmd_##name, doc},
+#define COMMAND(name, grp, kinds, flag, text) {#name, grp, kinds, flag, cmd_##name, text},
 #include "app/commands.def"
 #undef COMMAND
     {0},

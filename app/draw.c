@@ -28,7 +28,7 @@ void app_rects(const App *app, Rect out[PANES]) {
     memset(out, 0, PANES * sizeof *out);
     if (app->home)
         return;
-    Layout l = app->layout;
+    Windows l = app->layout;
     if (is_tiny(app))
         l.zoom = true;
     layout_place(&l, app_body(app), out);

@@ -7,7 +7,7 @@
 
 enum { UNIT = 1000 };   // weight of a fresh column or pane
 
-void layout_columns(Layout *l, int n) {
+void layout_columns(Windows *l, int n) {
     assert(n >= 1 && n <= PANES);
     int focus = l->focus;
     memset(l->col, 0, sizeof l->col);
@@ -23,7 +23,7 @@ int layout_auto(int cols, int rows) {
     return cols < 120 ? 2 : cols < 150 ? 3 : 4;
 }
 
-static bool find(const Layout *l, int pane, int *col, int *place) {
+static bool find(const Windows *l, int pane, int *col, int *place) {
     for (int c = 0; c < l->n; c++)
         for (int i = 0; i < l->col[c].n; i++)
             if (l->col[c].pane[i] == pane) {
@@ -34,26 +34,26 @@ static bool find(const Layout *l, int pane, int *col, int *place) {
     return false;
 }
 
-bool layout_has(const Layout *l, int pane) {
+bool layout_has(const Windows *l, int pane) {
     int c, i;
     return find(l, pane, &c, &i);
 }
 
-int layout_panes(const Layout *l) {
+int layout_panes(const Windows *l) {
     int n = 0;
     for (int c = 0; c < l->n; c++)
         n += l->col[c].n;
     return n;
 }
 
-static int unused(const Layout *l) {
+static int unused(const Windows *l) {
     for (int p = 0; p < PANES; p++)
         if (!layout_has(l, p))
             return p;
     return -1;
 }
 
-int layout_split(Layout *l, bool below) {
+int layout_split(Windows *l, bool below) {
     int p = unused(l), c, i;
     if (p < 0 || !find(l, l->focus, &c, &i))
         return -1;
@@ -80,7 +80,7 @@ int layout_split(Layout *l, bool below) {
     return p;
 }
 
-bool layout_close(Layout *l, int pane) {
+bool layout_close(Windows *l, int pane) {
     int c, i;
     if (layout_panes(l) == 1 || !find(l, pane, &c, &i))
         return false;
@@ -107,7 +107,7 @@ bool layout_close(Layout *l, int pane) {
     return true;
 }
 
-int layout_next(const Layout *l, int pane, int dir) {
+int layout_next(const Windows *l, int pane, int dir) {
     int order[PANES], n = 0, at = 0;
     for (int c = 0; c < l->n; c++)
         for (int i = 0; i < l->col[c].n; i++) {
@@ -118,7 +118,7 @@ int layout_next(const Layout *l, int pane, int dir) {
     return n ? order[((at + dir) % n + n) % n] : pane;
 }
 
-void layout_swap(Layout *l, int a, int b) {
+void layout_swap(Windows *l, int a, int b) {
     int ca, ia, cb, ib;
     if (!find(l, a, &ca, &ia) || !find(l, b, &cb, &ib))
         return;
@@ -150,12 +150,12 @@ static void divide(int total, int gap, const int *weight, int n, int least, int 
         }
 }
 
-static void weights(const Layout *l, int *w) {
+static void weights(const Windows *l, int *w) {
     for (int c = 0; c < l->n; c++)
         w[c] = l->col[c].weight;
 }
 
-void layout_place(const Layout *l, Rect area, Rect out[PANES]) {
+void layout_place(const Windows *l, Rect area, Rect out[PANES]) {
     int w[PANES], width[PANES], height[PANES], x = area.col;
     memset(out, 0, PANES * sizeof *out);
     if (l->zoom) {
@@ -184,7 +184,7 @@ static void shift(int *a, int *b, int delta, int least) {
     *b = both - *a;
 }
 
-void layout_grow(Layout *l, Rect area, int pane, int cols, int rows) {
+void layout_grow(Windows *l, Rect area, int pane, int cols, int rows) {
     int c, i, w[PANES], cells[PANES];
     if (!find(l, pane, &c, &i))
         return;
@@ -212,7 +212,7 @@ int layout_hit(const Rect rect[PANES], int row, int col) {
     return -1;
 }
 
-int layout_border(const Layout *l, const Rect rect[PANES], int col) {
+int layout_border(const Windows *l, const Rect rect[PANES], int col) {
     for (int c = 0; c + 1 < l->n; c++) {
         const Rect *r = &rect[l->col[c].pane[0]];
         if (r->rows && r->col + r->cols == col)

@@ -13,35 +13,35 @@ typedef struct Column {
     int share[PANES];       // share of the height, by place in the column
 } Column;
 
-typedef struct Layout {
+typedef struct Windows {
     Column col[PANES];
     int n;                  // columns, at least one
     int focus;              // number of the pane with the keys
     bool zoom;              // only that pane is shown
     bool by_hand;           // arranged by the user: a resize does not rearrange
-} Layout;
+} Windows;
 
 // n panes side by side, numbered 0..n-1.
-void layout_columns(Layout *l, int n);
+void layout_columns(Windows *l, int n);
 // How many panes suit a terminal: 1 below 72 columns, 2 below 120, 3 below 150, else 4.
 int layout_auto(int cols, int rows);
 // A new pane right of the focused one, or below it; takes the focus. Its number, -1 if there are six.
-int layout_split(Layout *l, bool below);
+int layout_split(Windows *l, bool below);
 // Takes a pane away; false if it is the last. The focus goes to a neighbour.
-bool layout_close(Layout *l, int pane);
+bool layout_close(Windows *l, int pane);
 // The pane after (dir 1) or before (-1), in reading order.
-int layout_next(const Layout *l, int pane, int dir);
+int layout_next(const Windows *l, int pane, int dir);
 // Exchanges the places of two panes.
-void layout_swap(Layout *l, int a, int b);
+void layout_swap(Windows *l, int a, int b);
 // Makes a pane wider (or narrower) and taller by some cells of the given area.
-void layout_grow(Layout *l, Rect area, int pane, int cols, int rows);
+void layout_grow(Windows *l, Rect area, int pane, int cols, int rows);
 // The rectangle of each pane, header row included; rows 0: not shown.
-void layout_place(const Layout *l, Rect area, Rect out[PANES]);
-bool layout_has(const Layout *l, int pane);
-int layout_panes(const Layout *l);
+void layout_place(const Windows *l, Rect area, Rect out[PANES]);
+bool layout_has(const Windows *l, int pane);
+int layout_panes(const Windows *l);
 // Pane at a cell, -1 if none (a border).
 int layout_hit(const Rect rect[PANES], int row, int col);
 // The column whose right border is at screen column `col`, -1 if none.
-int layout_border(const Layout *l, const Rect rect[PANES], int col);
+int layout_border(const Windows *l, const Rect rect[PANES], int col);
 
 #endif

@@ -34,7 +34,7 @@ static const Artifact *wanted(App *app, Pane *p, Diag *d) {
     return model_artifact(app->session, p->ctx.unit, stage_of(p), d);
 }
 
-static uint64_t version_of(App *app, Pane *p, const Artifact *art) {
+static uint64_t version_of(App *app, const Artifact *art) {
     if (!app->session)
         return 0;
     uint64_t v = art ? (uint64_t)art->id + 1 : model_version(app->session);
@@ -81,7 +81,7 @@ bool pane_ready(App *app, Pane *p) {
         return false;
     Diag d = {.arena = &app->frame};
     const Artifact *art = wanted(app, p, &d);
-    uint64_t version = version_of(app, p, art);
+    uint64_t version = version_of(app, art);
     if (p->ready && p->version == version)
         return p->ok;
     int id = -1, offset = p->row - p->top;

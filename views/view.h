@@ -103,11 +103,19 @@ typedef struct ViewCtx {
     const char *arg;        // argument of `view NAME ARG`, "" if none
     Item focus;             // item of the focused pane's cursor: what node, why and history are about
     const Artifact *focus_art;  // its artifact, NULL: none
+    const struct RunLog *runs;  // runs of this sitting
+    const struct Lines *output; // lines that a command printed (view output)
     Arena *arena;           // lives as long as the document
     Arena *tmp;             // one frame
     void *doc;              // the view's own, made by open in arena
     ViewOpt opt;
 } ViewCtx;
+
+typedef struct Lines {
+    const char *title;      // command that printed them
+    const char *const *at;
+    int n;
+} Lines;
 
 typedef enum ViewFlag {
     VIEW_stage = 1,         // shows the artifact of the pane's stage; `stage S` picks the view

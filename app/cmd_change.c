@@ -1,0 +1,260 @@
+// cmd_change.c: commands that change something: settings of the screen and of the pipeline, decisions
+// overridden by hand, with undo and redo. A change of a decision rebuilds from the stage that asks it.
+#include "app/app.h"
+#include "app/model.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct Change {
+    DecisionKind kind;
+    const char *key;
+    int before, after;      // override: -1 none, 0 off, 1 on
+} Change;
+
+struct Changes {
+    VEC(Change) done, undone;
+};
+
+// The stage that asks decisions of a kind: what is rebuilt when one is overridden.
+static StageId stage_of_kind(DecisionKind kind) {
+    switch (kind) {
+    case DECIDE_decomposition:
+        return STAGE_functional;
+    case DECIDE_rewrite:
+    case DECIDE_pass:
+    case DECIDE_fault:
+    case DECIDE_stop:
+        return STAGE_joint_passes;
+    case DECIDE_save:
+        return STAGE_partition;
+    case DECIDE_lowering:
+    case DECIDE_realize:
+        return STAGE_pre_fusion;
+    case DECIDE_fuse:
+    case DECIDE_reuse:
+    case DECIDE_inplace:
+    case DECIDE_order:
+        return STAGE_post_fusion;
+    case DECIDE_tile:
+    case DECIDE_parallel:
+    case DECIDE_dtype:
+        return STAGE_kernels;
+    case DECIDE_n_kinds:
+        break;
+    }
+    return STAGE_functional;
+}
+
+static void apply(App *app, DecisionKind kind, const char *key, int value) {
+    Overrides *o = session_overrides(app->session);
+    if (value < 0)
+        decide_clear(o, kind, key);
+    else
+        decide_override(o, kind, key, value == 1);
+    session_changed(app->session, stage_of_kind(kind));
+}
+
+static bool change(App *app, DecisionKind kind, const char *key, int value) {
+    const bool *was = decide_override_at(session_overrides(app->session), kind, key);
+    if (!app->changes)
+        app->changes = ARENA_NEW(&app->arena, struct Changes);
+    Change c = {kind, arena_strdup(&app->arena, key), was ? *was : -1, value};
+    vec_push(&app->arena, &app->changes->done, c);
+    app->changes->undone.n = 0;
+    apply(app, kind, c.key, value);
+    static const char *const words[] = {"left to the rule", "off", "on"};
+    app_message(app, ST_edited, "%s %s: %s   u takes it back", decision_kind_name(kind), c.key,
+                words[value + 1]);
+    return true;
+}
+
+// The key under which the scheduler asked about two nodes; they may be named in either order, and by the
+// names of the log (op3_op4) or of single nodes.
+static const char *fuse_key(App *app, const char *a, const char *b) {
+    int unit = app_pane(app)->ctx.unit;
+    if (!model_artifact(app->session, unit, STAGE_post_fusion, &app->diag))
+        return NULL;
+    Decisions *d = pipeline_unit(session_pipeline(app->session), unit)->decisions;
+    const char *ab = arena_printf(&app->frame, "%s+%s", a, b);
+    const char *ba = arena_printf(&app->frame, "%s+%s", b, a);
+    if (d && !decisions_find(d, DECIDE_fuse, ab) && decisions_find(d, DECIDE_fuse, ba))
+        return ba;
+    return ab;
+}
+
+bool cmd_fuse(App *app, Args *args) {
+    const char *key = fuse_key(app, args->at[0], args->at[1]);
+    return key && change(app, DECIDE_fuse, key, 1);
+}
+
+bool cmd_nofuse(App *app, Args *args) {
+    const char *key = fuse_key(app, args->at[0], args->at[1]);
+    return key && change(app, DECIDE_fuse, key, 0);
+}
+
+bool cmd_override(App *app, Args *args) {
+    int kind = decision_kind_find(args->at[0]);
+    if (kind < 0) {
+        Buf list = {.arena = &app->frame};
+        for (int i = 0; i < DECIDE_n_kinds; i++)
+            buf_printf(&list, "%s%s", i ? " " : "", decision_kind_name((DecisionKind)i));
+        diag_fail(&app->diag, "no kind of decision '%s'", args->at[0])->hint = buf_str(&list);
+        return false;
+    }
+    const char *v = args->at[2];
+    return change(app, (DecisionKind)kind, args->at[1], !strcmp(v, "on") ? 1 : !strcmp(v, "off") ? 0 : -1);
+}
+
+// The choice on the cursor's line, as the view's Space would name it: its line begins with the command.
+static bool choose(App *app, const char *verb) {
+    Pane *p = app_pane(app);
+    const char *line = NULL;
+    if (pane_ready(app, p) && p->ctx.view->toggle && p->ctx.view->toggle(&p->ctx, p->row, &line) && line) {
+        const char *rest = strchr(line, ' ');
+        return app_run(app, arena_printf(&app->frame, "%s%s", verb, rest ? rest : ""));
+    }
+    app_message(app, ST_dim, "no choice on this line");
+    return true;
+}
+
+bool cmd_force(App *app, Args *args) {
+    (void)args;
+    return choose(app, "fuse");
+}
+
+bool cmd_forbid(App *app, Args *args) {
+    (void)args;
+    return choose(app, "nofuse");
+}
+
+bool cmd_undo(App *app, Args *args) {
+    (void)args;
+    if (!app->changes || !app->changes->done.n) {
+        app_message(app, ST_dim, "nothing to undo");
+        return true;
+    }
+    Change c = vec_pop(&app->changes->done);
+    vec_push(&app->arena, &app->changes->undone, c);
+    apply(app, c.kind, c.key, c.before);
+    app_message(app, ST_edited, "undone: %s %s   U does it again", decision_kind_name(c.kind), c.key);
+    return true;
+}
+
+bool cmd_redo(App *app, Args *args) {
+    (void)args;
+    if (!app->changes || !app->changes->undone.n) {
+        app_message(app, ST_dim, "nothing to redo");
+        return true;
+    }
+    Change c = vec_pop(&app->changes->undone);
+    vec_push(&app->arena, &app->changes->done, c);
+    apply(app, c.kind, c.key, c.after);
+    app_message(app, ST_edited, "again: %s %s", decision_kind_name(c.kind), c.key);
+    return true;
+}
+
+static void print_override(void *ctx, DecisionKind kind, const char *key, bool result) {
+    buf_printf(ctx, "%-14s %-30s %-4s undo: override %s %s rule\n", decision_kind_name(kind), key,
+               result ? "on" : "off", decision_kind_name(kind), key);
+}
+
+bool cmd_changes(App *app, Args *args) {
+    (void)args;
+    decide_override_each(session_overrides(app->session), print_override, &app->out);
+    if (!app->out.len)
+        app_message(app, ST_dim, "nothing is changed");
+    return true;
+}
+
+// ---- settings ----
+
+static const struct {
+    const char *name, *values, *doc;
+} settings[] = {
+#define SETTING(name, values, doc) {name, values, doc},
+#include "app/settings.def"
+#undef SETTING
+};
+
+static void stale(App *app) {
+    for (int i = 0; i < ALL_PANES; i++)
+        app->pane[i].ready = false;
+}
+
+static int place_in(const char *values, const char *value) {
+    int k = 0;
+    for (const char *p = values; *p; k++) {
+        size_t len = strcspn(p, "|");
+        if (len == strlen(value) && !memcmp(p, value, len))
+            return k;
+        p += len + (p[len] == '|');
+    }
+    return -1;
+}
+
+static void set_screen(App *app, int which, int value) {
+    static const int colors[] = {256, 16, 0};
+    switch (which) {
+    case 0: app->theme = (Theme)value; break;
+    case 1: app->full_spelling = value == 1; break;
+    case 2: app->step_changed = value == 1; break;
+    case 3: app->colors = colors[value]; break;
+    case 4: app->screen.ascii = value == 1; break;
+    }
+    app->redraw = true;
+    stale(app);
+}
+
+static const char *value_now(const App *app, int which) {
+    switch (which) {
+    case 0: return theme_names[app->theme];
+    case 1: return app->full_spelling ? "full" : "brief";
+    case 2: return app->step_changed ? "changed" : "all";
+    case 3: return app->colors == 256 ? "256" : app->colors ? "16" : "0";
+    }
+    return app->screen.ascii ? "ascii" : "unicode";
+}
+
+static bool set_one(App *app, const char *name, const char *value) {
+    for (int i = 0; i < COUNT(settings); i++) {
+        if (strcmp(settings[i].name, name))
+            continue;
+        int k = place_in(settings[i].values, value);
+        if (k < 0) {
+            diag_fail(&app->diag, "%s takes %s, not '%s'", name, settings[i].values, value);
+            return false;
+        }
+        set_screen(app, i, k);
+        return true;
+    }
+    if (!app->session) {
+        diag_fail(&app->diag, "no setting '%s' of the screen; those of the pipeline need a model", name);
+        return false;
+    }
+    return session_set(app->session, name, value, &app->diag);
+}
+
+bool cmd_set(App *app, Args *args) {
+    for (int i = 0; i < COUNT(settings) && !args->n; i++)
+        buf_printf(&app->out, "%-10s %-10s %-24s %s\n", settings[i].name, value_now(app, i),
+                   settings[i].values, settings[i].doc);
+    for (int i = 0; i < args->n; i++) {
+        char *name = arena_strdup(&app->frame, args->at[i]);
+        char *eq = strchr(name, '=');
+        const char *value = eq ? eq + 1 : i + 1 < args->n ? args->at[++i] : NULL;
+        if (!value) {
+            diag_fail(&app->diag, "set takes NAME=VALUE, not '%s'", name);
+            return false;
+        }
+        if (eq)
+            *eq = 0;
+        if (!set_one(app, name, value))
+            return false;
+    }
+    return true;
+}
+
+bool cmd_theme(App *app, Args *args) {
+    return set_one(app, "theme", args->at[0]);
+}

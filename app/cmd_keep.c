@@ -1,0 +1,64 @@
+// cmd_keep.c: commands that keep something: a page or the screen in a file, a line on the clipboard, a key
+// binding, a script.
+#include "app/app.h"
+#include "app/model.h"
+#include "core/base/file.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool cmd_save(App *app, Args *args) {
+    bool page = args->at[0][0] == 'p';
+    Pane *p = app_pane(app);
+    const char *path = args->n > 1 ? args->at[1] : page ? "fxray-page.txt" : "fxray-screen.txt";
+    Buf b = {.arena = &app->frame};
+    if (page) {
+        int cols = p->ctx.opt.cols;
+        p->ctx.opt.cols = 10000;
+        for (int i = 0, n = pane_count(app, p); i < n; i++)
+            buf_printf(&b, "%s\n", line_text(pane_line(app, p, i), &app->frame));
+        p->ctx.opt.cols = cols;
+    } else {
+        app_draw(app);
+        screen_print(&app->screen, &b);
+    }
+    if (!file_write(path, buf_str(&b), b.len, &app->diag))
+        return false;
+    app_message(app, ST_text, "written to %s", path);
+    return true;
+}
+
+bool cmd_copy(App *app, Args *args) {
+    (void)args;
+    Pane *p = app_pane(app);
+    if (!pane_ready(app, p) || p->row >= pane_count(app, p))
+        return true;
+    Buf b = {.arena = &app->frame};
+    Item item = pane_item(app, p);
+    const Artifact *a = p->ctx.art;
+    if (a && a->kind == ART_graph && item.id >= 0 && graph_by_id(a->graph, item.id))
+        node_print(&b, graph_by_id(a->graph, item.id), &fx_style_log);
+    else
+        buf_puts(&b, line_text(pane_line(app, p, p->row), &app->frame));
+    app->clipboard = arena_strdup(&app->arena, buf_str(&b));
+    app_message(app, ST_text, "copied: %s", app->clipboard);
+    return true;
+}
+
+bool cmd_bind(App *app, Args *args) {
+    char key[32];
+    key_normal(key, sizeof key, args->at[0]);
+    const char *line = args->rest + strcspn(args->rest, " ");
+    line += strspn(line, " ");
+    if (!*key || !*line) {
+        diag_fail(&app->diag, "bind takes a key and a command line, such as bind <C-t> view timing");
+        return false;
+    }
+    KeyBinding b = {"*", arena_strdup(&app->arena, key), arena_strdup(&app->arena, line), ""};
+    vec_push(&app->arena, &app->bound, b);
+    return true;
+}
+
+bool cmd_script(App *app, Args *args) {
+    return app_script(app, args->at[0]);
+}

@@ -1,0 +1,194 @@
+// cmd_move.c: commands that move the cursor inside a pane, search, and open or fold what it is on.
+#include "app/app.h"
+#include "app/model.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int number(const Args *args, int i, int fallback) {
+    int v = fallback;
+    if (i < args->n)
+        arg_int(args->at[i], &v);
+    return v;
+}
+
+bool cmd_move(App *app, Args *args) {
+    Pane *p = app_pane(app);
+    int n = number(args, 1, 1);
+    if (pane_ready(app, p))
+        pane_move(app, p, p->row + (args->at[0][0] == 'u' ? -n : n));
+    return true;
+}
+
+bool cmd_page(App *app, Args *args) {
+    Pane *p = app_pane(app);
+    int rows = p->rows_shown > 2 ? p->rows_shown - 1 : 1;
+    if (args->n > 1)
+        rows = (rows + 1) / 2;
+    if (!pane_ready(app, p))
+        return true;
+    int by = args->at[0][0] == 'u' ? -rows : rows;
+    p->top += by;
+    pane_move(app, p, p->row + by);
+    return true;
+}
+
+bool cmd_top(App *app, Args *args) {
+    (void)args;
+    if (pane_ready(app, app_pane(app)))
+        pane_move(app, app_pane(app), 0);
+    return true;
+}
+
+bool cmd_bottom(App *app, Args *args) {
+    (void)args;
+    Pane *p = app_pane(app);
+    if (pane_ready(app, p))
+        pane_move(app, p, pane_count(app, p) - 1);
+    return true;
+}
+
+bool cmd_scroll(App *app, Args *args) {
+    Pane *p = app_pane(app);
+    int n = number(args, 1, 8);
+    p->left += args->at[0][0] == 'l' ? -n : n;
+    if (p->left < 0)
+        p->left = 0;
+    if (p->left > 4096)
+        p->left = 4096;
+    return true;
+}
+
+bool cmd_enter(App *app, Args *args) {
+    (void)args;
+    Pane *p = app_pane(app);
+    if (!pane_ready(app, p) || p->row >= pane_count(app, p))
+        return true;
+    const char *line = p->ctx.view->enter ? p->ctx.view->enter(&p->ctx, p->row) : NULL;
+    if (line) {
+        spot_push(app);
+        return app_run(app, line);
+    }
+    Line *l = pane_line(app, p, p->row);
+    if (l->fold != FOLD_none)
+        return app_run(app, "toggle");
+    app_message(app, ST_dim, "nothing to open on this line");
+    return true;
+}
+
+bool cmd_toggle(App *app, Args *args) {
+    (void)args;
+    Pane *p = app_pane(app);
+    const char *line = NULL;
+    if (!pane_ready(app, p) || !p->ctx.view->toggle || !p->ctx.view->toggle(&p->ctx, p->row, &line)) {
+        app_message(app, ST_dim, "nothing to fold or choose on this line");
+        return true;
+    }
+    if (line)
+        return app_run(app, line);
+    pane_move(app, p, p->row);
+    return true;
+}
+
+bool cmd_alter(App *app, Args *args) {
+    (void)args;
+    Pane *p = app_pane(app);
+    if (!p->ctx.view || p->ctx.view->alters < 2) {
+        app_message(app, ST_dim, "this view has one form only");
+        return true;
+    }
+    p->ctx.opt.alter = (p->ctx.opt.alter + 1) % p->ctx.view->alters;
+    p->ready = false;
+    return true;
+}
+
+bool cmd_sort(App *app, Args *args) {
+    Pane *p = app_pane(app);
+    int n = 0;
+    if (!p->ctx.view || !p->ctx.view->sorts) {
+        app_message(app, ST_dim, "this view has no columns to sort by");
+        return true;
+    }
+    while (p->ctx.view->sorts[n])
+        n++;
+    int to = number(args, 0, p->ctx.opt.sort + 1);
+    p->ctx.opt.sort = ((to % n) + n) % n;
+    p->ready = false;
+    app_message(app, ST_dim, "sorted by %s", p->ctx.view->sorts[p->ctx.opt.sort]);
+    return true;
+}
+
+bool cmd_escape(App *app, Args *args) {
+    (void)args;
+    if (app->search[0]) {
+        app->search[0] = 0;
+        return true;
+    }
+    if (app->layout.zoom && !app->home) {
+        app->layout.zoom = false;
+        return true;
+    }
+    if (app->home && app->pane[app->layout.focus].ctx.view)
+        app->home = false;
+    return true;
+}
+
+// ---- searching ----
+
+bool cmd_search(App *app, Args *args) {
+    Pane *p = app_pane(app);
+    snprintf(app->search, sizeof app->search, "%s", args->n ? args->at[0] : "");
+    app->search_back = false;
+    if (!app->search[0])
+        return true;
+    int row = search_row(app, p, app->search, p->row - 1, 1);
+    if (row < 0) {
+        diag_fail(&app->diag, "'%s' is not in this pane", app->search)->hint = "F finds in all stages";
+        app->search[0] = 0;
+        return false;
+    }
+    pane_move(app, p, row);
+    return true;
+}
+
+bool cmd_next(App *app, Args *args) {
+    (void)args;
+    search_step(app, 1);
+    return true;
+}
+
+bool cmd_prev(App *app, Args *args) {
+    (void)args;
+    search_step(app, -1);
+    return true;
+}
+
+// Names that contain the text, stage by stage; one match goes there at once.
+bool cmd_find(App *app, Args *args) {
+    const char *text = args->n ? args->at[0] : "";
+    int unit = app_pane(app)->ctx.unit, found = 0, at, len, last_stage = -1, last_item = -1;
+    for (int stage = 0; stage < STAGE_count; stage++) {
+        const Artifact *a = pipeline_at(session_pipeline(app->session), unit, (StageId)stage);
+        const char *before = "";
+        for (int i = 0; a && i < item_count(a); i++) {
+            const char *name = item_name(a, i);
+            if (!*name || !strcmp(name, before) || !search_match(name, text, &at, &len))
+                continue;
+            before = name;
+            last_stage = stage;
+            last_item = i;
+            if (found++ < 1000)
+                buf_printf(&app->out, "%-14s %s\n", stage_info[stage].name, name);
+        }
+    }
+    if (found == 1) {
+        buf_truncate(&app->out, 0);
+        return app_run(app, arena_printf(&app->frame, "stage %s ; goto %s", stage_info[last_stage].name,
+                                         item_name(pipeline_at(session_pipeline(app->session), unit,
+                                                               (StageId)last_stage),
+                                                   last_item)));
+    }
+    if (!found)
+        diag_fail(&app->diag, "no name contains '%s' in the stages built", text);
+    return found > 0;
+}

@@ -1,0 +1,346 @@
+// cmd_place.c: commands that choose what the panes show: stages, views, nodes, steps, places.
+#include "app/app.h"
+#include "app/model.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *view_of_stage(int stage) {
+    if (stage == STAGE_bytecode)
+        return "bytecode";
+    switch (stage_info[stage].kind) {
+    case ART_text:
+        return "source";
+    case ART_graph:
+        return "graph";
+    case ART_schedule:
+        return "loops";
+    case ART_code:
+        return "kernel";
+    case ART_none:
+        break;
+    }
+    return "timing";
+}
+
+// The pane that a stage goes to: from the first screen, one that shows it already.
+static int pane_for(App *app, int stage) {
+    if (!app->home)
+        return app->layout.focus;
+    app->home = false;
+    for (int i = 0; i < PANES; i++)
+        if (layout_has(&app->layout, i) && app->pane[i].ctx.view && app->pane[i].ctx.stage == stage)
+            return app->layout.focus = i;
+    return app->layout.focus;
+}
+
+static bool show_stage(App *app, int stage, int unit) {
+    const View *view = view_find(view_of_stage(stage));
+    if (!view) {
+        diag_fail(&app->diag, "stage %s has no view in this build", stage_info[stage].name);
+        return false;
+    }
+    int pane = pane_for(app, stage);
+    Pane *p = &app->pane[pane];
+    if (p->ctx.view == view && p->ctx.stage == stage && p->ctx.unit == unit && p->ctx.step < 0)
+        return true;
+    Item item = p->last;
+    const Artifact *from = p->ok ? p->ctx.art : NULL;
+    if (!pane_show(app, pane, view, stage, unit, "")) {
+        diag_fail(&app->diag, "%s", p->why);
+        return false;
+    }
+    // The same thing stays under the cursor if it is there too.
+    Link *links = NULL;
+    if (from && p->ctx.art && from != p->ctx.art && item.id >= 0 && view->row_of &&
+        model_step_of(app->session, unit, from) >= 0 &&
+        pipeline_links(session_pipeline(app->session), from, item.id, p->ctx.art, &app->frame, &links))
+        pane_goto_item(app, p, (Item){p->ctx.art->id, links[0].item});
+    return true;
+}
+
+bool cmd_stage(App *app, Args *args) {
+    int stage = stage_find(args->at[0]), unit = app_pane(app)->ctx.unit;
+    if (stage < 0) {
+        diag_fail(&app->diag, "no stage '%s'", args->at[0])->hint =
+            "source bytecode fx functional joint joint_passes partition post_grad pre_fusion post_fusion "
+            "kernels run";
+        return false;
+    }
+    if (args->n > 1) {
+        const char *n = args->at[args->n - 1];
+        if (!arg_int(n, &unit) || unit < 0 || unit >= model_units(app->session)) {
+            diag_fail(&app->diag, "no graph '%s': the model has %d, from 0", n, model_units(app->session));
+            return false;
+        }
+    }
+    spot_push(app);
+    return show_stage(app, stage, unit);
+}
+
+bool cmd_view(App *app, Args *args) {
+    const View *v = view_find(args->at[0]);
+    if (!v) {
+        DiagItem *item = diag_fail(&app->diag, "no view '%s'", args->at[0]);
+        Buf list = {.arena = &app->frame};
+        for (int i = 0; views[i]; i++)
+            buf_printf(&list, "%s%s", i ? " " : "", views[i]->name);
+        item->hint = buf_str(&list);
+        return false;
+    }
+    const char *arg = args->n > 1 ? args->rest + strcspn(args->rest, " ") + 1 : "";
+    spot_push(app);
+    if (!strcmp(v->name, "overview")) {
+        app->home = true;
+        if (!app->pane[HOME].ctx.view)
+            pane_show(app, HOME, v, -1, 0, "");
+        return true;
+    }
+    int pane = app->layout.focus;
+    Pane *from = app_pane(app), *p = &app->pane[pane];
+    Item focus = from->last;
+    const Artifact *focus_art = from->ctx.art;
+    int stage = from->ctx.stage, unit = from->ctx.unit, step = from->ctx.step;
+    app->home = false;
+    if (v->flags & VIEW_follows) {
+        // A view about the cursor goes beside it if there is room.
+        if (layout_panes(&app->layout) > 1 && !app->layout.zoom)
+            pane = layout_next(&app->layout, pane, 1);
+        p = &app->pane[pane];
+    }
+    p->ctx.focus = focus;
+    p->ctx.focus_art = focus_art;
+    bool ok = pane_show(app, pane, v, v->stage >= 0 ? v->stage : stage, unit, arg);
+    if (v->flags & VIEW_stage)
+        p->ctx.step = step;
+    if (!ok)
+        diag_fail(&app->diag, "%s", p->why);
+    return ok;
+}
+
+static bool goto_neighbour(App *app, Pane *p, int dir) {
+    Item now = pane_item(app, p);
+    if (now.id < 0 || !p->ctx.art)
+        return false;
+    bool again = app->turn_from.id == now.id && app->turn_from.artifact == now.artifact;
+    app->turn = again ? app->turn + 1 : 0;
+    app->turn_from = now;
+    int to = item_neighbour(p->ctx.art, now.id, dir, app->turn);
+    if (to < 0) {
+        app_message(app, ST_dim, dir < 0 ? "it has no argument in this stage" : "nothing uses it in this stage");
+        return true;
+    }
+    spot_push(app);
+    if (!pane_goto_item(app, p, (Item){p->ctx.art->id, to}))
+        app_message(app, ST_dim, "%s is not shown in this view", item_name(p->ctx.art, to));
+    return true;
+}
+
+bool cmd_goto(App *app, Args *args) {
+    Pane *p = app_pane(app);
+    const char *name = args->at[0];
+    if (!pane_ready(app, p))
+        return false;
+    if (!strcmp(name, "arg") || !strcmp(name, "user"))
+        return goto_neighbour(app, p, name[0] == 'a' ? -1 : 1);
+    if (name[0] == '\'' && map_get(&app->marks, name + 1)) {
+        spot_push(app);
+        spot_go(app, *(Spot *)map_get(&app->marks, name + 1));
+        return true;
+    }
+    int item = item_find(p->ctx.art, name), row;
+    spot_push(app);
+    if (item >= 0 && pane_goto_item(app, p, (Item){p->ctx.art->id, item}))
+        return true;
+    if (arg_int(name, &row) && row > 0) {
+        pane_move(app, p, row - 1);
+        return true;
+    }
+    for (int stage = 0; stage < STAGE_count; stage++) {
+        const Artifact *a = pipeline_at(session_pipeline(app->session), p->ctx.unit, (StageId)stage);
+        if (a && (item = item_find(a, name)) >= 0 && a->kind != ART_text && a->kind != ART_code)
+            return show_stage(app, stage, p->ctx.unit) &&
+                   pane_goto_item(app, app_pane(app), (Item){app_pane(app)->ctx.art->id, item});
+    }
+    diag_fail(&app->diag, "no '%s' in the stages built", name)->hint = "F finds by part of a name";
+    return false;
+}
+
+bool cmd_origin(App *app, Args *args) {
+    Pane *p = app_pane(app);
+    int n = 0;
+    arg_int(args->at[0][0] == '+' ? args->at[0] + 1 : args->at[0], &n);
+    int dir = n < 0 ? -1 : 1;
+    if (!pane_ready(app, p) || !p->ctx.art || p->ctx.stage < 0)
+        return true;
+    int from_stage = (int)p->ctx.art->stage, stage = from_stage;
+    const Artifact *from = p->ctx.art;
+    Item item = pane_item(app, p);
+    for (n = n < 0 ? -n : n; n > 0; n--) {
+        const Artifact *to = NULL;
+        int s = stage;
+        for (s += dir; s >= 0 && s < STAGE_count && !to; s += dir) {
+            Diag quiet = {.arena = &app->frame};
+            if (stage_info[s].kind != ART_none)
+                to = model_artifact(app->session, p->ctx.unit, s, &quiet);
+        }
+        if (!to)
+            break;
+        stage = s - dir;
+    }
+    if (stage == from_stage) {
+        app_message(app, ST_dim, dir < 0 ? "this is the first stage" : "this is the last stage");
+        return true;
+    }
+    spot_push(app);
+    const char *name = arena_strdup(&app->frame, item_name(from, item.id));
+    Link *links = NULL;
+    const Artifact *to = model_artifact(app->session, p->ctx.unit, stage, &app->diag);
+    int found = to && item.id >= 0 ? pipeline_links(session_pipeline(app->session), from, item.id, to,
+                                                    &app->frame, &links)
+                                   : 0;
+    if (!show_stage(app, stage, p->ctx.unit))
+        return false;
+    p = app_pane(app);
+    if (found && p->ctx.art)
+        pane_goto_item(app, p, (Item){p->ctx.art->id, links[0].item});
+    else if (item.id >= 0)
+        app_message(app, ST_dim, "%s has nothing here that comes from it", *name ? name : "it");
+    return true;
+}
+
+// ---- steps ----
+
+// A step that is worth a stop: with `set step=changed` one that changed something.
+static bool stops(const App *app, const Artifact *a) {
+    return !app->step_changed || a->changed || !a->pass;
+}
+
+static int step_once(App *app, Pane *p, int at, int dir, bool by_stage) {
+    Unit *u = pipeline_unit(session_pipeline(app->session), p->ctx.unit);
+    int stage = (int)u->steps.at[at]->stage;
+    for (int i = at + dir;; i += dir) {
+        while (i >= u->steps.n) {
+            int s = (int)vec_last(&u->steps)->stage + 1, had = u->steps.n;
+            Diag quiet = {.arena = &app->frame};
+            for (; s < STAGE_count && u->steps.n == had; s++)
+                if (stage_info[s].kind != ART_none)
+                    model_artifact(app->session, p->ctx.unit, s, &quiet);
+            if (u->steps.n == had)
+                return -1;
+        }
+        if (i < 0)
+            return -1;
+        if (by_stage ? (int)u->steps.at[i]->stage != stage : stops(app, u->steps.at[i]))
+            return i;
+    }
+}
+
+bool cmd_step(App *app, Args *args) {
+    int n = 1;
+    bool by_stage = args->n && args->at[args->n - 1][0] == 's';
+    if (args->n && !arg_int(args->at[0], &n))
+        n = 1;
+    app->home = false;
+    Pane *p = app_pane(app);
+    if (!pane_ready(app, p) || !p->ctx.art || model_step_of(app->session, p->ctx.unit, p->ctx.art) < 0) {
+        diag_fail(&app->diag, "step walks the steps of a stage: this pane shows none");
+        return false;
+    }
+    spot_push(app);
+    int at = model_step_of(app->session, p->ctx.unit, p->ctx.art), dir = n < 0 ? -1 : 1;
+    for (int k = n < 0 ? -n : n; k > 0; k--) {
+        int to = step_once(app, p, at, dir, by_stage);
+        if (to < 0) {
+            app_message(app, ST_dim, dir < 0 ? "this is the first step" : "this is the last step");
+            break;
+        }
+        at = to;
+    }
+    const Artifact *a = model_step(app->session, p->ctx.unit, at);
+    if (!show_stage(app, (int)a->stage, p->ctx.unit))
+        return false;
+    p = app_pane(app);
+    p->ctx.step = at;
+    pane_ready(app, p);
+    if (!app->message[0])
+        app_message(app, ST_text, "%s  %s%s", artifact_title(a), a->changed ? "" : "changed nothing  ",
+                    text_time(&app->frame, (double)a->ns));
+    return true;
+}
+
+// ---- places ----
+
+bool cmd_back(App *app, Args *args) {
+    (void)args;
+    if (!app->past.n) {
+        app_message(app, ST_dim, "no earlier place");
+        return true;
+    }
+    Spot s = vec_pop(&app->past);
+    vec_push(&app->arena, &app->future, spot_here(app));
+    spot_go(app, s);
+    return true;
+}
+
+bool cmd_forward(App *app, Args *args) {
+    (void)args;
+    if (!app->future.n) {
+        app_message(app, ST_dim, "no later place");
+        return true;
+    }
+    Spot s = vec_pop(&app->future);
+    vec_push(&app->arena, &app->past, spot_here(app));
+    spot_go(app, s);
+    return true;
+}
+
+bool cmd_mark(App *app, Args *args) {
+    Spot *s = ARENA_NEW(&app->arena, Spot);
+    *s = spot_here(app);
+    map_put(&app->marks, arena_strdup(&app->arena, args->at[0]), s);
+    app_message(app, ST_dim, "goto '%s returns here", args->at[0]);
+    return true;
+}
+
+static void print_spot(App *app, const char *label, const Spot *s) {
+    buf_printf(&app->out, "%-4s %-10s %s  line %d\n", label, s->view ? s->view->name : "",
+               s->stage >= 0 ? stage_info[s->stage].name : "", s->row + 1);
+}
+
+bool cmd_places(App *app, Args *args) {
+    (void)args;
+    for (MapEntry *e = map_first(&app->marks); e; e = map_next(&app->marks, e))
+        print_spot(app, e->key, e->ptr);
+    for (int i = app->past.n - 1; i >= 0 && i >= app->past.n - 20; i--)
+        print_spot(app, arena_printf(&app->frame, "-%d", app->past.n - i), &app->past.at[i]);
+    if (!app->out.len)
+        app_message(app, ST_dim, "no places yet");
+    return true;
+}
+
+bool cmd_pin(App *app, Args *args) {
+    Pane *p = app_pane(app);
+    Item item = pane_item(app, p);
+    int slot = -1;
+    if (args->n && (!arg_int(args->at[0], &slot) || --slot < 0 || slot >= PINS)) {
+        diag_fail(&app->diag, "pins are 1, 2 and 3, not '%s'", args->at[0]);
+        return false;
+    }
+    for (int i = 0; i < PINS; i++)
+        if (app->pin[i].item.id >= 0 && app->pin[i].item.id == item.id &&
+            app->pin[i].item.artifact == item.artifact) {
+            app->pin[i].item = ITEM_NONE;
+            return true;
+        }
+    for (int i = 0; slot < 0 && i < PINS; i++)
+        if (app->pin[i].item.id < 0 || app->pin[i].version != model_version(app->session))
+            slot = i;
+    if (item.id < 0 || slot < 0) {
+        app_message(app, ST_dim, slot < 0 ? "all three pins are taken: pin N moves one" : "nothing to pin here");
+        return true;
+    }
+    app->pin[slot] = (Pin){item, p->ctx.art, model_version(app->session)};
+    app_message(app, (StyleId)(ST_pin1 + slot), "%s stays lit", item_name(p->ctx.art, item.id));
+    return true;
+}

@@ -1,0 +1,198 @@
+// cmd_run.c: commands that run the model. Tensors are computed in helper processes: on the screen `run`
+// starts a request and returns, and the main loop takes the result in when it comes (app_poll); without a
+// screen the same command waits.
+#include "app/app.h"
+#include "app/model.h"
+#include "core/base/file.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { REPEAT = 100 };
+
+struct RunState {
+    Request *request;       // under way
+    RunRequest what;
+};
+
+static const char *label_of(const RunRequest *r, Arena *a) {
+    return r->backend == BACKEND_full && r->toolchain
+               ? arena_printf(a, "%s %s", backend_info[r->backend].name, r->toolchain->name)
+               : backend_info[r->backend].name;
+}
+
+static RunOutput output_of(App *app, const char *name, const Tensor *t) {
+    Buf type = {.arena = &app->arena};
+    buf_printf(&type, "%s[", dtype_info[t->dtype].abbr);
+    for (int i = 0; i < t->ndim; i++)
+        buf_printf(&type, "%s%lld", i ? ", " : "", (long long)t->size[i]);
+    buf_putc(&type, ']');
+    RunOutput o = {.name = arena_strdup(&app->arena, name), .type = buf_str(&type),
+                   .digest = tensor_digest(t), .mean = NAN, .low = NAN, .high = NAN};
+    int64_t n = tensor_numel(t);
+    double sum = 0;
+    if (n > (1 << 22))
+        n = 0;      // the screen never waits for millions of elements
+    for (int64_t i = 0; i < n; i++) {
+        double v = tensor_get_f64(t, i);
+        sum += v;
+        o.low = i && o.low < v ? o.low : v;
+        o.high = i && o.high > v ? o.high : v;
+    }
+    o.mean = n ? sum / (double)n : NAN;
+    return o;
+}
+
+static void keep(App *app, const RunResult *r, const RunRequest *what) {
+    RunRow row = {.label = label_of(what, &app->arena), .backend = what->backend, .timing = r->timing,
+                  .compile_ns = r->compile_ns, .cached = r->cached, .unit = what->unit,
+                  .version = model_version(app->session)};
+    row.timing.kernels = ARENA_ARRAY(&app->arena, r->timing.n_kernels + 1, KernelTime);
+    for (int i = 0; i < r->timing.n_kernels; i++) {
+        row.timing.kernels[i] = r->timing.kernels[i];
+        row.timing.kernels[i].name = arena_strdup(&app->arena, r->timing.kernels[i].name);
+    }
+    for (int i = 0; i < r->n_outputs; i++)
+        vec_push(&app->arena, &row.outputs, output_of(app, r->names[i], &r->outputs[i]));
+    app->runs.version++;
+    for (int i = 0; i < app->runs.rows.n; i++)
+        if (!strcmp(app->runs.rows.at[i].label, row.label) && app->runs.rows.at[i].unit == row.unit) {
+            app->runs.rows.at[i] = row;
+            app->runs.last = i;
+            return;
+        }
+    app->runs.last = app->runs.rows.n;
+    vec_push(&app->arena, &app->runs.rows, row);
+}
+
+static RunRequest request_now(App *app) {
+    return (RunRequest){.unit = app_pane(app)->ctx.unit, .backend = session_backend(app->session),
+                        .toolchain = session_toolchain(app->session), .repeat = REPEAT,
+                        .per_node = true};
+}
+
+static void stop(App *app) {
+    if (!app->run)
+        return;
+    request_cancel(app->run->request);
+    request_free(app->run->request);
+    app->run = NULL;
+    app->runs.running = NULL;
+    app->runs.version++;
+}
+
+static bool start(App *app) {
+    stop(app);      // the newest request cancels an older one
+    RunRequest what = request_now(app);
+    Request *q = session_run_start(app->session, &what, &app->diag);
+    if (!q)
+        return false;
+    app->run = ARENA_NEW(&app->arena, struct RunState);
+    *app->run = (struct RunState){q, what};
+    app->runs.running = label_of(&what, &app->arena);
+    app->runs.since = clock_ns();
+    app->runs.version++;
+    return true;
+}
+
+bool app_poll(App *app) {
+    if (!app->session || !app->run)
+        return false;
+    helpers_poll(session_helpers(app->session));
+    RequestState state = request_state(app->run->request);
+    if (state == REQ_waiting || state == REQ_running)
+        return false;
+    Arena tmp = {0};
+    Diag d = {.arena = &tmp};
+    RunResult r = {0};
+    if (session_run_result(app->session, app->run->request, &r, &tmp, &d)) {
+        keep(app, &r, &app->run->what);
+        app_message(app, ST_ok, "%s: %s, median of %d   T shows the table", app->runs.running,
+                    text_time(&tmp, (double)r.timing.median_ns), r.timing.runs);
+        session_run_free(&r);
+    } else {
+        const char *why = d.n ? diag_first(&d) : diag_first(request_diag(app->run->request));
+        app_message(app, ST_bad, "%s: %s", app->runs.running, why);
+    }
+    request_free(app->run->request);
+    app->run = NULL;
+    app->runs.running = NULL;
+    app->runs.version++;
+    arena_free(&tmp);
+    return true;
+}
+
+// The table of times where it is in sight, else the message alone.
+bool cmd_run(App *app, Args *args) {
+    (void)args;
+    if (app->sink)
+        return session_report_run(app->session, &app->out, app->json, &app->diag) == 0;
+    if (app->interactive) {
+        if (start(app))
+            app_message(app, ST_dim, "%s runs …  Ctrl-C stops it", app->runs.running);
+        return !app->diag.errors;
+    }
+    RunRequest what = request_now(app);
+    RunResult r = {0};
+    if (!session_run(app->session, &what, &r, &app->frame, &app->diag))
+        return false;
+    keep(app, &r, &what);
+    session_run_free(&r);
+    return true;
+}
+
+bool cmd_cancel(App *app, Args *args) {
+    (void)args;
+    if (app->run) {
+        stop(app);
+        app_message(app, ST_warn, "stopped");
+    } else {
+        app_message(app, ST_dim, "nothing runs; Q leaves");
+    }
+    return true;
+}
+
+bool cmd_backend(App *app, Args *args) {
+    const char *t = args->n > 1 ? args->at[args->n - 1] : NULL;
+    if (!session_set_backend(app->session, args->at[0], t, &app->diag))
+        return false;
+    if (!app->sink)
+        app_message(app, ST_text, "r runs %s", label_of(&(RunRequest){.backend = session_backend(app->session),
+                                                                     .toolchain = session_toolchain(app->session)},
+                                                       &app->frame));
+    return true;
+}
+
+bool cmd_toolchain(App *app, Args *args) {
+    return session_set_backend(app->session, "full", args->at[0], &app->diag);
+}
+
+bool cmd_check(App *app, Args *args) {
+    if (args->n && app->options) {
+        app->options->values = arena_strdup(&app->arena, args->at[0]);
+        if (!app_open(app, session_model(app->session)->path))
+            return false;
+    }
+    int code = session_check(app->session, &app->out, app->json, &app->diag);
+    if (code > app->exit_code)
+        app->exit_code = code;
+    return code == 0 || app->diag.errors == 0;
+}
+
+bool cmd_bench(App *app, Args *args) {
+    (void)args;
+    int code = session_bench(app->session, &app->out, app->json, &app->diag);
+    if (code > app->exit_code)
+        app->exit_code = code;
+    return code == 0;
+}
+
+bool cmd_dump(App *app, Args *args) {
+    int code = session_dump(app->session, args->at[0], &app->diag);
+    if (code > app->exit_code)
+        app->exit_code = code;
+    if (code == 0 && !app->sink)
+        app_message(app, ST_text, "written to %s", args->at[0]);
+    return code == 0;
+}

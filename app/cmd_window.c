@@ -1,0 +1,207 @@
+// cmd_window.c: commands about panes and about the terminal.
+#include "app/app.h"
+#include "app/model.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool flip(bool now, const Args *args) {
+    return args->n ? args->at[0][1] == 'n' : !now;
+}
+
+bool cmd_lock(App *app, Args *args) {
+    Pane *p = app_pane(app);
+    p->free = !flip(!p->free, args);
+    app_message(app, ST_dim, p->free ? "this pane stays where it is" : "this pane follows the cursor");
+    return true;
+}
+
+// A pane that has shown nothing yet begins with what the one beside it shows.
+static void fill_pane(App *app, int pane, int like) {
+    Pane *p = &app->pane[pane], *from = &app->pane[like];
+    if (p->ctx.view || !from->ctx.view)
+        return;
+    pane_show(app, pane, from->ctx.view, from->ctx.stage, from->ctx.unit, from->ctx.arg);
+    p->ctx.step = from->ctx.step;
+    p->top = from->top;
+    pane_move(app, p, from->row);
+}
+
+bool cmd_layout(App *app, Args *args) {
+    int n = 0;
+    if (!strcmp(args->at[0], "auto")) {
+        n = layout_auto(app->screen.cols, app->screen.rows);
+        app->layout.by_hand = false;
+    } else if (arg_int(args->at[0], &n) && n >= 1 && n <= PANES) {
+        app->layout.by_hand = true;
+    } else {
+        diag_fail(&app->diag, "layout takes 1..%d or auto, not '%s'", PANES, args->at[0]);
+        return false;
+    }
+    app->layout.zoom = false;
+    layout_columns(&app->layout, n);
+    for (int i = 1; i < n; i++)
+        fill_pane(app, i, i - 1);
+    app->home = false;
+    return true;
+}
+
+bool cmd_split(App *app, Args *args) {
+    if (app->home) {
+        app->home = false;
+        app->layout.zoom = false;
+        return true;
+    }
+    int from = app->layout.focus;
+    int pane = layout_split(&app->layout, args->n && args->at[0][0] == 'b');
+    if (pane < 0) {
+        diag_fail(&app->diag, "there are %d panes already", PANES);
+        return false;
+    }
+    app->pane[pane].ctx.view = NULL;
+    fill_pane(app, pane, from);
+    return true;
+}
+
+bool cmd_focus(App *app, Args *args) {
+    int n;
+    if (app->home) {
+        app->home = !app->pane[app->layout.focus].ctx.view;
+        return true;
+    }
+    if (arg_int(args->at[0], &n)) {
+        if (n < 1 || n > PANES || !layout_has(&app->layout, n - 1)) {
+            diag_fail(&app->diag, "no pane %d: there are %d", n, layout_panes(&app->layout));
+            return false;
+        }
+        app->layout.focus = n - 1;
+    } else if (!strcmp(args->at[0], "next") || !strcmp(args->at[0], "prev")) {
+        app->layout.focus = layout_next(&app->layout, app->layout.focus, args->at[0][0] == 'n' ? 1 : -1);
+    } else {
+        diag_fail(&app->diag, "focus takes next, prev or a number, not '%s'", args->at[0]);
+        return false;
+    }
+    return true;
+}
+
+bool cmd_zoom(App *app, Args *args) {
+    app->layout.zoom = flip(app->layout.zoom, args);
+    return true;
+}
+
+bool cmd_swap(App *app, Args *args) {
+    (void)args;
+    layout_swap(&app->layout, app->layout.focus, layout_next(&app->layout, app->layout.focus, 1));
+    return true;
+}
+
+bool cmd_grow(App *app, Args *args) {
+    int n = 4;
+    if (args->n > 1)
+        arg_int(args->at[1], &n);
+    bool wide = args->at[0][0] == 'w' || args->at[0][0] == 'n';
+    if (args->at[0][0] == 'n' || args->at[0][0] == 's')
+        n = -n;
+    layout_grow(&app->layout, app_body(app), app->layout.focus, wide ? n : 0, wide ? 0 : n);
+    return true;
+}
+
+bool cmd_close(App *app, Args *args) {
+    (void)args;
+    if (app->home) {
+        if (app->pane[app->layout.focus].ctx.view)
+            app->home = false;
+        return true;
+    }
+    if (app->layout.zoom) {
+        app->layout.zoom = false;
+        return true;
+    }
+    if (!layout_close(&app->layout, app->layout.focus))
+        app_message(app, ST_dim, "the last pane: Q leaves the program");
+    return true;
+}
+
+bool cmd_prompt(App *app, Args *args) {
+    const char *what = args->n ? args->at[0] : "";
+    char sign = !strcmp(what, "search") ? '/' : !strcmp(what, "find") ? 'F' : ':';
+    char text[PROMPT_BYTES] = "";
+    if (sign == ':' && *what)
+        snprintf(text, sizeof text, "%s ", what);
+    app->search_from = spot_here(app);
+    prompt_open(&app->prompt, sign, text);
+    if (sign == ':' && *what)
+        complete(app, &app->prompt);
+    return true;
+}
+
+bool cmd_key(App *app, Args *args) {
+    char name[32];
+    int errors = app->diag.errors;
+    if (args->n)
+        app_keys(app, args->at[0]);
+    (void)name;
+    return app->diag.errors == errors;
+}
+
+bool cmd_redraw(App *app, Args *args) {
+    (void)args;
+    app->redraw = true;
+    return true;
+}
+
+bool cmd_suspend(App *app, Args *args) {
+    (void)args;
+    app->suspend = true;
+    return true;
+}
+
+bool cmd_quit(App *app, Args *args) {
+    (void)args;
+    app->quit = true;
+    return true;
+}
+
+bool cmd_echo(App *app, Args *args) {
+    buf_printf(&app->out, "%s\n", args->n ? args->at[0] : "");
+    return true;
+}
+
+void app_mouse(App *app, int row, int col, int kind) {
+    Rect rect[PANES];
+    int stage;
+    app->message[0] = 0;
+    app_rects(app, rect);
+    if (row == 0 && kind == MOUSE_click && app->session && rail_hit(app, col, &stage)) {
+        char line[64];
+        snprintf(line, sizeof line, "stage %s", stage_info[stage].name);
+        app_run(app, line);
+        return;
+    }
+    if (kind == MOUSE_click)
+        app->drag_border = app->home ? -1 : layout_border(&app->layout, rect, col);
+    if (kind == MOUSE_drag && app->drag_border >= 0) {
+        int pane = app->layout.col[app->drag_border].pane[0];
+        layout_grow(&app->layout, app_body(app), pane, col - rect[pane].col - rect[pane].cols, 0);
+        return;
+    }
+    int hit = app->home ? HOME : layout_hit(rect, row, col);
+    if (hit < 0)
+        return;
+    Pane *p = &app->pane[hit];
+    int top = app->home ? app_body(app).row : rect[hit].row;
+    if (kind == MOUSE_click || kind == MOUSE_double) {
+        if (!app->home)
+            app->layout.focus = hit;
+        if (row > top && pane_ready(app, p) && p->top + row - top - 1 < pane_count(app, p)) {
+            pane_move(app, p, p->top + row - top - 1);
+            if (kind == MOUSE_double)
+                app_run(app, "enter");
+        }
+    } else if (kind == MOUSE_wheel_up || kind == MOUSE_wheel_down) {
+        int by = kind == MOUSE_wheel_up ? -3 : 3;
+        p->top += by;
+        if (pane_ready(app, p))
+            pane_move(app, p, p->row + by);
+    }
+}

@@ -1,0 +1,204 @@
+// complete.c: what the word at the prompt's cursor may become: a command's name, or an argument of the
+// kind that its row in commands.def names. One table from kinds to the functions that list them.
+#include "app/app.h"
+#include "app/model.h"
+#include "core/base/file.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { CHOICES_MAX = 200 };
+
+typedef struct Gather {
+    App *app;
+    Prompt *p;
+    const char *word;       // what is typed of it
+} Gather;
+
+static void offer(Gather *g, const char *text, const char *doc) {
+    if (g->p->choice.n >= CHOICES_MAX || !str_starts(text, g->word))
+        return;
+    Arena *a = &g->p->choices_arena;
+    vec_push(a, &g->p->choice, (Choice){arena_strdup(a, text), arena_strdup(a, doc ? doc : "")});
+}
+
+static void list_commands(Gather *g) {
+    for (const Command *c = commands; c->name; c++)
+        if (!(c->flags & CMD_hidden))
+            offer(g, c->name, c->doc);
+}
+
+static void list_stages(Gather *g) {
+    for (int i = 0; i < STAGE_count; i++)
+        offer(g, stage_info[i].name, stage_info[i].doc);
+}
+
+static void list_views(Gather *g) {
+    for (int i = 0; views[i]; i++)
+        offer(g, views[i]->name, views[i]->doc);
+}
+
+static void list_backends(Gather *g) {
+    for (int i = 0; i < BACKEND_count; i++)
+        offer(g, backend_info[i].name, backend_info[i].doc);
+}
+
+static void list_toolchains(Gather *g) {
+    for (int i = 0; i < n_toolchains; i++)
+        offer(g, toolchains[i]->name, toolchains[i]->doc);
+}
+
+static void list_themes(Gather *g) {
+    for (int i = 0; theme_names[i]; i++)
+        offer(g, theme_names[i], "");
+}
+
+static void list_settings(Gather *g) {
+    static const struct {
+        const char *name, *values, *doc;
+    } rows[] = {
+#define SETTING(name, values, doc) {name, values, doc},
+#include "app/settings.def"
+#undef SETTING
+    };
+    for (int i = 0; i < COUNT(rows); i++)
+        for (const char *p = rows[i].values; *p;) {
+            size_t len = strcspn(p, "|");
+            offer(g, arena_printf(&g->p->choices_arena, "%s=%.*s", rows[i].name, (int)len, p), rows[i].doc);
+            p += len + (p[len] == '|');
+        }
+}
+
+static void list_decisions(Gather *g) {
+    for (int i = 0; i < DECIDE_n_kinds; i++)
+        offer(g, decision_kind_name((DecisionKind)i), decision_kind_doc((DecisionKind)i));
+}
+
+static void list_layouts(Gather *g) {
+    static const char *const names[] = {"auto", "1", "2", "3", "4", "5", "6"};
+    for (int i = 0; i < COUNT(names); i++)
+        offer(g, names[i], i ? "panes side by side" : "by the width of the terminal");
+}
+
+static void list_focus(Gather *g) {
+    offer(g, "next", "");
+    offer(g, "prev", "");
+}
+
+static void list_help(Gather *g) {
+    offer(g, "here", "the keys of this view");
+    offer(g, "all", "all commands");
+    list_commands(g);
+}
+
+static void list_terms(Gather *g) {
+#define TERM(name, doc) offer(g, name, doc);
+#include "app/glossary.def"
+#undef TERM
+}
+
+// Items of the artifact in the pane, each name once.
+static void list_nodes(Gather *g) {
+    Pane *p = app_pane(g->app);
+    const Artifact *a = p->ctx.art;
+    if (!a || !p->ready)
+        return;
+    char type[128];
+    if (a->kind == ART_graph) {
+        GRAPH_EACH(a->graph, n) {
+            const TensorMeta *t = node_tensor(n);
+            Buf b = {.arena = &g->app->frame};
+            if (t)
+                meta_print(&b, t, false, false);
+            snprintf(type, sizeof type, "%-18s %s", n->target, buf_str(&b));
+            offer(g, n->name, type);
+        }
+    } else {
+        const char *before = "";
+        for (int i = 0; i < item_count(a); i++) {
+            const char *name = item_name(a, i);
+            if (*name && strcmp(name, before))
+                offer(g, name, a->kind == ART_schedule ? a->schedule->module->ops.at[i]->cls_name : "");
+            before = name;
+        }
+    }
+}
+
+static void list_sides(Gather *g) {
+    list_stages(g);
+    offer(g, "swap", "exchange the sides of the diff shown");
+}
+
+static void list_files(Gather *g) {
+    const char *slash = strrchr(g->word, '/');
+    Arena *a = &g->p->choices_arena;
+    const char *dir = slash ? arena_strndup(a, g->word, (size_t)(slash - g->word) + 1) : "";
+    Diag d = {.arena = a};
+    int n = 0;
+    char **names = dir_list(a, *dir ? dir : ".", &n, &d);
+    for (int i = 0; i < n; i++) {
+        if (names[i][0] == '.' && !(slash ? slash[1] == '.' : g->word[0] == '.'))
+            continue;
+        const char *path = arena_printf(a, "%s%s", dir, names[i]);
+        bool folder = file_is_dir(path);
+        offer(g, folder ? arena_printf(a, "%s/", path) : path, folder ? "folder" : "");
+    }
+}
+
+static const struct {
+    const char *kind;
+    void (*list)(Gather *g);
+} kinds[] = {
+    {"stage", list_stages},       {"view", list_views},       {"backend", list_backends},
+    {"toolchain", list_toolchains}, {"theme", list_themes},   {"setting", list_settings},
+    {"decision", list_decisions}, {"layout", list_layouts},   {"focus", list_focus},
+    {"help", list_help},          {"term", list_terms},       {"node", list_nodes},
+    {"diffside", list_sides},     {"file", list_files},       {"dir", list_files},
+};
+
+static void list_words(Gather *g, const char *words) {
+    for (const char *p = words; *p;) {
+        size_t len = strcspn(p, "|");
+        offer(g, arena_strndup(&g->p->choices_arena, p, len), "");
+        p += len + (p[len] == '|');
+    }
+}
+
+static void list_kind(Gather *g, const char *kind) {
+    if (strchr(kind, '|')) {
+        list_words(g, kind);
+        return;
+    }
+    for (int i = 0; i < COUNT(kinds); i++)
+        if (!strcmp(kinds[i].kind, kind))
+            kinds[i].list(g);
+}
+
+void complete(App *app, Prompt *p) {
+    prompt_clear_choices(p);
+    // The line is the last command before the cursor; the word is what precedes the cursor in it.
+    char line[PROMPT_BYTES];
+    memcpy(line, p->text, (size_t)p->at);
+    line[p->at] = 0;
+    char *begin = line;
+    for (char *q = line; (q = strstr(q, " ; ")); q += 3)
+        begin = q + 3;
+    begin += strspn(begin, " ");
+    char *word = strrchr(begin, ' ');
+    word = word ? word + 1 : begin;
+    p->word_at = (int)(word - line);
+    p->word_len = p->at - p->word_at;
+    Gather g = {app, p, arena_strdup(&p->choices_arena, word)};
+    if (word == begin) {
+        list_commands(&g);
+        return;
+    }
+    int index = -1;
+    for (const char *q = begin; q < word; q += strspn(q, " ")) {
+        q += strcspn(q, " ");
+        index++;
+    }
+    const Command *c = command_find(arena_strndup(&p->choices_arena, begin, strcspn(begin, " ")), NULL);
+    if (c)
+        list_kind(&g, command_kind(&p->choices_arena, c, index));
+}

@@ -1,0 +1,156 @@
+// app_screen.c: the cell grid: UTF-8, wide characters, clipping, overlays, ASCII twins, SGR.
+#include "app/screen.h"
+#include "tests/unit/unit.h"
+
+#include <string.h>
+
+static const char *text_of(const Screen *s, Arena *a) {
+    Buf b = {.arena = a};
+    screen_print(s, &b);
+    return buf_str(&b);
+}
+
+START_TEST(clips_and_returns_the_next_column) {
+    Screen s = {0};
+    Arena a = {0};
+    screen_resize(&s, 10, 2);
+    ck_assert_int_eq(screen_put(&s, 0, 2, 10, ST_text, "abc"), 5);
+    ck_assert_int_eq(screen_put(&s, 1, 6, 9, ST_text, "abcdef"), 9);
+    screen_put(&s, 0, -2, 10, ST_text, "xyz");
+    screen_put(&s, 7, 0, 10, ST_text, "nowhere");
+    ck_assert_str_eq(text_of(&s, &a), "z abc\n      abc\n");
+    screen_free(&s);
+    arena_free(&a);
+}
+END_TEST
+
+START_TEST(wide_characters_take_two_cells_and_are_never_halved) {
+    Screen s = {0};
+    Arena a = {0};
+    screen_resize(&s, 6, 1);
+    ck_assert_int_eq(screen_put(&s, 0, 0, 6, ST_text, "日本"), 4);
+    ck_assert_int_eq(screen_at(&s, 0, 0)->width, 2);
+    ck_assert_int_eq(screen_at(&s, 0, 1)->width, 0);
+    // The third does not fit into one cell.
+    ck_assert_int_eq(screen_put(&s, 0, 4, 5, ST_text, "語"), 4);
+    // Overwriting the right half blanks the left one.
+    screen_put(&s, 0, 1, 6, ST_text, "x");
+    ck_assert_str_eq(text_of(&s, &a), " x本\n");
+    // Overwriting the left half blanks the right one.
+    screen_put(&s, 0, 2, 6, ST_text, "y");
+    ck_assert_str_eq(text_of(&s, &a), " xy\n");
+    screen_free(&s);
+    arena_free(&a);
+}
+END_TEST
+
+START_TEST(control_characters_never_reach_a_terminal) {
+    Screen s = {0};
+    Arena a = {0};
+    screen_resize(&s, 12, 1);
+    screen_put(&s, 0, 0, 12, ST_text, "a\033[2Jb\tc\x7f");
+    ck_assert_str_eq(text_of(&s, &a), "a·[2Jb c·\n");
+    screen_free(&s);
+    arena_free(&a);
+}
+END_TEST
+
+START_TEST(every_mark_has_a_twin_of_one_column) {
+    ck_assert_int_eq(screen_twin(0x25cf), '#');    // ●
+    ck_assert_int_eq(screen_twin(0x25d0), '%');    // ◐
+    ck_assert_int_eq(screen_twin(0x25cb), '.');    // ○
+    ck_assert_int_eq(screen_twin('k'), 'k');
+    ck_assert_int_eq(screen_twin(0x65e5), '?');
+    Screen s = {.ascii = true};
+    Arena a = {0};
+    screen_resize(&s, 8, 1);
+    screen_put(&s, 0, 0, 8, ST_text, "▶● ▸│›");
+    for (const char *p = text_of(&s, &a); *p; p++)
+        ck_assert_int_lt((unsigned char)*p, 128);
+    screen_free(&s);
+    arena_free(&a);
+}
+END_TEST
+
+START_TEST(an_overlay_keeps_the_ink) {
+    Screen s = {0};
+    screen_resize(&s, 4, 1);
+    screen_put(&s, 0, 0, 4, ST_link_part, "ab");
+    screen_over(&s, 0, 0, 4, ST_cursor);
+    Look l = theme_look(THEME_dark, 256, screen_at(&s, 0, 0));
+    ck_assert_int_eq(l.fg, 74);
+    ck_assert_int_eq(l.bg, 237);
+    ck_assert(l.attr & INK_bold);
+    screen_put(&s, 0, 0, 4, ST_link_same, "a");
+    l = theme_look(THEME_dark, 256, screen_at(&s, 0, 0));
+    ck_assert_int_eq(l.bg, 74);     // ink with its own background wins
+    l = theme_look(THEME_dark, 0, screen_at(&s, 0, 3));
+    ck_assert_int_eq(l.fg, -1);
+    ck_assert(l.attr & INK_rev);     // no colour: the cursor is still seen
+    screen_free(&s);
+}
+END_TEST
+
+START_TEST(every_style_says_its_fact_without_colour) {
+    // Styles that carry a fact by colour alone would be lost in mono: these must differ from plain text
+    // there, or be told by a letter or mark that the meaning names.
+    static const StyleId facts[] = {ST_cursor, ST_link_same, ST_link_part, ST_link_kin, ST_rail_here,
+                                    ST_diff_add, ST_diff_del, ST_edited, ST_warn, ST_bad, ST_match};
+    for (int i = 0; i < (int)(sizeof facts / sizeof *facts); i++) {
+        Cell c = {'x', (uint8_t)facts[i], ST_text, 1};
+        ck_assert_msg(theme_look(THEME_mono, 256, &c).attr != 0, "%s", style_name(facts[i]));
+        ck_assert_int_eq(theme_look(THEME_mono, 256, &c).fg, -1);
+    }
+}
+END_TEST
+
+START_TEST(ansi_text_has_the_same_characters) {
+    Screen s = {0};
+    Arena a = {0};
+    screen_resize(&s, 5, 1);
+    screen_put(&s, 0, 0, 5, ST_warn, "hi");
+    Buf b = {.arena = &a};
+    screen_print_ansi(&s, THEME_dark, 256, &b);
+    ck_assert_str_eq(buf_str(&b), "\033[0;38;5;227mhi\033[0m   \033[0m\n");
+    buf_truncate(&b, 0);
+    screen_print_ansi(&s, THEME_dark, 16, &b);
+    ck_assert_str_eq(buf_str(&b), "\033[0;1;93mhi\033[0m   \033[0m\n");
+    screen_free(&s);
+    arena_free(&a);
+}
+END_TEST
+
+START_TEST(lines_cut_pad_and_bar) {
+    Arena a = {0};
+    Line l;
+    line_init(&l, &a);
+    line_cell(&l, ST_text, "primals_1", 6);
+    line_right(&l, ST_dim, "42", 5);
+    ck_assert_str_eq(line_text(&l, &a), "prima›   42");
+    line_init(&l, &a);
+    line_bar(&l, ST_bar, 5, 16, 4);             // 1.25 cells
+    ck_assert_str_eq(line_text(&l, &a), "█▎  ");
+    line_init(&l, &a);
+    line_bar(&l, ST_bar, 1e-9, 16, 4);          // never invisible
+    ck_assert_str_eq(line_text(&l, &a), "▏   ");
+    line_init(&l, &a);
+    line_bar(&l, ST_bar, 99, 16, 4);            // never beyond the scale
+    ck_assert_str_eq(line_text(&l, &a), "████");
+    ck_assert_str_eq(text_count(&a, 1234567), "1,234,567");
+    ck_assert_str_eq(text_count(&a, INT64_MIN), "-9,223,372,036,854,775,808");
+    ck_assert_str_eq(text_bytes(&a, 7680), "7,680 B");
+    ck_assert_str_eq(text_bytes(&a, 32576), "32.6 kB");
+    ck_assert_str_eq(text_time(&a, 12345), "12.3 µs");
+    arena_free(&a);
+}
+END_TEST
+
+Suite *suite_app_screen(void) {
+    static const TTest *const tests[] = {
+        clips_and_returns_the_next_column,   wide_characters_take_two_cells_and_are_never_halved,
+        control_characters_never_reach_a_terminal, every_mark_has_a_twin_of_one_column,
+        an_overlay_keeps_the_ink,            every_style_says_its_fact_without_colour,
+        ansi_text_has_the_same_characters,   lines_cut_pad_and_bar,
+    };
+    return unit_suite("app_screen", tests, (int)(sizeof tests / sizeof *tests));
+}
