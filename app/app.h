@@ -68,7 +68,7 @@ typedef struct App {
     VEC(Spot) past, future;
     Map marks;              // letter -> Spot *
     Pin pin[PINS];
-    char search[256];       // what n and N look for, "" none
+    char search[PROMPT_BYTES];  // what n and N look for, "" none
     Spot search_from;      // where an incremental search began
     bool search_back;
     Buf out;                // text that the running command printed

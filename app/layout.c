@@ -156,7 +156,7 @@ static void weights(const Windows *l, int *w) {
 }
 
 void layout_place(const Windows *l, Rect area, Rect out[PANES]) {
-    int w[PANES], width[PANES], height[PANES], x = area.col;
+    int w[PANES] = {0}, width[PANES], height[PANES], x = area.col;
     memset(out, 0, PANES * sizeof *out);
     if (l->zoom) {
         out[l->focus] = area;
@@ -185,7 +185,7 @@ static void shift(int *a, int *b, int delta, int least) {
 }
 
 void layout_grow(Windows *l, Rect area, int pane, int cols, int rows) {
-    int c, i, w[PANES], cells[PANES];
+    int c, i, w[PANES] = {0}, cells[PANES];
     if (!find(l, pane, &c, &i))
         return;
     Column *col = &l->col[c];

@@ -131,7 +131,7 @@ START_TEST(cells_find_their_pane_and_border) {
 END_TEST
 
 Suite *suite_app_layout(void) {
-    static const TTest *const tests[] = {
+    const TTest *const tests[] = {
         auto_follows_the_width,           columns_cover_any_width,
         split_until_full_then_close_all,  focus_goes_round_in_reading_order,
         resizing_moves_one_border_by_that_many_cells, cells_find_their_pane_and_border,

@@ -130,7 +130,7 @@ START_TEST(nothing_runs_over_the_end) {
 END_TEST
 
 Suite *suite_app_prompt(void) {
-    static const TTest *const tests[] = {
+    const TTest *const tests[] = {
         edits_in_the_middle,  a_character_is_one_step_however_many_bytes,
         words_and_line_ends,  history_is_filtered_by_what_was_typed,
         completion_extends_then_walks, nothing_runs_over_the_end,
