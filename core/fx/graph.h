@@ -185,4 +185,27 @@ void graph_print_log(Buf *out, const Graph *g, const FxStyle *style, const char 
 // One node as one line without indentation, in a style, without what it frees.
 void node_print(Buf *out, const Node *n, const FxStyle *style);
 
+// parse.c: printed graphs back. All forms are read: `class …` with its forward (readable, log and joint
+// form, nested classes), a bare `def forward`, the class Repro of fx_graph_runnable.py, print(graph);
+// several graphs in one text, log prefixes before each line. An unknown function becomes a node with
+// NODE_opaque, never an error.
+typedef struct FxText {
+    Graph *graph;               // its title is that of the log record, NULL if it has none
+    FxStyle style;              // as it was printed: graph_print with it gives the same bytes
+    const char *head;           // before `class` in a log record: `<eval_with_key>.4`; NULL
+    size_t begin, end;          // bytes of the text from `class` or `def` to the end of the code
+    int line;                   // of `class` or `def`, from 1
+} FxText;
+typedef struct FxDoc {
+    FxText *at;
+    int n, cap;
+    Arena *arena;
+} FxDoc;
+// Adds every graph of a text. False and errors with their places if one is broken or there is none.
+bool fx_parse(FxDoc *out, Sym *sym, Str text, const char *file, Diag *d);
+// Is there a line that begins a printed graph? (first 1 MiB)
+bool fx_sniff(Str text);
+// A TensorMeta's annotation `f32[8, 10][10, 1]cpu` or `Sym(s77)`; false and an error if it is neither.
+bool fx_parse_annotation(Arena *a, Sym *sym, const char *text, Value *out, Diag *d);
+
 #endif

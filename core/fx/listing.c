@@ -1,0 +1,153 @@
+// listing.c: print(graph): `%add : [num_users=1] = call_function[target=operator.add](args = (%x, 1),
+// kwargs = {})`, one node a line.
+#include <ctype.h>
+#include <string.h>
+
+#include "core/fx/scan.h"
+
+static const char *const op_names[] = {"placeholder", "get_attr",    "call_function",
+                                       "call_method", "call_module", "output"};
+
+// Up to the bracket that closes `[target=`.
+static const char *read_target(Scan *r, NodeOp op) {
+    const char *from = r->p, *end = r->lines[r->line].end, *p = from;
+    int nest = 0;
+    while (p < end && (nest || *p != ']')) {
+        nest += (*p == '[') - (*p == ']');
+        p++;
+    }
+    if (p >= end) {
+        scan_fail(r, "`[target=` is not closed by `]`");
+        return NULL;
+    }
+    r->p = p + 1;
+    const char *text = arena_strndup(r->tmp, from, (size_t)(p - from));
+    if (op != FX_call_function)
+        return text;
+    if (str_starts(text, "operator."))
+        return arena_printf(r->tmp, "_%s", text);
+    if (str_starts(text, "builtins."))
+        return text + strlen("builtins.");
+    return str_starts(text, "aten.") ? arena_printf(r->tmp, "torch.ops.%s", text) : text;
+}
+
+// `(args = (…), kwargs = {…})`
+static bool read_call(Scan *r, Arguments *out) {
+    Value args;
+    if (!scan_expect(r, "(") || !scan_expect(r, "args") || !scan_expect(r, "=") ||
+        !scan_value(r, &args) || !scan_expect(r, ",") || !scan_expect(r, "kwargs") ||
+        !scan_expect(r, "=") || !scan_expect(r, "{"))
+        return false;
+    if (args.kind != VAL_tuple)
+        return scan_fail(r, "args must be a tuple");
+    for (int i = 0; i < args.n; i++)
+        vec_push(r->tmp, &out->args, args.at[i]);
+    while (!scan_is(r, "}")) {
+        const char *key = scan_is(r, "'") || scan_is(r, "\"") ? scan_string(r) : scan_word(r);
+        Value v;
+        if (!key)
+            return scan_fail(r, "a keyword is expected");
+        if (!scan_expect(r, ":") || !scan_value(r, &v))
+            return false;
+        vec_push(r->tmp, &out->kwargs, (Kwarg){key, v});
+        if (!scan_take(r, ","))
+            break;
+    }
+    return scan_expect(r, "}") && scan_expect(r, ")");
+}
+
+// `[num_users=1]` or `[#users=1]`, with a type before it.
+static bool read_users(Scan *r, const char **type) {
+    const char *from = r->p, *end = r->lines[r->line].end;
+    const char *mark = memmem(from, (size_t)(end - from), "users=", 6);
+    const char *open = mark;
+    while (open && open > from && *open != '[')
+        open--;
+    const char *close = mark ? memchr(mark, ']', (size_t)(end - mark)) : NULL;
+    if (!close || *open != '[')
+        return scan_fail(r, "`[num_users=N]` is expected");
+    while (from < open && *from == ' ')
+        from++;
+    const char *stop = open;
+    while (stop > from && stop[-1] == ' ')
+        stop--;
+    *type = stop > from ? arena_strndup(r->arena, from, (size_t)(stop - from)) : NULL;
+    r->p = close + 1;
+    return true;
+}
+
+static bool read_node(Scan *r, Body *b) {
+    const char *type = NULL;
+    Arguments args = {0};
+    const char *name = scan_take(r, "%") ? scan_word(r) : NULL;
+    if (!name)
+        return scan_fail(r, "a node `%%name : …` is expected");
+    if (!scan_expect(r, ":") || !read_users(r, &type) || !scan_expect(r, "="))
+        return false;
+    const char *word = scan_word(r);
+    int op = word ? str_index(word, op_names, COUNT(op_names)) : -1;
+    if (op < 0)
+        return scan_fail(r, "`%s` is no kind of node", word ? word : "");
+    if (!scan_expect(r, "[") || !scan_expect(r, "target="))
+        return false;
+    const char *target = read_target(r, (NodeOp)op);
+    if (!target)
+        return false;
+    if (op == FX_placeholder && scan_take(r, "(default=")) {
+        Value v;
+        if (!scan_value(r, &v) || !scan_expect(r, ")"))
+            return false;
+        vec_push(r->tmp, &args.args, v);
+    } else if (op != FX_placeholder && op != FX_get_attr && !read_call(r, &args)) {
+        return false;
+    }
+    if (op == FX_call_method && !args.args.n)
+        return scan_fail(r, "a method call needs an argument");
+    if (op == FX_output)
+        graph_output(b->g, args.args.n ? args.args.at[0] : val_none());
+    else
+        scan_add(r, b, (NodeOp)op, target, name, NULL, &args)->type = type;
+    return true;
+}
+
+bool scan_listing(Scan *r, FxText *out) {
+    Body b = {.g = graph_new(r->arena, r->sym)};
+    out->graph = b.g;
+    out->line = r->line + 1;
+    out->style.listing = true;
+    out->style.indent = line_indent(&r->lines[r->line]);
+    r->scope = (Map){.arena = r->arena};
+    // Older versions name the inputs here and nowhere else.
+    scan_expect(r, "graph(");
+    Arguments none = {0};
+    while (!scan_is(r, ")")) {
+        const char *name = (scan_take(r, "%"), scan_word(r));
+        if (!name)
+            return scan_fail(r, "an input's name is expected");
+        scan_add(r, &b, FX_placeholder, name, name, NULL, &none);
+        if (!scan_take(r, ","))
+            break;
+    }
+    for (scan_goto(r, r->line + 1); scan_more(r); scan_goto(r, r->line + 1)) {
+        ArenaMark mark = arena_mark(r->tmp);
+        const TextLine *l = &r->lines[r->line];
+        if (line_blank(l))
+            continue;
+        Value v = {.kind = VAL_none};
+        bool ends = line_starts(l, "return");
+        r->percent = !ends;
+        bool ok = ends ? scan_expect(r, "return") && (scan_done(r) || scan_value(r, &v)) : read_node(r, &b);
+        r->percent = false;
+        if (!ok)
+            return false;
+        if (ends)
+            graph_output(b.g, v);
+        arena_rewind(r->tmp, mark);
+        if (!graph_output_node(b.g))
+            continue;
+        out->end = (size_t)(l->end - r->lines[0].full) + (l->end[0] == '\n');
+        scan_goto(r, r->line + 1);
+        return true;
+    }
+    return scan_fail(r, "the text ends before the graph's `return`");
+}

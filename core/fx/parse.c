@@ -1,0 +1,133 @@
+// parse.c: finds the printed graphs of a text, of whatever else it consists: records of TORCH_LOGS with
+// their titles, readable files, fx_graph_runnable.py, prints of a graph.
+#include <ctype.h>
+#include <string.h>
+
+#include "core/fx/scan.h"
+
+enum { SNIFF_BYTES = 1 << 20 };
+
+typedef enum Start { START_none, START_class, START_def, START_listing } Start;
+
+static bool ends_with(const TextLine *l, const char *text) {
+    const char *end = l->end;
+    while (end > l->text && isspace((unsigned char)end[-1]))
+        end--;
+    size_t len = strlen(text);
+    return (size_t)(end - l->text) >= len && !memcmp(end - len, text, len);
+}
+
+// Where `class` stands on a line that begins a printed module, whatever is before it; NULL if it is none.
+static const char *find_class(const TextLine *l) {
+    if (!ends_with(l, "(torch.nn.Module):"))
+        return NULL;
+    const char *p = memmem(l->text, (size_t)(l->end - l->text), "class ", 6);
+    return p && (p == l->text || p[-1] == ' ') ? p : NULL;
+}
+
+static Start starts_graph(const TextLine *l) {
+    if (find_class(l))
+        return START_class;
+    if (line_starts(l, "def forward("))
+        return START_def;
+    if (line_starts(l, "graph(") && ends_with(l, "):"))
+        return START_listing;
+    return START_none;
+}
+
+// ` ===== Forward graph 0 =====`
+static const char *read_title(Arena *a, const TextLine *l) {
+    static const char mark[] = "=====";
+    const char *from = l->text + line_indent(l), *end = l->end;
+    while (end > from && isspace((unsigned char)end[-1]))
+        end--;
+    if (end - from < 12 || memcmp(from, mark, 5) != 0 || memcmp(end - 5, mark, 5) != 0)
+        return NULL;
+    for (from += 5; from < end - 5 && *from == ' '; from++)
+        continue;
+    for (end -= 5; end > from && end[-1] == ' '; end--)
+        continue;
+    return end > from ? arena_strndup(a, from, (size_t)(end - from)) : NULL;
+}
+
+// What a log record has before `class`.
+static void set_head(Scan *r, FxText *out, const char *klass) {
+    const TextLine *l = &r->lines[r->line];
+    const char *from = l->text + line_indent(l), *end = klass;
+    while (end > from && end[-1] == ' ')
+        end--;
+    if (end > from)
+        out->head = arena_strndup(r->arena, from, (size_t)(end - from));
+    out->begin = (size_t)((end > from ? klass : l->text) - r->lines[0].full);
+    r->p = klass;
+}
+
+static bool read_graph(Scan *r, Start start, const char *title, FxText *out) {
+    out->begin = (size_t)(r->lines[r->line].text - r->lines[0].full);
+    bool ok;
+    if (start == START_class) {
+        set_head(r, out, find_class(&r->lines[r->line]));
+        ok = scan_class(r, out);
+        if (out->head)
+            out->style.indent = 0;
+    } else if (start == START_listing) {
+        ok = scan_listing(r, out);
+    } else {
+        out->graph = graph_new(r->arena, r->sym);
+        out->style.bare = true;
+        out->style.indent = line_indent(&r->lines[r->line]);
+        ok = scan_def(r, out->graph, out);
+    }
+    if (ok)
+        out->graph->title = title;
+    return ok;
+}
+
+bool fx_parse(FxDoc *out, Sym *sym, Str text, const char *file, Diag *d) {
+    Arena tmp = {0};
+    Scan r;
+    // Readers of expressions look one byte ahead: the copy ends in a zero.
+    Str own = {arena_strndup(out->arena, text.ptr, text.len), text.len};
+    scan_init(&r, out->arena, &tmp, sym, file, own, d);
+    const char *title = NULL;
+    int found = 0;
+    while (scan_more(&r) && !r.failed) {
+        const TextLine *l = &r.lines[r.line];
+        const char *named = read_title(out->arena, l);
+        title = named ? named : title;
+        Start start = starts_graph(l);
+        if (start == START_none) {
+            scan_goto(&r, r.line + 1);
+            continue;
+        }
+        FxText one = {0};
+        if (read_graph(&r, start, title, &one))
+            vec_push(out->arena, out, one);
+        title = NULL;
+        found++;
+    }
+    if (!found)
+        diag_error(d, (Place){.file = file}, "no printed FX graph in this text")->hint =
+            "a line `class NAME(torch.nn.Module):`, `def forward(self` or `graph():` begins one";
+    arena_free(&tmp);
+    return found && !r.failed;
+}
+
+bool fx_sniff(Str text) {
+    const char *p = text.ptr, *end = p + (text.len < SNIFF_BYTES ? text.len : SNIFF_BYTES);
+    while (p < end) {
+        const char *stop = memchr(p, '\n', (size_t)(end - p));
+        if (!stop)
+            stop = end;
+        // Prefixes of log lines end in "] ".
+        const char *from = p;
+        for (const char *q = p; q + 1 < stop && *p != ' '; q++)
+            if (q[0] == ']' && q[1] == ' ')
+                from = q + 2;
+        TextLine l = {p, from, stop};
+        if (starts_graph(&l) != START_none)
+            return true;
+        p = stop + 1;
+    }
+    return false;
+}

@@ -1,0 +1,93 @@
+// scan.h: inside core/fx: a cursor over the lines of an FX text, and the values it reads. Errors are
+// sticky: after the first one `failed` is set, and nothing more is read.
+#ifndef CORE_FX_SCAN_H
+#define CORE_FX_SCAN_H
+
+#include "core/fx/graph.h"
+
+typedef struct TextLine {
+    const char *full;           // whole line with its log prefix, not terminated
+    const char *text;           // behind the prefix
+    const char *end;            // its line feed, or the end of the text
+} TextLine;
+
+typedef struct Scan {
+    Arena *arena;               // of the graphs
+    Arena *tmp;                 // of values on their way into a node; rewound by each statement
+    Sym *sym;
+    Diag *diag;
+    const char *file;           // for messages
+    TextLine *lines;
+    int n_lines;
+    int line;                   // index of the line being read
+    const char *p;              // in that line
+    int nest;                   // open brackets: inside them line ends are blanks
+    int depth;                  // of the value being read, limited
+    bool percent;               // nodes are written %name
+    bool failed;
+    Map scope;                  // name in the text -> Node *, of the graph being read
+    Map annotations;            // text -> TensorMeta *, shared in the whole text
+    Map files;                  // text of a comment -> StackFrame *
+} Scan;
+
+// scan.c
+void scan_init(Scan *r, Arena *a, Arena *tmp, Sym *sym, const char *file, Str text, Diag *d);
+// To the start of a line; past the last one the cursor stands on an empty line.
+void scan_goto(Scan *r, int line);
+bool scan_more(const Scan *r);              // there is a line at the cursor
+int line_indent(const TextLine *l);             // columns; the line's length if it is blank
+bool line_blank(const TextLine *l);
+bool line_starts(const TextLine *l, const char *text);  // behind its indentation
+Place scan_place(const Scan *r, const char *at);
+// Always false; the message is added once.
+bool scan_fail(Scan *r, const char *fmt, ...) FX_PRINTF(2, 3);
+void scan_space(Scan *r);                   // blanks; inside brackets line ends and comments, too
+bool scan_done(Scan *r);                    // only blanks are left on the line
+bool scan_is(Scan *r, const char *text);    // the text comes next
+bool scan_take(Scan *r, const char *text);  // … and is passed
+bool scan_expect(Scan *r, const char *text);
+// An identifier into tmp, NULL if there is none.
+const char *scan_word(Scan *r);
+size_t scan_word_at(const Scan *r, const char *p);  // length of the identifier at p on this line
+
+// values.c
+// A value as FX code spells it; names in scope become nodes.
+bool scan_value(Scan *r, Value *out);
+// Positional and keyword arguments up to `)`, which is passed.
+typedef struct Arguments {
+    VEC(Value) args;
+    VEC(Kwarg) kwargs;
+} Arguments;
+bool scan_arguments(Scan *r, Arguments *out);
+Node *scan_node(Scan *r, const char *name); // in scope, else NULL
+const char *scan_string(Scan *r);             // a quoted text, unescaped, in tmp; NULL and an error
+// A dotted path `torch.ops.aten.add.Tensor` into tmp; NULL if there is no word.
+const char *scan_path(Scan *r);
+// Annotation in quotes at the cursor.
+typedef struct Annotation {
+    Value val;
+    const char *wrap;           // class round it, NULL
+    bool strides, device;       // printed
+} Annotation;
+bool scan_annotation(Scan *r, Annotation *out);
+
+// statement.c: one statement of a body, with what it frees.
+// What has been seen so far of how the graph is printed.
+typedef struct Body {
+    Graph *g;
+    const StackFrame *stack;    // of the last comment
+    const char *note;
+    FxStyle style;              // what has been met
+} Body;
+bool scan_statement(Scan *r, Body *b);
+bool scan_comment(Scan *r, Body *b);
+// A call made of what was read; its arguments are copied.
+Node *scan_add(Scan *r, Body *b, NodeOp op, const char *target, const char *name, const Annotation *note,
+                 const Arguments *args);
+
+// class.c, listing.c: one graph from the line at the cursor, which is then on the line behind it.
+bool scan_class(Scan *r, FxText *out);
+bool scan_def(Scan *r, Graph *g, FxText *out);
+bool scan_listing(Scan *r, FxText *out);
+
+#endif
