@@ -1,0 +1,208 @@
+// decide.c: the log of choices and the overrides that outlive it. Both find a decision by kind and key:
+// the key of the map is "kind key" in one string.
+#include "core/record/decide.h"
+
+#include "core/base/map.h"
+#include "core/base/vec.h"
+
+#include <string.h>
+
+static const struct {
+    const char *name, *doc;
+} kinds[DECIDE_n_kinds] = {
+#define DECISION(name, doc) [DECIDE_##name] = {#name, doc},
+#include "core/record/decisions.def"
+#undef DECISION
+};
+
+typedef struct Override {
+    DecisionKind kind;
+    const char *key;
+    bool result;
+    bool live;          // false once taken back
+} Override;
+
+struct Overrides {
+    Arena *arena;
+    VEC(Override) at;
+    Map index;          // "kind key" -> place + 1
+    int live;
+    bool limited[DECIDE_n_kinds];
+    int limit[DECIDE_n_kinds];
+    uint64_t version;
+};
+
+struct Decisions {
+    Arena *arena;
+    const Overrides *overrides;
+    VEC(Decision) at;
+    Map index;          // "kind key" -> place of the last + 1
+    int stage;
+    int defaults_true[DECIDE_n_kinds];
+};
+
+const char *decision_kind_name(DecisionKind k) {
+    return kinds[k].name;
+}
+
+const char *decision_kind_doc(DecisionKind k) {
+    return kinds[k].doc;
+}
+
+int decision_kind_find(const char *name) {
+    for (int i = 0; i < DECIDE_n_kinds; i++)
+        if (!strcmp(kinds[i].name, name))
+            return i;
+    return -1;
+}
+
+static char *joined(Arena *a, DecisionKind kind, const char *key) {
+    return arena_printf(a, "%s %s", kinds[kind].name, key);
+}
+
+static int64_t place_of(const Map *m, DecisionKind kind, const char *key) {
+    char few[128];
+    Arena tmp = {0};
+    size_t need = strlen(kinds[kind].name) + strlen(key) + 2;
+    char *text = few;
+    if (need > sizeof few)
+        text = joined(&tmp, kind, key);
+    else
+        strcat(strcat(strcpy(few, kinds[kind].name), " "), key);
+    int64_t place = map_get_int(m, text, 0);
+    arena_free(&tmp);
+    return place - 1;
+}
+
+Overrides *overrides_new(Arena *a) {
+    Overrides *o = ARENA_NEW(a, Overrides);
+    o->arena = a;
+    o->index.arena = a;
+    return o;
+}
+
+void decide_override(Overrides *o, DecisionKind kind, const char *key, bool result) {
+    int64_t place = place_of(&o->index, kind, key);
+    o->version++;
+    if (place >= 0) {
+        o->live += !o->at.at[place].live;
+        o->at.at[place].live = true;
+        o->at.at[place].result = result;
+        return;
+    }
+    Override w = {kind, arena_strdup(o->arena, key), result, true};
+    vec_push(o->arena, &o->at, w);
+    map_put_int(&o->index, joined(o->arena, kind, key), o->at.n);
+    o->live++;
+}
+
+bool decide_clear(Overrides *o, DecisionKind kind, const char *key) {
+    int64_t place = place_of(&o->index, kind, key);
+    if (place < 0 || !o->at.at[place].live)
+        return false;
+    o->at.at[place].live = false;
+    o->live--;
+    o->version++;
+    return true;
+}
+
+void decide_clear_all(Overrides *o) {
+    for (int i = 0; i < o->at.n; i++)
+        o->at.at[i].live = false;
+    memset(o->limited, 0, sizeof o->limited);
+    o->live = 0;
+    o->version++;
+}
+
+void decide_limit(Overrides *o, DecisionKind kind, int limit) {
+    o->limited[kind] = limit >= 0;
+    o->limit[kind] = limit;
+    o->version++;
+}
+
+const bool *decide_override_at(const Overrides *o, DecisionKind kind, const char *key) {
+    int64_t place = place_of(&o->index, kind, key);
+    return place >= 0 && o->at.at[place].live ? &o->at.at[place].result : NULL;
+}
+
+void decide_override_each(const Overrides *o, OverrideVisit *visit, void *ctx) {
+    for (int i = 0; i < o->at.n; i++)
+        if (o->at.at[i].live)
+            visit(ctx, o->at.at[i].kind, o->at.at[i].key, o->at.at[i].result);
+}
+
+int overrides_count(const Overrides *o) {
+    return o->live;
+}
+
+uint64_t overrides_version(const Overrides *o) {
+    return o->version;
+}
+
+Decisions *decisions_new(Arena *a, const Overrides *o) {
+    Decisions *d = ARENA_NEW(a, Decisions);
+    d->arena = a;
+    d->index.arena = a;
+    d->overrides = o;
+    return d;
+}
+
+void decisions_set_stage(Decisions *d, int stage) {
+    d->stage = stage;
+}
+
+bool decide(Decisions *d, const Decide *q) {
+    if (!d)
+        return q->by_default;
+    Decision x = {.ask = *q, .id = d->at.n, .stage = d->stage, .result = q->by_default};
+    const char *key = q->key ? q->key : "";
+    x.ask.key = arena_strdup(d->arena, key);
+    x.ask.reason = q->reason ? arena_strdup(d->arena, q->reason) : NULL;
+    const Overrides *o = d->overrides;
+    const bool *wish = o && o->live ? decide_override_at(o, q->kind, key) : NULL;
+    bool beyond = o && o->limited[q->kind] && q->by_default && d->defaults_true[q->kind] >= o->limit[q->kind];
+    if (wish || beyond) {
+        x.result = wish ? *wish : false;
+        x.overridden = true;
+    }
+    d->defaults_true[q->kind] += q->by_default;
+    vec_push(d->arena, &d->at, x);
+    map_put_int(&d->index, joined(d->arena, q->kind, key), d->at.n);
+    return x.result;
+}
+
+int decisions_count(const Decisions *d) {
+    return d->at.n;
+}
+
+const Decision *decisions_at(const Decisions *d, int i) {
+    return i >= 0 && i < d->at.n ? &d->at.at[i] : NULL;
+}
+
+const Decision *decisions_find(const Decisions *d, DecisionKind kind, const char *key) {
+    return decisions_at(d, (int)place_of(&d->index, kind, key));
+}
+
+int decisions_true(const Decisions *d, DecisionKind kind) {
+    return d->defaults_true[kind];
+}
+
+void decisions_json(const Decisions *d, JsonOut *j, const char *key) {
+    json_open(j, key, '[');
+    for (int i = 0; i < d->at.n; i++) {
+        const Decision *x = &d->at.at[i];
+        json_open(j, NULL, '{');
+        json_put_int(j, "id", x->id);
+        json_put_int(j, "stage", x->stage);
+        json_put_str(j, "kind", kinds[x->ask.kind].name);
+        json_put_str(j, "key", x->ask.key);
+        json_put_bool(j, "default", x->ask.by_default);
+        json_put_bool(j, "result", x->result);
+        json_put_bool(j, "overridden", x->overridden);
+        json_put_float(j, "score", x->ask.score);
+        json_put_int(j, "bytes", x->ask.bytes);
+        json_put_str(j, "reason", x->ask.reason);
+        json_close(j, '}');
+    }
+    json_close(j, ']');
+}
