@@ -98,16 +98,21 @@ layers:
 lint:
 	$(Q)scripts/dev/lint
 
-# detect_leaks is off: arenas live as long as the program and libtcc keeps small static tables.
+# Arenas of 64-byte chunks, poison behind what was handed out. detect_leaks is off: arenas live as long
+# as the program and libtcc keeps small static tables.
+SAN := $(MAKE) --no-print-directory B=build/asan \
+	CFLAGS="-O1 -g -fsanitize=address,undefined -fno-omit-frame-pointer -Werror -DFX_HOSTILE"
+SAN_ENV := ASAN_OPTIONS=detect_leaks=0:hard_rss_limit_mb=4000 \
+	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 CK_FORK=no
 asan:
-	$(Q)ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 CK_FORK=no \
-	$(MAKE) --no-print-directory B=build/asan CFLAGS="-O1 -g -fsanitize=address,undefined -fno-omit-frame-pointer -Werror -DFX_HOSTILE" unit goldens
+	$(Q)$(SAN_ENV) $(SAN) unit goldens
 
 $(B)/fuzz: $(call obj,$(FUZZ)) $(B)/libviews.a $(B)/libcore.a
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ -rdynamic $(LIBS) -o $@
+# FUZZ_ARGS="-t 60 json": see tests/fuzz/main.c.
 fuzz:
-	$(Q)$(MAKE) --no-print-directory B=build/asan CFLAGS="-O1 -g -fsanitize=address,undefined -fno-omit-frame-pointer" build/asan/fuzz
-	$(Q)ASAN_OPTIONS=detect_leaks=0 build/asan/fuzz $(FUZZ_ARGS)
+	$(Q)$(SAN) build/asan/fuzz
+	$(Q)$(SAN_ENV) build/asan/fuzz $(FUZZ_ARGS)
 
 install: all
 	install -D -m 755 $(B)/fxray $(DESTDIR)$(PREFIX)/bin/fxray
