@@ -601,7 +601,7 @@ static SchedNode *read_node(Dump *d, int depth) {
     while (!r->failed && *r->p != ')' && *r->p != '\n' && *r->p)
         r->p++;
     read_want(r, ")\n");
-    n->fused_into = n;
+    n->fused_into = n->self = n;
     if (!is_single(n->kind) && depth > 0)
         read_fail(r, "a fused node within a fused node");
     if (map_get(&d->nodes, n->name))
@@ -638,7 +638,7 @@ static SchedNode *dead_node(Dump *d, const PendingUser *u) {
     SchedNode *n = ARENA_NEW(d->r.arena, SchedNode);
     n->name = u->name;
     n->kind = u->kind;
-    n->fused_into = n;
+    n->fused_into = n->self = n;
     n->dead = true;
     map_put(&d->nodes, n->name, n);
     return n;
@@ -683,7 +683,16 @@ static void order_like(Dump *d, DepVec *v, const DepVec *like) {
     *v = out;
 }
 
+// A library call reads whole buffers; ordering deps are not among its arguments.
+static void note_arguments(Dump *d, SchedNode *n) {
+    for (int i = 0; i < n->reads.n && !n->body; i++)
+        if (n->reads.at[i].kind == DEP_star)
+            vec_push(d->r.arena, &n->op->reads_star, n->reads.at[i].buf);
+}
+
 static void order_node(Dump *d, SchedNode *n) {
+    if (n->op)
+        note_arguments(d, n);
     if (n->body) {
         DepVec reads = {0}, writes = {0};
         deps_of_body(d->r.arena, d->r.sym, n->body, &reads, &writes);
@@ -710,6 +719,7 @@ static void add_inputs(Dump *d, const DepVec *v, Map *seen) {
         if (map_get(&d->s->buffers, name) || map_find(seen, name))
             continue;
         map_put_int(seen, name, 1);
+        map_put_int(&d->s->available, name, 1);
         IrInput in = {.name = name, .buf = buffer_at(d, name)};
         vec_push(d->r.arena, &d->m->inputs, in);
     }
@@ -757,7 +767,7 @@ Schedule *schedule_parse(Arena *a, Sym *sym, Str text, const char *file, Diag *d
     d.m = ARENA_NEW(a, IrModule);
     *d.m = (IrModule){.arena = a, .sym = sym, .buffers = {.arena = a}};
     *d.s = (Schedule){.arena = a, .module = d.m, .buffers = {.arena = a}, .mutation_renames = {.arena = a},
-                      .mutation_real_name = {.arena = a}, .log = {.arena = a}};
+                      .mutation_real_name = {.arena = a}, .available = {.arena = a}, .log = {.arena = a}};
     d.nodes.arena = a;
     read_blanks(&d.r);
     while (!d.r.failed && *d.r.p) {

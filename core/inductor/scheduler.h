@@ -57,6 +57,7 @@ struct SchedNode {
     IrOp *op;                   // single nodes
     VEC(SchedNode *) snodes;    // fused: the single nodes in order
     VEC(SchedNode *) outer;     // outer_loop: the nests that share the outer loops, in order; their snodes make up snodes
+    SchedNode *self;            // this node: the list of single nodes of a single node
     SchedNode *fused_into;      // the node of the list that holds this one; itself if not fused
     DepVec reads, writes;       // in order of tracing, then mutation and ordering deps; printed sorted by text
     DepVec unmet;               // reads of buffers made in this graph; the other reads are met
@@ -92,6 +93,7 @@ typedef struct Schedule {
     const IrModule *module;
     VEC(SchedNode *) nodes;     // in order of execution, dead ones gone
     Map buffers;                // name -> SchedBuffer *
+    Map available;              // names of graph inputs and constants: nobody makes them
     Map mutation_renames;       // buffer -> its latest version's name
     Map mutation_real_name;     // and back
     VEC(FusionAttempt) attempts;    // post-fusion: every pair considered

@@ -1,0 +1,43 @@
+// sched_impl.h: what the files of the scheduler share; not for others.
+#ifndef CORE_INDUCTOR_SCHED_IMPL_H
+#define CORE_INDUCTOR_SCHED_IMPL_H
+
+#include "core/inductor/scheduler.h"
+
+// schedule.c
+bool sched_is_single(const SchedNode *n);
+// The single nodes of n in order: itself, or its snodes.
+SchedNode *const *sched_singles(const SchedNode *n, int *count);
+// A node that stands for several: deps and outputs are unions, the group is that of the first reduction.
+SchedNode *sched_group(Schedule *s, SchedKind kind, SchedNode *const *snodes, int n);
+// Nodes so that each comes after those it depends on, otherwise in the order given (depth first).
+void sched_find_ancestors(Schedule *s);
+void sched_toposort(Schedule *s, SchedNode **nodes, int n);
+// reads := deps, unmet := those of them that this graph makes.
+void sched_set_reads(const Schedule *s, SchedNode *n, DepVec reads);
+bool sched_is_available(const Schedule *s, const char *buf);    // an input or a constant
+const SchedBuffer *sched_buffer(const Schedule *s, const char *name);
+const IrLayout *sched_layout(const Schedule *s, const char *name);  // of any buffer, NULL if unknown
+bool ir_layout_has_tensor(const IrLayout *l);
+bool ir_layout_is_empty(Sym *sym, const IrLayout *l);           // some size is 0
+const Expr *ir_layout_storage(Sym *sym, const IrLayout *l);     // elements from the first to behind the last
+int64_t ir_layout_bytes(Sym *sym, const IrLayout *l);           // by hints
+// Union of dep sets in time linear in their size.
+typedef struct DepSet {
+    Arena *arena;
+    DepVec *v;
+    Map at;             // hash -> place in v + 1
+} DepSet;
+DepSet depset_new(Arena *a, DepVec *v);
+void depset_add(DepSet *s, const Dep *d);
+bool depset_have(const DepSet *s, const Dep *d);
+DepSet depset_of(Arena *a, const DepVec *v);    // for asking only
+
+// sched_users.c: PyTorch's compute_dependencies: users, mutation renames, ordering deps.
+void sched_compute_users(Schedule *s);
+
+// order.c
+void sched_reorder_for_peak_memory(const ScheduleRequest *r, Schedule *s);
+void sched_last_usage(Schedule *s);
+
+#endif
