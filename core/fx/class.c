@@ -253,11 +253,12 @@ static bool read_return(Scan *r, Body *b, const Def *d, const char *type) {
     scan_expect(r, "return");
     bool tree = scan_take(r, "pytree.tree_unflatten(");
     if (tree && scan_take(r, "self._out_shuffle_graph(")) {
-        Arguments leaves = {0};
-        if (!scan_arguments(r, &leaves))
+        Arguments results = {0};
+        for (int i = 0; i < d->skip_outputs && scan_word(r); i++)
+            scan_take(r, ",");
+        if (!scan_arguments(r, &results))
             return false;
-        int skip = d->skip_outputs < leaves.args.n ? d->skip_outputs : leaves.args.n;
-        v = (Value){.kind = VAL_tuple, .n = leaves.args.n - skip, .at = leaves.args.at + skip};
+        v = (Value){.kind = VAL_tuple, .n = results.args.n, .at = results.args.at};
     } else if (scan_done(r)) {
         v = (Value){.kind = VAL_none};
     } else if (!scan_value(r, &v)) {
