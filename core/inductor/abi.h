@@ -37,7 +37,7 @@ struct FxRuntime {
     // out tensors are filled (their memory exists for extern_kernels.*; is made for fallbacks).
     void (*call)(FxRuntime *rt, const char *name, FxTensor *const out[], int32_t n_out, const FxArg *args, int32_t n_args);
     void (*fail)(FxRuntime *rt, const char *what);          // index out of bounds, bad size: does not return
-    void (*kernel)(FxRuntime *rt, int32_t index, int32_t end);  // before and after each kernel; 0: not profiled
+    void (*kernel)(FxRuntime *rt, const char *name, int32_t end);   // before (end 0) and after (1) each generated kernel
     int32_t threads;
 };
 

@@ -3,7 +3,8 @@
 // It ends in one function
 //     int call(FxRuntime *rt, FxTensor *const in[], FxTensor out[])
 // that allocates, calls, reuses and frees; a generated kernel is called as NAME(...), any other as
-// fx_call("extern_kernels.addmm", rt, …). core/inductor/abi.h has the types that both sides share.
+// fx_call("extern_kernels.addmm", rt, …). `in` holds the graph's inputs, then the module's constants, in order;
+// an integer input is a 0-dim int64 tensor. An output that is None gets ndim -1. core/inductor/abi.h has the types that both sides share.
 #ifndef CORE_INDUCTOR_CODEGEN_H
 #define CORE_INDUCTOR_CODEGEN_H
 
@@ -11,6 +12,7 @@
 
 typedef struct CKernel {
     const char *name;           // cpp_fused_add_mul_relu_0
+    int handle;                 // debug handle: number of its first call, from 1, externs counted too
     int first_line, last_line;  // in text, from 1
     VEC(int) nodes;             // positions in schedule->nodes that it computes
     VEC(const char *) args;     // buffer or symbol of each argument, in order

@@ -78,6 +78,7 @@ typedef struct PipelineOptions {
 
 Pipeline *pipeline_new(const LoadedModel *model, const PipelineOptions *options);
 void pipeline_free(Pipeline *p);
+void pipeline_set_config(Pipeline *p, const InductorConfig *config);    // drops nothing by itself
 Sym *pipeline_sym(const Pipeline *p);
 int pipeline_n_units(const Pipeline *p);
 Unit *pipeline_unit(const Pipeline *p, int i);
@@ -93,6 +94,8 @@ StageId pipeline_first_stage(const Pipeline *p, int unit);
 // Items of `to` that item of `from` is linked to, strongest first; both of one unit, in any order of
 // stages. A path that goes up and down again is no more than kin unless every step is `same`.
 int pipeline_links(const Pipeline *p, const Artifact *from, int item, const Artifact *to, Arena *a, Link **out);
+// The graph that is lowered, or the last one that is built.
+const Graph *unit_last_graph(const Pipeline *p, int unit);
 const char *artifact_title(const Artifact *a);  // "joint", "joint_passes: remove_noop_ops"
 
 #endif

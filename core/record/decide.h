@@ -53,6 +53,8 @@ uint64_t overrides_version(const Overrides *o);
 typedef struct Decisions Decisions;
 Decisions *decisions_new(Arena *a, const Overrides *o);     // o may be NULL
 void decisions_set_stage(Decisions *d, int stage);          // of the questions that follow
+// Forgets what stages >= stage asked: they will ask again.
+void decisions_truncate(Decisions *d, int stage);
 bool decide(Decisions *d, const Decide *q);                 // d may be NULL: the default
 int decisions_count(const Decisions *d);
 const Decision *decisions_at(const Decisions *d, int i);    // in order of asking

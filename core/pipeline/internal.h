@@ -1,0 +1,30 @@
+// internal.h: what the files of core/pipeline share.
+#ifndef CORE_PIPELINE_INTERNAL_H
+#define CORE_PIPELINE_INTERNAL_H
+
+#include "core/pipeline/pipeline.h"
+
+struct Pipeline {
+    Arena arena;                // units, options
+    const LoadedModel *model;
+    PipelineOptions options;
+    VEC(Unit *) units;
+    int next_id;                // of the next artifact
+};
+
+// A fresh artifact of a stage in an arena of its own, not yet in the unit's list.
+Artifact *artifact_new(Pipeline *p, StageId stage, const char *pass, ArtifactKind kind);
+// Sets kind ART_graph and counts items.
+void artifact_set_graph(Artifact *a, const Graph *g);
+void artifact_drop(Artifact *a);
+// Appends to the unit's steps with the time since start_ns.
+void unit_add(Pipeline *p, Unit *u, Artifact *a, int64_t start_ns);
+// The unit's last artifact of a stage, NULL if it is not built.
+Artifact *unit_at(const Unit *u, StageId stage);
+// The last graph before a stage: what the stage reads.
+const Artifact *unit_graph_before(const Unit *u, StageId stage);
+
+// One function a stage (build.c): adds the stage's artifacts; false and errors in u->diag if it cannot.
+bool build_stage(Pipeline *p, Unit *u, StageId stage);
+
+#endif
