@@ -32,11 +32,6 @@ CallFn *exec_entry(const Compiled *c);
 int64_t exec_compile_ns(const Compiled *c);
 bool exec_was_cached(const Compiled *c);
 
-// Runs once: inputs as tensors, outputs made by the code. Errors of generated code (bounds, failed
-// extern) come back in the diag; a crash is the helper's to report.
-bool exec_run(const Compiled *c, const Tensor *inputs, int n_in, RtValue *outputs, int n_out, int threads,
-              Arena *a, Diag *d);
-
 typedef struct KernelTime {
     const char *name;
     int64_t median_ns, min_ns, p90_ns;
@@ -49,6 +44,25 @@ typedef struct Timing {
     KernelTime *kernels;        // by call
     int n_kernels;
 } Timing;
+
+enum { EXEC_WHERE_BYTES = 256 };
+typedef struct ExecRun {
+    const Compiled *code;
+    RtValue *inputs;            // tensors and ints; tensors that the code writes are changed in place
+    int n_in;
+    RtValue *outputs;           // (n_out) made: copies that the caller drops; kind none for None
+    int n_out;
+    int threads;
+    int repeat;                 // 0: one call; else timed calls follow, this many at least
+    Timing timing;              // made if repeat
+    int64_t peak_bytes;         // made: most bytes of buffers in use
+    const bool *cancel;
+    char *where;                // (EXEC_WHERE_BYTES) gets the name of what is running; may be NULL
+    void (*before_timing)(void *ctx);   // after the first call, before inputs are written again
+    void *ctx;
+} ExecRun;
+// Errors of generated code (bounds, failed extern) come back in the diag; a crash is the helper's to report.
+bool exec_run(ExecRun *run, Arena *a, Diag *d);
 
 typedef struct CacheEntry {
     const char *key, *toolchain, *path;

@@ -27,6 +27,8 @@ Storage *storage_new(size_t bytes, Diag *d);
 Storage *storage_new_shared(size_t bytes, Diag *d);
 // Maps `bytes` of fd from offset (need not be page aligned). Private: writes do not reach the file.
 Storage *storage_map(int fd, int64_t offset, size_t bytes, Diag *d);
+// Maps the whole of a memory file, writes reaching it.
+Storage *storage_map_shared(int fd, size_t bytes, Diag *d);
 // Memory that somebody else owns and outlives the storage.
 Storage *storage_borrow(void *data, size_t bytes);
 Storage *storage_keep(Storage *s);

@@ -1,0 +1,110 @@
+// compile.c: text to loaded code. gcc and clang go through a child process and the cache; their messages come
+// back with the line of output_code.c.
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/file.h"
+#include "core/exec/internal.h"
+
+// "FILE:LINE:COL: error: text" lines of a compiler.
+static void read_errors(const char *text, const char *path, const char *tool, Diag *d) {
+    size_t skip = strlen(path);
+    for (const char *s = text; *s;) {
+        const char *end = strchr(s, '\n');
+        size_t len = end ? (size_t)(end - s) : strlen(s);
+        char *line = arena_strndup(d->arena, s, len);
+        int row = 0, col = 0, used = 0;
+        if (!strncmp(line, path, skip) && sscanf(line + skip, ":%d:%d: %n", &row, &col, &used) == 2 && used &&
+            strstr(line + skip + used, "error:") == line + skip + used)
+            diag_error(d, (Place){"output_code.c", row, col, NULL}, "%s: %s", tool, line + skip + used)->cause = CAUSE_tool;
+        s += len + (end != NULL);
+    }
+}
+
+static bool run_compiler(Arena *a, const Toolchain *t, Str text, const char *so, const bool *cancel, Diag *d) {
+    char *dir = dir_temp(a, d);
+    if (!dir)
+        return false;
+    char *source = path_join(a, dir, "output_code.c");
+    char *made = path_join(a, dir, "output_code.so");
+    bool ok = file_write(source, text.ptr, text.len, d);
+    VEC(const char *) argv = {0};
+    vec_push(a, &argv, t->name);
+    for (int i = 0; t->flags[i]; i++)
+        vec_push(a, &argv, t->flags[i]);
+    const char *const rest[] = {source, "-o", made, "-lm", NULL};
+    for (int i = 0; i < COUNT(rest); i++)
+        vec_push(a, &argv, rest[i]);
+    ProcResult r = {0};
+    int before = d->errors;
+    ok = ok && proc_run(&(ProcSpec){.argv = argv.at, .timeout_ms = 120000, .cancel = cancel}, a, &r, d);
+    if (ok && r.exit_code != 0) {
+        read_errors(r.err.ptr ? r.err.ptr : "", source, t->name, d);
+        if (d->errors == before)
+            diag_tool(d, "%s %s: %.400s", t->name,
+                      r.timed_out ? "took too long" : r.cancelled ? "was cancelled" : "failed", r.err.ptr ? r.err.ptr : "");
+        ok = false;
+    }
+    if (ok) {
+        // A rename is whole even if two processes compile the same text.
+        Str bytes = file_read(a, made, d);
+        ok = bytes.ptr && file_write(so, bytes.ptr, bytes.len, d);
+    }
+    Diag quiet = {.arena = a};
+    dir_remove(dir, &quiet);
+    return ok;
+}
+
+static bool load_object(Compiled *c, const char *path, Diag *d) {
+    c->dl = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!c->dl) {
+        diag_tool(d, "cannot load %s: %s", path, dlerror());
+        return false;
+    }
+    *(void **)&c->entry = dlsym(c->dl, "call");
+    if (!c->entry)
+        diag_tool(d, "the generated code has no call()");
+    return c->entry != NULL;
+}
+
+static bool compile_object(Compiled *c, Arena *a, const Toolchain *t, Str text, const bool *cancel, Diag *d) {
+    char *so = cache_path(a, t, text, d);
+    if (!so)
+        return false;
+    Diag quiet = {.arena = a};
+    if (file_exists(so) && load_object(c, so, &quiet)) {
+        c->cached = true;
+        return true;
+    }
+    return run_compiler(a, t, text, so, cancel, d) && load_object(c, so, d);
+}
+
+Compiled *exec_compile(Arena *a, const Toolchain *t, Str text, const bool *cancel, Diag *d) {
+    Compiled *c = ARENA_NEW(a, Compiled);
+    int64_t start = clock_ns();
+    bool ok = t->in_memory ? tcc_compile(c, a, text, d) : compile_object(c, a, t, text, cancel, d);
+    c->compile_ns = clock_ns() - start;
+    return ok ? c : NULL;
+}
+
+void exec_unload(Compiled *c) {
+    if (c->tcc)
+        tcc_unload(c);
+    if (c->dl)
+        dlclose(c->dl);
+    *c = (Compiled){0};
+}
+
+CallFn *exec_entry(const Compiled *c) {
+    return c->entry;
+}
+
+int64_t exec_compile_ns(const Compiled *c) {
+    return c->compile_ns;
+}
+
+bool exec_was_cached(const Compiled *c) {
+    return c->cached;
+}

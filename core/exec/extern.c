@@ -1,0 +1,200 @@
+// extern.c: calls out of generated code. `extern_kernels.NAME` writes into memory that is there;
+// `torch.ops.aten.…` makes its results. Both go through the reference kernels by the op's schema.
+#include <string.h>
+
+#include "core/exec/internal.h"
+
+// extern_kernels.NAME -> the op whose arguments it takes, PyTorch's order.
+static const struct {
+    const char *name;
+    OpId op;
+} extern_ops[] = {
+    {"extern_kernels.mm", OP_aten_mm_default},
+    {"extern_kernels.addmm", OP_aten_addmm_default},
+    {"extern_kernels.bmm", OP_aten_bmm_default},
+    {"extern_kernels.baddbmm", OP_aten_baddbmm_default},
+    {"extern_kernels.convolution", OP_aten_convolution_default},
+};
+
+Tensor tensor_of(const FxTensor *t) {
+    Tensor out = {.dtype = (DType)t->dtype, .ndim = t->ndim};
+    int64_t span = 1;
+    bool empty = false;
+    for (int i = 0; i < t->ndim; i++) {
+        out.size[i] = t->size[i];
+        out.stride[i] = t->stride[i];
+        empty |= t->size[i] == 0;
+        span += t->size[i] > 0 ? (t->size[i] - 1) * t->stride[i] : 0;
+    }
+    out.storage = storage_borrow(t->data, (size_t)(empty ? 0 : span) * (size_t)dtype_info[out.dtype].bytes);
+    return out;
+}
+
+bool fx_tensor_of(const Tensor *t, FxTensor *out) {
+    *out = (FxTensor){.data = tensor_data(t), .ndim = t->ndim, .dtype = (int32_t)t->dtype};
+    for (int i = 0; i < t->ndim; i++) {
+        out->size[i] = t->size[i];
+        out->stride[i] = t->stride[i];
+    }
+    return true;
+}
+
+static const Op *find_op(const char *name) {
+    for (int i = 0; i < COUNT(extern_ops); i++)
+        if (!strcmp(name, extern_ops[i].name))
+            return op_at(extern_ops[i].op);
+    return op_find(name);
+}
+
+static RtValue rt_of(Arena *a, const FxArg *arg);
+
+static RtValue rt_list(Arena *a, const FxArg *arg) {
+    RtValue v = {.kind = RT_list, .n = arg->n, .at = ARENA_ARRAY(a, arg->n + 1, RtValue)};
+    for (int i = 0; i < arg->n; i++) {
+        if (arg->tag == FXA_ints)
+            v.at[i] = (RtValue){.kind = RT_int, .i = arg->v.ints[i]};
+        else if (arg->v.tensors[i])
+            v.at[i] = (RtValue){.kind = RT_tensor, .tensor = tensor_of(arg->v.tensors[i])};
+    }
+    return v;
+}
+
+static RtValue rt_other(Arena *a, Value value) {
+    Value *v = ARENA_NEW(a, Value);
+    *v = value;
+    return (RtValue){.kind = RT_other, .other = v};
+}
+
+static RtValue rt_of(Arena *a, const FxArg *arg) {
+    switch ((FxArgTag)arg->tag) {
+    case FXA_none:
+        break;
+    case FXA_tensor:
+        return (RtValue){.kind = RT_tensor, .tensor = tensor_of(arg->v.t)};
+    case FXA_int:
+        return (RtValue){.kind = RT_int, .i = arg->v.i};
+    case FXA_float:
+        return (RtValue){.kind = RT_float, .f = arg->v.f};
+    case FXA_bool:
+        return (RtValue){.kind = RT_bool, .b = arg->v.i != 0};
+    case FXA_str:
+        return rt_other(a, val_str(arg->v.s));
+    case FXA_dtype:
+        return rt_other(a, val_dtype((DType)arg->v.i));
+    case FXA_ints:
+    case FXA_tensors:
+        return rt_list(a, arg);
+    }
+    return (RtValue){0};
+}
+
+static RtValue rt_default(Arena *a, const Value *v) {
+    RtValue out = {0};
+    switch (v->kind) {
+    case VAL_none:
+        return out;
+    case VAL_int:
+        return (RtValue){.kind = RT_int, .i = v->i};
+    case VAL_bool:
+        return (RtValue){.kind = RT_bool, .b = v->b};
+    case VAL_float:
+        return (RtValue){.kind = RT_float, .f = v->f};
+    case VAL_list:
+    case VAL_tuple:
+        out = (RtValue){.kind = RT_list, .n = v->n, .at = ARENA_ARRAY(a, v->n + 1, RtValue)};
+        for (int i = 0; i < v->n; i++)
+            out.at[i] = rt_default(a, &v->at[i]);
+        return out;
+    default:
+        return rt_other(a, *v);
+    }
+}
+
+static int arg_index(const Op *op, const FxArg *arg, int position) {
+    if (!arg->kw)
+        return position;
+    for (int i = 0; i < op->n_args; i++)
+        if (!strcmp(op->args[i].name, arg->kw))
+            return i;
+    return -1;
+}
+
+static bool bind_args(EagerCtx *c, const Op *op, const char *name, const FxArg *args, int n_args, RtValue *out) {
+    for (int i = 0; i < op->n_args; i++)
+        out[i] = rt_default(c->arena, &op->args[i].dflt);
+    for (int i = 0; i < n_args; i++) {
+        int k = arg_index(op, &args[i], i);
+        if (k < 0 || k >= op->n_args) {
+            diag_tool(c->diag, "%s has no argument %s", name, args[i].kw ? args[i].kw : "at that position");
+            return false;
+        }
+        out[k] = rt_of(c->arena, &args[i]);
+        // A single int for a list, as PyTorch takes it.
+        if (op->args[k].type == AT_ints && out[k].kind == RT_int) {
+            RtValue one = out[k];
+            int n = op->args[k].fixed ? op->args[k].fixed : 1;
+            out[k] = (RtValue){.kind = RT_list, .n = n, .at = ARENA_ARRAY(c->arena, n + 1, RtValue)};
+            for (int m = 0; m < n; m++)
+                out[k].at[m] = one;
+        }
+    }
+    return true;
+}
+
+// A result into memory that is there, or into memory of the pool.
+static bool deliver(FxRuntime *rt, const Tensor *from, FxTensor *to, Diag *d, const char *name) {
+    if (!to->data) {
+        fx_tensor_of(from, to);
+        int64_t span = 1;
+        for (int i = 0; i < from->ndim; i++)
+            span += from->size[i] > 0 ? (from->size[i] - 1) * from->stride[i] : 0;
+        to->base = to->data = rt->alloc(rt, span * dtype_info[from->dtype].bytes);
+    }
+    Tensor dst = tensor_of(to);
+    bool same = dst.ndim == from->ndim;
+    for (int i = 0; same && i < dst.ndim; i++)
+        same = dst.size[i] == from->size[i];
+    if (same)
+        tensor_copy(&dst, from);
+    else
+        diag_tool(d, "%s gives a result of another shape than planned", name);
+    tensor_drop(&dst);
+    return same;
+}
+
+static bool deliver_all(EagerCtx *c, FxRuntime *rt, const char *name, const Op *op, const RtValue *results,
+                        FxTensor *const out[], int n_out) {
+    int n = op->n_returns;
+    const RtValue *at = results;
+    if (n == 1 && results[0].kind == RT_list) {
+        n = results[0].n;
+        at = results[0].at;
+    }
+    for (int i = 0; i < n_out; i++) {
+        if (i >= n || at[i].kind != RT_tensor) {
+            diag_tool(c->diag, "%s gives %d results, %d are wanted", name, n, n_out);
+            return false;
+        }
+        if (!deliver(rt, &at[i].tensor, out[i], c->diag, name))
+            return false;
+    }
+    return true;
+}
+
+bool extern_call(EagerCtx *c, FxRuntime *rt, const char *name, FxTensor *const out[], int n_out, const FxArg *args,
+                 int n_args) {
+    const Op *op = find_op(name);
+    if (!op || !eager_has(op->id)) {
+        diag_tool(c->diag, "the generated code calls %s, which cannot be run here", name);
+        return false;
+    }
+    RtValue *bound = ARENA_ARRAY(c->arena, op->n_args + 1, RtValue);
+    RtValue *results = ARENA_ARRAY(c->arena, op->n_returns + 1, RtValue);
+    bool ok = bind_args(c, op, name, args, n_args, bound) && eager_call(c, op, bound, results) &&
+              deliver_all(c, rt, name, op, results, out, n_out);
+    for (int i = 0; i < op->n_returns; i++)
+        rt_drop(&results[i]);
+    for (int i = 0; i < op->n_args; i++)
+        rt_drop(&bound[i]);
+    return ok;
+}
