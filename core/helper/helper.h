@@ -35,6 +35,8 @@ void message_int(Message *m, const char *name, int64_t v);
 void message_float(Message *m, const char *name, double v);
 void message_text(Message *m, const char *name, const char *v);
 void message_tensor(Message *m, const char *name, const Tensor *v);
+// Drops the references to storages and forgets the fields.
+void message_drop(Message *m);
 const Field *message_find(const Message *m, const char *name);
 int64_t message_get_int(const Message *m, const char *name, int64_t fallback);
 const char *message_get_text(const Message *m, const char *name, const char *fallback);

@@ -1,0 +1,79 @@
+// child.c: the life of a helper: one request after the other until the program is gone.
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "core/helper/internal.h"
+
+static ServiceFn *const services[SERVICE_count] = {
+#define SERVICE(id, fn, doc) [SERVICE_##id] = fn,
+#include "core/helper/services.def"
+#undef SERVICE
+};
+
+static void limit_memory(int64_t bytes) {
+    struct rlimit r;
+    if (getrlimit(RLIMIT_AS, &r) != 0)
+        return;
+    r.rlim_cur = bytes > 0 ? (rlim_t)bytes : r.rlim_max;
+    setrlimit(RLIMIT_AS, &r);
+}
+
+static void put_errors(Message *reply, const Diag *d) {
+    for (int i = 0; i < d->n; i++) {
+        const DiagItem *item = &d->at[i];
+        message_text(reply, "error", item->text);
+        message_text(reply, "error.file", item->file ? item->file : "");
+        message_int(reply, "error.line", item->line);
+        message_text(reply, "error.source", item->source ? item->source : "");
+        message_text(reply, "error.hint", item->hint ? item->hint : "");
+        message_int(reply, "error.cause", item->cause);
+    }
+}
+
+static void serve(int sock, int service, const Message *m, Arena *arena, char *where) {
+    Diag d = {.arena = arena};
+    Message reply = {.arena = arena};
+    ServiceCtx c = {.arena = arena, .diag = &d, .where = where, .reply = &reply};
+    bool ok = service >= 0 && service < SERVICE_count && services[service](&c, m);
+    if (!ok) {
+        message_drop(&reply);
+        put_errors(&reply, &d);
+    }
+    Diag lost = {.arena = arena};
+    if (!wire_send(sock, ok ? WIRE_done : WIRE_failed, 0, &reply, &lost) && ok) {
+        // Too large to send, most likely: tell at least that.
+        message_drop(&reply);
+        put_errors(&reply, &lost);
+        wire_send(sock, WIRE_failed, 0, &reply, &lost);
+    }
+    message_drop(&reply);
+}
+
+void helper_main(int sock, char *where) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_NAME, "fxray-helper");
+    // Ctrl-C belongs to the program; crashes and broken pipes end a helper, as they should.
+    signal(SIGINT, SIG_IGN);
+    static const int plain[] = {SIGTERM, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGWINCH, SIGTSTP, SIGCONT, SIGPIPE};
+    for (int i = 0; i < COUNT(plain); i++)
+        signal(plain[i], SIG_DFL);
+    struct rlimit none = {0, 0};
+    setrlimit(RLIMIT_CORE, &none);
+    for (;;) {
+        Arena arena = {0};
+        Message m = {.arena = &arena};
+        WireKind kind;
+        int code;
+        where[0] = '\0';
+        if (wire_receive(sock, &kind, &code, &m, true) <= 0 || kind != WIRE_request)
+            _exit(0);
+        limit_memory(message_get_int(&m, "limit.memory", 0));
+        serve(sock, code, &m, &arena, where);
+        limit_memory(0);
+        message_drop(&m);
+        arena_free(&arena);
+    }
+}

@@ -1,0 +1,342 @@
+// helpers.c: the pool of helper processes and the requests in it. A request waits until a helper is free;
+// a helper that dies, or outlives its request's time, is replaced and the request says why it failed.
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/base/file.h"
+#include "core/helper/internal.h"
+
+enum { DEFAULT_TIMEOUT_MS = 60000 };
+
+typedef struct Worker {
+    pid_t pid;              // 0: none
+    int sock;
+    char *where;            // (EXEC_WHERE_BYTES) shared with the child
+    Request *request;       // under way, NULL if idle
+} Worker;
+
+struct Request {
+    Arena arena;
+    Helpers *pool;
+    ServiceId service;
+    RequestLimits limits;
+    Message message;        // until it is sent
+    RequestState state;
+    int64_t deadline_ns;    // while running
+    Message reply;
+    Diag diag;
+    Request *next;          // in the queue
+};
+
+struct Helpers {
+    Arena arena;
+    Worker *workers;        // (n)
+    int n;
+    Request *first, *last;  // waiting, in order
+};
+
+static bool start_worker(Worker *w, Diag *d) {
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
+        diag_tool(d, "cannot start a helper: %s", strerror(errno));
+        return false;
+    }
+    pid_t pid = fork();
+    if (pid < 0) {
+        diag_tool(d, "cannot start a helper: %s", strerror(errno));
+        close(pair[0]);
+        close(pair[1]);
+        return false;
+    }
+    if (pid == 0) {
+        int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+        dup2(null, STDIN_FILENO);
+        dup2(null, STDOUT_FILENO);
+        dup2(null, STDERR_FILENO);
+        dup2(pair[1], 3);
+        for (int fd = 4; fd < 256; fd++)
+            close(fd);
+        helper_main(3, w->where);
+    }
+    close(pair[1]);
+    w->pid = pid;
+    w->sock = pair[0];
+    w->request = NULL;
+    return true;
+}
+
+Helpers *helpers_new(int n, Diag *d) {
+    Arena arena = {0};
+    Helpers *h = ARENA_NEW(&arena, Helpers);
+    h->arena = arena;
+    h->workers = ARENA_ARRAY(&h->arena, n, Worker);
+    h->n = n;
+    bool ok = true;
+    for (int i = 0; i < n; i++) {
+        void *page = mmap(NULL, EXEC_WHERE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        h->workers[i].where = page == MAP_FAILED ? NULL : page;
+        ok = ok && page != MAP_FAILED && start_worker(&h->workers[i], d);
+    }
+    if (!ok) {
+        helpers_free(h);
+        return NULL;
+    }
+    return h;
+}
+
+static int stop_worker(Worker *w) {
+    int status = 0;
+    if (!w->pid)
+        return 0;
+    kill(w->pid, SIGKILL);
+    while (waitpid(w->pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    close(w->sock);
+    w->pid = 0;
+    return status;
+}
+
+void helpers_free(Helpers *h) {
+    for (int i = 0; i < h->n; i++) {
+        stop_worker(&h->workers[i]);
+        if (h->workers[i].where)
+            munmap(h->workers[i].where, EXEC_WHERE_BYTES);
+        if (h->workers[i].request)
+            h->workers[i].request->pool = NULL;
+    }
+    for (Request *r = h->first; r; r = r->next)
+        r->pool = NULL;
+    Arena arena = h->arena;
+    arena_free(&arena);
+}
+
+static void copy_message(Message *to, const Message *from) {
+    for (int i = 0; i < from->fields.n; i++) {
+        const Field *f = &from->fields.at[i];
+        switch (f->kind) {
+        case FIELD_int:
+            message_int(to, f->name, f->i);
+            break;
+        case FIELD_float:
+            message_float(to, f->name, f->f);
+            break;
+        case FIELD_text:
+            message_text(to, f->name, f->text.ptr);
+            break;
+        case FIELD_tensor:
+            message_tensor(to, f->name, &f->tensor);
+            break;
+        }
+    }
+}
+
+static size_t memory_limit(size_t asked) {
+    if (asked)
+        return asked;
+    int64_t pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGE_SIZE);
+    return pages > 0 && bytes > 0 ? (size_t)pages / 4 * 3 * (size_t)bytes : 0;
+}
+
+// Hands waiting requests to idle helpers.
+static void dispatch(Helpers *h) {
+    for (int i = 0; i < h->n && h->first; i++) {
+        Worker *w = &h->workers[i];
+        if (w->request)
+            continue;
+        Request *r = h->first;
+        h->first = r->next;
+        if (!h->first)
+            h->last = NULL;
+        r->next = NULL;
+        if ((!w->pid && !start_worker(w, &r->diag)) ||
+            !wire_send(w->sock, WIRE_request, (int)r->service, &r->message, &r->diag)) {
+            r->state = REQ_failed;
+        } else {
+            r->state = REQ_running;
+            r->deadline_ns = clock_ns() + (int64_t)r->limits.timeout_ms * 1000000;
+            w->request = r;
+        }
+        message_drop(&r->message);
+    }
+}
+
+Request *helpers_send(Helpers *h, ServiceId s, const Message *m, RequestLimits limits) {
+    Arena arena = {0};
+    Request *r = ARENA_NEW(&arena, Request);
+    r->arena = arena;
+    r->pool = h;
+    r->service = s;
+    r->limits = limits;
+    if (!r->limits.timeout_ms)
+        r->limits.timeout_ms = DEFAULT_TIMEOUT_MS;
+    r->message.arena = r->reply.arena = r->diag.arena = &r->arena;
+    copy_message(&r->message, m);
+    message_int(&r->message, "limit.memory", (int64_t)memory_limit(limits.memory_bytes));
+    if (h->last)
+        h->last->next = r;
+    else
+        h->first = r;
+    h->last = r;
+    dispatch(h);
+    return r;
+}
+
+int helpers_fds(const Helpers *h, int fds[], int max) {
+    int n = 0;
+    for (int i = 0; i < h->n && n < max; i++)
+        if (h->workers[i].pid && h->workers[i].request)
+            fds[n++] = h->workers[i].sock;
+    return n;
+}
+
+// Errors that a helper sent back as fields.
+static void take_errors(Request *r) {
+    const Message *m = &r->reply;
+    for (int i = 0; i + 5 < m->fields.n; i++) {
+        const Field *f = &m->fields.at[i];
+        if (strcmp(f->name, "error") != 0)
+            continue;
+        const char *file = f[1].text.ptr, *source = f[3].text.ptr, *hint = f[4].text.ptr;
+        Place at = {*file ? file : NULL, (int)f[2].i, 0, *source ? source : NULL};
+        DiagItem *item = diag_error(&r->diag, at, "%s", f->text.ptr);
+        item->hint = *hint ? hint : NULL;
+        item->cause = (DiagCause)f[5].i;
+    }
+    if (!r->diag.errors)
+        diag_tool(&r->diag, "the helper failed without a word");
+}
+
+static void fail_dead(Worker *w, Request *r, int status) {
+    const char *where = w->where[0] ? w->where : NULL;
+    w->where[EXEC_WHERE_BYTES - 1] = '\0';
+    if (WIFSIGNALED(status))
+        diag_tool(&r->diag, "the helper crashed: %s%s%s", strsignal(WTERMSIG(status)), where ? " in " : "", where ? where : "");
+    else
+        diag_tool(&r->diag, "the helper ended early%s%s", where ? " in " : "", where ? where : "");
+    r->state = REQ_failed;
+}
+
+// A helper that has ended by itself: how.
+static int reap(Worker *w) {
+    int status = 0;
+    pid_t got;
+    for (int i = 0; i < 200; i++) {
+        do
+            got = waitpid(w->pid, &status, WNOHANG);
+        while (got < 0 && errno == EINTR);
+        if (got == w->pid) {
+            close(w->sock);
+            w->pid = 0;
+            return status;
+        }
+        poll(NULL, 0, 1);
+    }
+    return stop_worker(w);
+}
+
+static void poll_worker(Worker *w) {
+    Request *r = w->request;
+    WireKind kind;
+    int code;
+    int got = wire_receive(w->sock, &kind, &code, &r->reply, false);
+    if (got > 0) {
+        r->state = kind == WIRE_done ? REQ_done : REQ_failed;
+        if (kind != WIRE_done)
+            take_errors(r);
+        w->request = NULL;
+    } else if (got < 0) {
+        fail_dead(w, r, reap(w));
+        w->request = NULL;
+    } else if (clock_ns() > r->deadline_ns) {
+        stop_worker(w);
+        diag_tool(&r->diag, "no answer within %d ms%s%s: stopped", r->limits.timeout_ms, w->where[0] ? " in " : "", w->where);
+        r->state = REQ_failed;
+        w->request = NULL;
+    }
+}
+
+void helpers_poll(Helpers *h) {
+    for (int i = 0; i < h->n; i++)
+        if (h->workers[i].request)
+            poll_worker(&h->workers[i]);
+    dispatch(h);
+}
+
+RequestState request_state(const Request *r) {
+    return r->state;
+}
+
+const Message *request_reply(const Request *r) {
+    return &r->reply;
+}
+
+const char *request_progress(const Request *r, double *fraction) {
+    *fraction = -1;
+    if (r->state == REQ_waiting)
+        return "waiting for a helper";
+    for (int i = 0; r->pool && i < r->pool->n; i++)
+        if (r->pool->workers[i].request == r && r->pool->workers[i].where[0])
+            return r->pool->workers[i].where;
+    return "running";
+}
+
+const Diag *request_diag(const Request *r) {
+    return &r->diag;
+}
+
+static void leave_queue(Helpers *h, const Request *r) {
+    Request **at = &h->first, *before = NULL;
+    while (*at && *at != r) {
+        before = *at;
+        at = &before->next;
+    }
+    if (!*at)
+        return;
+    *at = r->next;
+    if (h->last == r)
+        h->last = before;
+}
+
+void request_cancel(Request *r) {
+    if (!r->pool || (r->state != REQ_waiting && r->state != REQ_running))
+        return;
+    leave_queue(r->pool, r);
+    for (int i = 0; i < r->pool->n; i++) {
+        Worker *w = &r->pool->workers[i];
+        if (w->request == r) {
+            stop_worker(w);
+            w->request = NULL;
+        }
+    }
+    r->state = REQ_cancelled;
+    dispatch(r->pool);
+}
+
+void request_free(Request *r) {
+    request_cancel(r);
+    message_drop(&r->message);
+    message_drop(&r->reply);
+    Arena arena = r->arena;
+    arena_free(&arena);
+}
+
+bool request_wait(Helpers *h, Request *r, const bool *cancel) {
+    while (r->state == REQ_waiting || r->state == REQ_running) {
+        int fds[64], n = helpers_fds(h, fds, COUNT(fds));
+        struct pollfd p[64];
+        for (int i = 0; i < n; i++)
+            p[i] = (struct pollfd){.fd = fds[i], .events = POLLIN};
+        poll(p, (nfds_t)n, 50);
+        if (cancel && *cancel)
+            request_cancel(r);
+        helpers_poll(h);
+    }
+    return r->state == REQ_done;
+}

@@ -1,0 +1,30 @@
+// internal.h: what the files of core/helper share.
+#ifndef CORE_HELPER_INTERNAL_H
+#define CORE_HELPER_INTERNAL_H
+
+#include "core/helper/helper.h"
+
+// What a service gets besides its message.
+typedef struct ServiceCtx {
+    Arena *arena;           // of this request
+    Diag *diag;             // errors go back with the reply
+    char *where;            // (EXEC_WHERE_BYTES) shared with the parent: what is running
+    Message *reply;
+} ServiceCtx;
+typedef bool ServiceFn(ServiceCtx *c, const Message *m);
+
+#define SERVICE(id, fn, doc) ServiceFn fn;
+#include "core/helper/services.def"
+#undef SERVICE
+
+// wire.c: a message as one shared memory file (fields, then tensor bytes at 64-byte steps), its descriptor
+// passed over the socket behind a short head.
+typedef enum WireKind { WIRE_request = 1, WIRE_done, WIRE_failed } WireKind;
+bool wire_send(int sock, WireKind kind, int code, const Message *m, Diag *d);
+// 1: a message, 0: nothing there, -1: the other side is gone. Tensors are views of the mapped file.
+int wire_receive(int sock, WireKind *kind, int *code, Message *m, bool wait);
+
+// child.c: the life of a helper.
+void helper_main(int sock, char *where) __attribute__((noreturn));
+
+#endif

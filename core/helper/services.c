@@ -1,0 +1,187 @@
+// services.c: what helpers do: interpret a graph, compile and run generated code, measure bandwidth.
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/file.h"
+#include "core/helper/internal.h"
+#include "core/load/load.h"
+
+enum { MAX_INPUTS = 1 << 16 };
+
+static bool take_inputs(ServiceCtx *c, const Message *m, RtValue **out, int *n) {
+    *n = 0;
+    *out = ARENA_ARRAY(c->arena, m->fields.n + 1, RtValue);
+    for (;;) {
+        const Field *f = message_find(m, arena_printf(c->arena, "in%d", *n));
+        if (!f)
+            return true;
+        RtValue *v = &(*out)[(*n)++];
+        if (f->kind == FIELD_tensor)
+            *v = (RtValue){.kind = RT_tensor, .tensor = f->tensor};     // the message keeps it
+        else if (f->kind == FIELD_int)
+            *v = (RtValue){.kind = RT_int, .i = f->i};
+        else if (f->kind == FIELD_float)
+            *v = (RtValue){.kind = RT_float, .f = f->f};
+    }
+}
+
+static void put_value(Message *m, const char *name, const RtValue *v) {
+    if (v->kind == RT_tensor)
+        message_tensor(m, name, &v->tensor);
+    else if (v->kind == RT_int || v->kind == RT_bool)
+        message_int(m, name, v->kind == RT_int ? v->i : v->b);
+    else if (v->kind == RT_float)
+        message_float(m, name, v->f);
+}
+
+static void put_values(ServiceCtx *c, const char *prefix, const RtValue *v, int n) {
+    message_int(c->reply, arena_printf(c->arena, "n_%s", prefix), n);
+    for (int i = 0; i < n; i++)
+        put_value(c->reply, arena_printf(c->arena, "%s%d", prefix, i), &v[i]);
+}
+
+static void put_timing(ServiceCtx *c, const Timing *t) {
+    message_int(c->reply, "median_ns", t->median_ns);
+    message_int(c->reply, "min_ns", t->min_ns);
+    message_int(c->reply, "p90_ns", t->p90_ns);
+    message_int(c->reply, "runs", t->runs);
+    Buf lines = {.arena = c->arena};
+    for (int i = 0; i < t->n_kernels; i++) {
+        const KernelTime *k = &t->kernels[i];
+        buf_printf(&lines, "%s %lld %lld %lld %d\n", k->name, (long long)k->median_ns, (long long)k->min_ns,
+                   (long long)k->p90_ns, k->runs);
+    }
+    message_text(c->reply, "kernels", buf_str(&lines));
+}
+
+// Copies of inputs as they are after the first run, before timed runs write them again.
+typedef struct Keep {
+    ServiceCtx *c;
+    RtValue *inputs;
+    int n;
+    bool kept;
+} Keep;
+
+static void keep_inputs(void *ctx) {
+    Keep *k = ctx;
+    if (k->kept)
+        return;
+    k->kept = true;
+    message_int(k->c->reply, "n_in", k->n);
+    for (int i = 0; i < k->n; i++) {
+        Tensor copy;
+        if (k->inputs[i].kind == RT_tensor && tensor_to(&copy, &k->inputs[i].tensor, k->inputs[i].tensor.dtype, k->c->diag)) {
+            message_tensor(k->c->reply, arena_printf(k->c->arena, "in%d", i), &copy);
+            tensor_drop(&copy);
+        } else {
+            put_value(k->c->reply, arena_printf(k->c->arena, "in%d", i), &k->inputs[i]);
+        }
+    }
+}
+
+bool service_code(ServiceCtx *c, const Message *m) {
+    const Toolchain *t = toolchain_find(message_get_text(m, "toolchain", ""));
+    const Field *code = message_find(m, "code");
+    int64_t n_out = message_get_int(m, "n_out", 0);
+    if (!t || !code || code->kind != FIELD_text || n_out < 0 || n_out > MAX_INPUTS) {
+        diag_tool(c->diag, "a request to run code without code or toolchain");
+        return false;
+    }
+    strncpy(c->where, "compiler", EXEC_WHERE_BYTES - 1);
+    Compiled *compiled = exec_compile(c->arena, t, code->text, NULL, c->diag);
+    if (!compiled)
+        return false;
+    ExecRun run = {
+        .code = compiled,
+        .n_out = (int)n_out,
+        .outputs = ARENA_ARRAY(c->arena, n_out + 1, RtValue),
+        .threads = (int)message_get_int(m, "threads", 1),
+        .repeat = (int)message_get_int(m, "repeat", 0),
+        .where = c->where,
+        .before_timing = keep_inputs,
+    };
+    take_inputs(c, m, &run.inputs, &run.n_in);
+    Keep keep = {.c = c, .inputs = run.inputs, .n = run.n_in};
+    run.ctx = &keep;
+    bool ok = exec_run(&run, c->arena, c->diag);
+    if (ok) {
+        keep_inputs(&keep);
+        put_values(c, "out", run.outputs, run.n_out);
+        put_timing(c, &run.timing);
+        message_int(c->reply, "compile_ns", exec_compile_ns(compiled));
+        message_int(c->reply, "cached", exec_was_cached(compiled));
+        message_int(c->reply, "peak_bytes", run.peak_bytes);
+    }
+    for (int i = 0; i < run.n_out; i++)
+        rt_drop(&run.outputs[i]);
+    exec_unload(compiled);
+    return ok;
+}
+
+static int by_size(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void say_node(const Node *n, const RtValue *v, int64_t ns, void *ctx) {
+    (void)v;
+    (void)ns;
+    ServiceCtx *c = ctx;
+    strncpy(c->where, n->name, EXEC_WHERE_BYTES - 1);
+}
+
+static bool time_graph(ServiceCtx *c, EagerCtx *e, const EagerRun *first, int repeat, Timing *t) {
+    enum { MAX_RUNS = 1000 };
+    int64_t *ns = ARENA_ARRAY(c->arena, MAX_RUNS, int64_t);
+    int n = 0;
+    for (int64_t begin = clock_ns(); n < MAX_RUNS && (n < repeat || clock_ns() - begin < 300000000); n++) {
+        Arena scratch = {0};
+        EagerCtx one = *e;
+        one.arena = &scratch;
+        EagerRun run = *first;
+        run.on_node = NULL;
+        run.outputs = NULL;
+        int64_t start = clock_ns();
+        bool ok = eager_run(&one, &run);
+        ns[n] = clock_ns() - start;
+        for (int i = 0; ok && i < run.n_outputs; i++)
+            rt_drop(&run.outputs[i]);
+        arena_free(&scratch);
+        if (!ok)
+            return false;
+    }
+    qsort(ns, (size_t)n, sizeof *ns, by_size);
+    *t = (Timing){.median_ns = ns[n / 2], .min_ns = ns[0], .p90_ns = ns[n * 9 / 10], .runs = n};
+    return true;
+}
+
+bool service_eager(ServiceCtx *c, const Message *m) {
+    const Field *text = message_find(m, "graph");
+    Sym *sym = sym_new(c->arena);
+    const Graph *g = text && text->kind == FIELD_text ? load_graph_text(c->arena, sym, text->text, "graph", c->diag) : NULL;
+    if (!g) {
+        if (!c->diag->errors)
+            diag_tool(c->diag, "a request to run a graph without a graph");
+        return false;
+    }
+    for (int i = 0; i < g->consts.n; i++) {
+        const Field *f = message_find(m, arena_printf(c->arena, "const.%s", g->consts.at[i].name));
+        if (f && f->kind == FIELD_tensor)
+            g->consts.at[i].tensor = &f->tensor;
+    }
+    EagerCtx e = {.arena = c->arena, .diag = c->diag, .threads = (int)message_get_int(m, "threads", 1)};
+    EagerRun run = {.graph = g, .in_f64 = message_get_int(m, "f64", 0) != 0, .on_node = say_node, .ctx = c};
+    take_inputs(c, m, &run.inputs, &run.n_inputs);
+    if (!eager_run(&e, &run))
+        return false;
+    Keep keep = {.c = c, .inputs = run.inputs, .n = run.n_inputs};
+    keep_inputs(&keep);
+    put_values(c, "out", run.outputs, run.n_outputs);
+    Timing t = {0};
+    int repeat = (int)message_get_int(m, "repeat", 0);
+    bool ok = !repeat || time_graph(c, &e, &run, repeat, &t);
+    put_timing(c, &t);
+    for (int i = 0; i < run.n_outputs; i++)
+        rt_drop(&run.outputs[i]);
+    return ok;
+}
