@@ -15,7 +15,6 @@ typedef enum Backend {
 typedef struct BackendInfo {
     const char *name, *alias;   // full, inductor
     StageId executes;           // the artifact that it runs
-    bool built;                 // false: its row is there, this build does not run it yet
     const char *doc;
 } BackendInfo;
 extern const BackendInfo backend_info[BACKEND_count];
@@ -44,24 +43,37 @@ Backend session_backend(const Session *s);
 const Toolchain *session_toolchain(const Session *s);
 bool session_set_backend(Session *s, const char *backend, const char *toolchain, Diag *d);
 bool session_set(Session *s, const char *name, const char *value, Diag *d); // a setting; rebuilds from its stage
+typedef struct SettingInfo {
+    const char *name, *doc;     // PyTorch's name
+    StageId from;               // stage that a change rebuilds from
+    bool is_bool;
+    int64_t value;
+} SettingInfo;
+int settings_count(void);
+SettingInfo settings_at(const Session *s, int i);   // s NULL: the default value
+int session_threads(const Session *s);
 Overrides *session_overrides(Session *s);
 // After changing overrides: drops what they may have touched.
 void session_changed(Session *s, StageId from);
 
-// The inputs of a run: from --values if given, else made from the graph's metadata and --seed.
-bool session_inputs(Session *s, int unit, StageId stage, Arena *a, Tensor **out, int *n, Diag *d);
+// The inputs of a run, one a placeholder: rows of --values and weights of the file where they fit, else made
+// from the metadata and --seed. Tensors are references; sizes are int.
+bool session_inputs(Session *s, int unit, Arena *a, RtValue **out, int *n, Diag *d);
+// The values file, NULL if none was given.
+const TensorFile *session_values(const Session *s);
 
 typedef struct RunRequest {
     int unit;
     Backend backend;
     const Toolchain *toolchain; // for full
     int repeat;                 // 0: once, no timing; else at least that many timed runs
-    bool per_node;              // eager: time each node
+    bool in_f64;                // eager rungs: every float computed in float64
 } RunRequest;
 typedef struct RunResult {
-    Tensor *outputs;            // flattened; the result owns them until session_run_free
-    const char **names;         // out0 …
+    RtValue *outputs;           // one an item of the graph's output; the result owns them until session_run_free
     int n_outputs;
+    RtValue *inputs;            // one a placeholder, after the run: written ones are changed
+    int n_inputs;
     Timing timing;
     int64_t compile_ns;
     bool cached;
@@ -75,6 +87,8 @@ void session_run_free(RunResult *r);
 Helpers *session_helpers(Session *s);
 
 // Whole-model commands; each returns the exit code and writes its report.
+// An artifact's text: fx text with strides, loop IR, C.
+void artifact_print(Buf *out, const Artifact *a);
 int session_explain(Session *s, Buf *out, bool json, Diag *d);
 int session_dump(Session *s, const char *dir, Diag *d);
 int session_report_run(Session *s, Buf *out, bool json, Diag *d);

@@ -1,0 +1,267 @@
+// session.c: opening a model, its settings, and what the user changed.
+#include "core/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/session_private.h"
+
+const BackendInfo backend_info[BACKEND_count] = {
+#define BACKEND(id, name, alias, executes, doc) [BACKEND_##id] = {name, alias, executes, doc},
+#include "core/pipeline/backends.def"
+#undef BACKEND
+};
+
+int backend_find(const char *name) {
+    for (int i = 0; i < BACKEND_count; i++)
+        if (!strcmp(name, backend_info[i].name) || (*backend_info[i].alias && !strcmp(name, backend_info[i].alias)))
+            return i;
+    return -1;
+}
+
+static DiagItem *unknown_backend(Diag *d, const char *name) {
+    Buf known = {.arena = d->arena};
+    for (int i = 0; i < BACKEND_count; i++)
+        buf_printf(&known, "%s%s", i ? ", " : "", backend_info[i].name);
+    DiagItem *item = diag_fail(d, "unknown backend '%s'", name);
+    item->hint = arena_printf(d->arena, "one of: %s", buf_str(&known));
+    return item;
+}
+
+bool session_set_backend(Session *s, const char *backend, const char *toolchain, Diag *d) {
+    int b = backend ? backend_find(backend) : (int)s->backend;
+    if (b < 0) {
+        unknown_backend(d, backend);
+        return false;
+    }
+    const Toolchain *t = toolchain ? toolchain_find(toolchain) : s->toolchain;
+    if (!t) {
+        diag_fail(d, "unknown toolchain '%s'", toolchain)->hint = "one of: tcc, gcc, clang";
+        return false;
+    }
+    const char *why = NULL;
+    if (toolchain && !toolchain_version(t, &s->arena, &why)) {
+        diag_tool(d, "toolchain %s does not work here: %s", t->name, why)->hint = "fxray doctor tells what is missing";
+        return false;
+    }
+    s->backend = (Backend)b;
+    s->toolchain = t;
+    return true;
+}
+
+typedef enum SettingKind { SET_int, SET_bool } SettingKind;
+typedef struct Setting {
+    const char *name;
+    SettingKind kind;
+    size_t offset;          // in InductorConfig
+    StageId from;           // first stage that it touches
+    const char *doc;
+} Setting;
+
+static const Setting settings[] = {
+#define SETTING(name, field, kind, from, doc) {name, SET_##kind, offsetof(InductorConfig, field), from, doc},
+#include "core/pipeline/settings.def"
+#undef SETTING
+};
+
+static bool parse_setting(const Setting *s, const char *text, void *at) {
+    if (s->kind == SET_bool) {
+        static const char *const yes[] = {"1", "true", "True", "on", "yes"};
+        static const char *const no[] = {"0", "false", "False", "off", "no"};
+        bool v = str_index(text, yes, COUNT(yes)) >= 0;
+        if (!v && str_index(text, no, COUNT(no)) < 0)
+            return false;
+        *(bool *)at = v;
+        return true;
+    }
+    char *end;
+    long v = strtol(text, &end, 10);
+    if (!*text || *end || v < 0 || v > 1000000000)
+        return false;
+    *(int *)at = (int)v;
+    return true;
+}
+
+static const Setting *setting_find(const char *name, const Setting **near) {
+    int best = 4;
+    for (int i = 0; i < COUNT(settings); i++) {
+        if (!strcmp(settings[i].name, name))
+            return &settings[i];
+        int distance = str_distance(settings[i].name, name);
+        if (distance < best) {
+            best = distance;
+            *near = &settings[i];
+        }
+    }
+    return NULL;
+}
+
+bool session_set(Session *s, const char *name, const char *value, Diag *d) {
+    const Setting *near = NULL, *found = setting_find(name, &near);
+    if (!found) {
+        DiagItem *item = diag_fail(d, "unknown setting '%s'", name);
+        item->hint = near ? arena_printf(d->arena, "did you mean %s?", near->name) : "the manual lists the settings";
+        return false;
+    }
+    if (!parse_setting(found, value, (char *)&s->options.config + found->offset)) {
+        diag_fail(d, "setting %s: '%s' is not %s", name, value, found->kind == SET_bool ? "on or off" : "a number from 0");
+        return false;
+    }
+    if (s->pipeline)
+        session_changed(s, found->from);
+    return true;
+}
+
+int settings_count(void) {
+    return COUNT(settings);
+}
+
+SettingInfo settings_at(const Session *s, int i) {
+    InductorConfig defaults = inductor_config_default();
+    const void *base = s ? (const void *)&s->options.config : (const void *)&defaults;
+    const void *at = (const char *)base + settings[i].offset;
+    SettingInfo info = {.name = settings[i].name, .doc = settings[i].doc, .from = settings[i].from};
+    info.is_bool = settings[i].kind == SET_bool;
+    info.value = info.is_bool ? *(const bool *)at : *(const int *)at;
+    return info;
+}
+
+static bool apply_sets(Session *s, const char *const *sets, Diag *d) {
+    for (; sets && *sets; sets++) {
+        const char *eq = strchr(*sets, '=');
+        if (!eq) {
+            diag_fail(d, "--set %s: expected NAME=VALUE", *sets);
+            return false;
+        }
+        if (!session_set(s, arena_strndup(&s->arena, *sets, (size_t)(eq - *sets)), eq + 1, d))
+            return false;
+    }
+    return true;
+}
+
+// --hint s77=6,s27=4
+static bool apply_hints(Session *s, const char *hints, Diag *d) {
+    while (hints && *hints) {
+        const char *eq = strchr(hints, '=');
+        char *end = NULL;
+        long long v = eq ? strtoll(eq + 1, &end, 10) : 0;
+        if (!eq || eq == hints || end == eq + 1 || (*end && *end != ',') || v < 0) {
+            diag_fail(d, "--hint %s: expected SYMBOL=SIZE,…", hints);
+            return false;
+        }
+        const char *name = arena_strndup(&s->arena, hints, (size_t)(eq - hints));
+        sym_set_hint(s->model->sym, sym_symbol(s->model->sym, name), v);
+        hints = *end ? end + 1 : end;
+    }
+    return true;
+}
+
+static bool check_grad(const char *grad, Diag *d) {
+    static const char *const known[] = {"auto", "none", "params", "inputs", "all"};
+    if (!grad || str_index(grad, known, 2) >= 0)
+        return true;
+    if (str_index(grad, known, COUNT(known)) < 0)
+        diag_fail(d, "--grad %s: expected auto, none, params, inputs or all", grad);
+    else
+        diag_fail(d, "--grad %s: training graphs are not in this build", grad)->hint = "use --grad none";
+    return false;
+}
+
+static bool check_device(Session *s, const char *device, Diag *d) {
+    s->options.device = (Device){DEV_cpu, -1};
+    if (!device || !strcmp(device, "cpu"))
+        return true;
+    Device parsed;
+    if (!device_parse(device, &parsed))
+        diag_fail(d, "--device %s: expected cpu or cuda", device);
+    else
+        diag_fail(d, "--device %s: Triton text is not in this build", device)->hint = "use --device cpu";
+    return false;
+}
+
+static bool open_values(Session *s, const char *path, Diag *d) {
+    if (!path)
+        return true;
+    s->has_values = safetensors_open(&s->values, &s->arena, path, d);
+    return s->has_values;
+}
+
+static bool open_all(Session *s, const char *path, const SessionOptions *o, Diag *d) {
+    s->model = load_model(&s->arena, path, d);
+    if (!s->model || !check_grad(o->grad, d) || !check_device(s, o->device, d) || !open_values(s, o->values, d) ||
+        !apply_hints(s, o->hints, d) || !apply_sets(s, o->sets, d))
+        return false;
+    if (!s->model->graphs.n) {
+        diag_fail(d, "%s: no graph in it", path);
+        return false;
+    }
+    s->options.grad = o->grad;
+    s->options.overrides = s->overrides;
+    s->pipeline = pipeline_new(s->model, &s->options);
+    return session_set_backend(s, o->backend ? o->backend : "full", o->toolchain, d);
+}
+
+Session *session_open(const char *path, const SessionOptions *options, Diag *d) {
+    Arena arena = {0};
+    Session *s = ARENA_NEW(&arena, Session);
+    s->arena = arena;
+    s->given = *options;
+    s->overrides = overrides_new(&s->arena);
+    s->options.config = inductor_config_default();
+    s->toolchain = toolchain_default(&s->arena);
+    if (!open_all(s, path, options, d)) {
+        session_close(s);
+        return NULL;
+    }
+    return s;
+}
+
+void session_close(Session *s) {
+    if (s->helpers)
+        helpers_free(s->helpers);
+    if (s->pipeline)
+        pipeline_free(s->pipeline);
+    if (s->has_values)
+        safetensors_close(&s->values);
+    if (s->model)
+        load_close(s->model);
+    Arena arena = s->arena;
+    arena_free(&arena);
+}
+
+const LoadedModel *session_model(const Session *s) {
+    return s->model;
+}
+
+Pipeline *session_pipeline(const Session *s) {
+    return s->pipeline;
+}
+
+const char *session_name(const Session *s) {
+    return s->model->name;
+}
+
+Backend session_backend(const Session *s) {
+    return s->backend;
+}
+
+const Toolchain *session_toolchain(const Session *s) {
+    return s->toolchain;
+}
+
+Overrides *session_overrides(Session *s) {
+    return s->overrides;
+}
+
+const TensorFile *session_values(const Session *s) {
+    return s->has_values ? &s->values : NULL;
+}
+
+void session_changed(Session *s, StageId from) {
+    pipeline_set_config(s->pipeline, &s->options.config);
+    pipeline_drop_from(s->pipeline, from);
+}
+
+int session_threads(const Session *s) {
+    return s->given.threads > 0 ? s->given.threads : s->options.config.threads;
+}

@@ -1,0 +1,234 @@
+// session_bench.c: running a model, once for its digest or many times for its speed.
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/session_private.h"
+
+static void print_output(Buf *out, int i, const RtValue *v) {
+    buf_printf(out, "out%-3d ", i);
+    switch (v->kind) {
+    case RT_tensor:
+        buf_printf(out, "%s[", dtype_info[v->tensor.dtype].abbr);
+        for (int k = 0; k < v->tensor.ndim; k++)
+            buf_printf(out, "%s%lld", k ? ", " : "", (long long)v->tensor.size[k]);
+        buf_printf(out, "]  %016llx\n", (unsigned long long)tensor_digest(&v->tensor));
+        break;
+    case RT_int:
+        buf_printf(out, "%lld\n", (long long)v->i);
+        break;
+    case RT_bool:
+        buf_printf(out, "%s\n", v->b ? "True" : "False");
+        break;
+    case RT_float:
+        buf_py_float(out, v->f);
+        buf_putc(out, '\n');
+        break;
+    case RT_none:
+    case RT_list:
+    case RT_other:
+        buf_puts(out, "None\n");
+        break;
+    }
+}
+
+static void put_output(JsonOut *j, const RtValue *v, Arena *a) {
+    json_open(j, NULL, '{');
+    if (v->kind == RT_tensor) {
+        json_put_str(j, "dtype", dtype_info[v->tensor.dtype].torch_name);
+        json_open(j, "shape", '[');
+        for (int k = 0; k < v->tensor.ndim; k++)
+            json_put_int(j, NULL, v->tensor.size[k]);
+        json_close(j, ']');
+        json_put_str(j, "digest", arena_printf(a, "%016llx", (unsigned long long)tensor_digest(&v->tensor)));
+    } else if (v->kind == RT_int) {
+        json_put_int(j, "value", v->i);
+    }
+    json_close(j, '}');
+}
+
+static const char *toolchain_name(const Session *s, Backend b) {
+    return b == BACKEND_full && s->toolchain ? s->toolchain->name : NULL;
+}
+
+int session_report_run(Session *s, Buf *out, bool json, Diag *d) {
+    int code = 0;
+    JsonOut j = {.out = out, .pretty = true};
+    if (json)
+        json_open(&j, NULL, '[');
+    for (int u = 0; u < pipeline_n_units(s->pipeline) && !code; u++) {
+        Arena a = {0};
+        RunResult r;
+        RunRequest q = {.unit = u, .backend = s->backend, .toolchain = s->toolchain};
+        if (!session_run(s, &q, &r, &a, d)) {
+            code = diag_exit_code(d);
+        } else if (json) {
+            json_open(&j, NULL, '{');
+            json_put_str(&j, "graph", pipeline_unit(s->pipeline, u)->name);
+            json_put_str(&j, "backend", backend_info[s->backend].name);
+            json_put_str(&j, "toolchain", toolchain_name(s, s->backend));
+            json_open(&j, "outputs", '[');
+            for (int i = 0; i < r.n_outputs; i++)
+                put_output(&j, &r.outputs[i], &a);
+            json_close(&j, ']');
+            json_close(&j, '}');
+        } else {
+            const char *t = toolchain_name(s, s->backend);
+            buf_printf(out, "%s   %s%s%s\n", pipeline_unit(s->pipeline, u)->name, backend_info[s->backend].name,
+                       t ? " " : "", t ? t : "");
+            for (int i = 0; i < r.n_outputs; i++)
+                print_output(out, i, &r.outputs[i]);
+        }
+        session_run_free(&r);
+        arena_free(&a);
+    }
+    if (json) {
+        json_close(&j, ']');
+        buf_putc(out, '\n');
+    }
+    return code;
+}
+
+typedef struct BenchRow {
+    const char *backend, *toolchain;
+    Timing t;
+    int64_t compile_ns;
+} BenchRow;
+
+typedef struct Bench {
+    VEC(BenchRow) rows;
+    double bytes_per_s;         // triad, 0 if not measured
+    int64_t bytes;              // that the kernels must move
+    int kernels, externs;
+} Bench;
+
+static bool bench_row(Session *s, Bench *b, int unit, Backend backend, const Toolchain *t, Arena *a, Diag *d) {
+    RunResult r;
+    RunRequest q = {.unit = unit, .backend = backend, .toolchain = t, .repeat = 30};
+    if (!session_run(s, &q, &r, a, d))
+        return false;
+    BenchRow row = {.backend = backend_info[backend].name, .toolchain = t ? t->name : "", .t = r.timing};
+    row.compile_ns = r.compile_ns;
+    vec_push(a, &b->rows, row);
+    session_run_free(&r);
+    return true;
+}
+
+static double measure_bandwidth(Session *s, Diag *d) {
+    Arena a = {0};
+    Message m = {.arena = &a};
+    message_int(&m, "threads", session_threads(s));
+    Request *q = helpers_send(session_helpers(s), SERVICE_bandwidth, &m, (RequestLimits){0});
+    double v = 0;
+    if (q && request_wait(s->helpers, q, NULL)) {
+        const Field *f = message_find(request_reply(q), "bytes_per_s");
+        v = f && f->kind == FIELD_float ? f->f : 0;
+    } else {
+        diag_warning(d, (Place){0}, "memory bandwidth could not be measured");
+    }
+    if (q)
+        request_free(q);
+    arena_free(&a);
+    return v;
+}
+
+static bool bench_unit(Session *s, Bench *b, int unit, Arena *a, Diag *d) {
+    StageId first = pipeline_first_stage(s->pipeline, unit);
+    for (int i = 0; i < BACKEND_count; i++) {
+        if (i != BACKEND_full && i != BACKEND_eager && backend_info[i].executes < first)
+            continue;
+        if (i != BACKEND_full && !bench_row(s, b, unit, (Backend)i, NULL, a, d))
+            return false;
+    }
+    for (int i = 0; i < n_toolchains; i++) {
+        const char *why;
+        if (toolchain_version(toolchains[i], a, &why) && !bench_row(s, b, unit, BACKEND_full, toolchains[i], a, d))
+            return false;
+    }
+    const Artifact *code = pipeline_at(s->pipeline, unit, STAGE_kernels);
+    b->kernels = code ? code->code->kernels.n : 0;
+    b->externs = code ? code->code->calls.n - b->kernels : 0;
+    for (int i = 0; code && i < b->kernels; i++)
+        b->bytes += code->code->kernels.at[i].bytes;
+    return true;
+}
+
+static void print_bench(Buf *out, const Bench *b) {
+    double eager = b->rows.n ? (double)b->rows.at[0].t.median_ns : 0;
+    buf_printf(out, "  %-28s %-6s %12s %10s %8s %10s\n", "backend", "", "median µs", "p90", "× eager", "compile ms");
+    for (int i = 0; i < b->rows.n; i++) {
+        const BenchRow *r = &b->rows.at[i];
+        buf_printf(out, "  %-28s %-6s %12.1f %10.1f %8.2f", r->backend, r->toolchain, (double)r->t.median_ns / 1e3,
+                   (double)r->t.p90_ns / 1e3, r->t.median_ns ? eager / (double)r->t.median_ns : 0);
+        if (*r->toolchain)
+            buf_printf(out, " %10.1f", (double)r->compile_ns / 1e6);
+        buf_printf(out, "%s\n", r->t.noisy ? "  noisy" : "");
+    }
+    buf_printf(out, "  %d kernels move %lld B, %d extern calls", b->kernels, (long long)b->bytes, b->externs);
+    if (b->bytes_per_s > 0)
+        buf_printf(out, "; triad here %.1f GB/s", b->bytes_per_s / 1e9);
+    buf_puts(out, "\n");
+    for (int i = 0; i < b->rows.n; i++) {
+        const Timing *t = &b->rows.at[i].t;
+        for (int k = 0; k < t->n_kernels; k++)
+            buf_printf(out, "    %-6s %-60s %10.2f µs\n", b->rows.at[i].toolchain, t->kernels[k].name,
+                       (double)t->kernels[k].median_ns / 1e3);
+    }
+}
+
+static void put_bench(JsonOut *j, const Bench *b, const char *name) {
+    json_open(j, NULL, '{');
+    json_put_str(j, "graph", name);
+    json_put_int(j, "kernels", b->kernels);
+    json_put_int(j, "externs", b->externs);
+    json_put_int(j, "kernel_bytes", b->bytes);
+    json_put_float(j, "triad_bytes_per_s", b->bytes_per_s);
+    json_open(j, "runs", '[');
+    for (int i = 0; i < b->rows.n; i++) {
+        const BenchRow *r = &b->rows.at[i];
+        json_open(j, NULL, '{');
+        json_put_str(j, "backend", r->backend);
+        json_put_str(j, "toolchain", *r->toolchain ? r->toolchain : NULL);
+        json_put_int(j, "median_ns", r->t.median_ns);
+        json_put_int(j, "min_ns", r->t.min_ns);
+        json_put_int(j, "p90_ns", r->t.p90_ns);
+        json_put_int(j, "runs", r->t.runs);
+        json_put_int(j, "compile_ns", r->compile_ns);
+        json_open(j, "calls", '[');
+        for (int k = 0; k < r->t.n_kernels; k++) {
+            json_open(j, NULL, '{');
+            json_put_str(j, "name", r->t.kernels[k].name);
+            json_put_int(j, "median_ns", r->t.kernels[k].median_ns);
+            json_close(j, '}');
+        }
+        json_close(j, ']');
+        json_close(j, '}');
+    }
+    json_close(j, ']');
+    json_close(j, '}');
+}
+
+int session_bench(Session *s, Buf *out, bool json, Diag *d) {
+    int code = 0;
+    double bandwidth = measure_bandwidth(s, d);
+    JsonOut j = {.out = out, .pretty = true};
+    if (json)
+        json_open(&j, NULL, '[');
+    for (int u = 0; u < pipeline_n_units(s->pipeline) && !code; u++) {
+        Arena a = {0};
+        Bench b = {.bytes_per_s = bandwidth};
+        if (!bench_unit(s, &b, u, &a, d)) {
+            code = diag_exit_code(d);
+        } else if (json) {
+            put_bench(&j, &b, pipeline_unit(s->pipeline, u)->name);
+        } else {
+            buf_printf(out, "%s   %d threads\n", pipeline_unit(s->pipeline, u)->name, session_threads(s));
+            print_bench(out, &b);
+        }
+        arena_free(&a);
+    }
+    if (json) {
+        json_close(&j, ']');
+        buf_putc(out, '\n');
+    }
+    return code;
+}

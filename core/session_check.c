@@ -1,0 +1,270 @@
+// session_check.c: runs a model on stored inputs and holds every row of the values file against what came
+// out: outputs, inputs and buffers after the run.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/session_private.h"
+
+typedef struct Row {
+    const char *name;           // out0, after1, after.state.bn.running_mean
+    const Tensor *want;
+    const RtValue *got;         // NULL: missing
+    const RtValue *exact;       // in float64, NULL if not needed
+    bool needless;              // a row that this run cannot have
+    TensorDiff diff;
+    bool ok;
+    const char *verdict;
+} Row;
+
+typedef VEC(Row) Rows;
+
+typedef struct Check {
+    Session *s;
+    Arena *arena;
+    Rows rows;
+    RunResult run, exact;       // exact: eager in float64
+    bool has_exact;
+    Diag *diag;
+} Check;
+
+// Index of a plain row such as in3, out0, after1; -1 if it is no such row.
+static int row_index(const char *name, const char *prefix) {
+    size_t n = strlen(prefix);
+    char *end;
+    if (strncmp(name, prefix, n) != 0 || name[n] < '0' || name[n] > '9')
+        return -1;
+    long i = strtol(name + n, &end, 10);
+    return *end || i > 1 << 20 ? -1 : (int)i;
+}
+
+static int user_output(const LoadedGraph *g, int k, int n_outputs) {
+    if (!g->n_outputs)
+        return k < n_outputs ? k : -1;
+    for (int i = 0; i < g->n_outputs; i++)
+        if (g->outputs[i].kind == OUT_user && k-- == 0)
+            return i;
+    return -1;
+}
+
+static int user_input(const LoadedGraph *g, int k) {
+    for (int i = 0; i < g->n_inputs; i++)
+        if (g->inputs[i].kind == IN_user && g->inputs[i].user == k)
+            return i;
+    return -1;
+}
+
+static int state_input(const LoadedGraph *g, const char *name) {
+    for (int i = 0; i < g->n_inputs; i++)
+        if (g->inputs[i].state && !strcmp(g->inputs[i].state, name))
+            return i;
+    return -1;
+}
+
+// A mutation that the graph returns (export) instead of writing: which output carries it.
+static int mutation_output(const LoadedGraph *g, OutputKind kind, const char *target) {
+    for (int i = 0; target && i < g->n_outputs; i++)
+        if (g->outputs[i].kind == kind && g->outputs[i].target && !strcmp(g->outputs[i].target, target))
+            return i;
+    return -1;
+}
+
+static const char *input_name(const Graph *g, int i) {
+    GRAPH_EACH(g, n)
+        if (n->op == FX_placeholder && i-- == 0)
+            return n->name;
+    return NULL;
+}
+
+static const RtValue *at(const RtValue *v, int n, int i) {
+    return i >= 0 && i < n && v[i].kind != RT_none ? &v[i] : NULL;
+}
+
+// What a run has for a row of the values file.
+static const RtValue *value_of(const LoadedGraph *g, const char *name, const RunResult *r) {
+    int k = row_index(name, "out");
+    if (k >= 0)
+        return at(r->outputs, r->n_outputs, user_output(g, k, r->n_outputs));
+    k = row_index(name, "after");
+    int input = k >= 0 ? user_input(g, k) : state_input(g, name + strlen("after.state."));
+    if (input < 0)
+        return NULL;
+    const char *target = k >= 0 ? input_name(g->graph, input) : g->inputs[input].state;
+    int out = mutation_output(g, k >= 0 ? OUT_input_mutation : OUT_buffer_mutation, target);
+    return out >= 0 ? at(r->outputs, r->n_outputs, out) : at(r->inputs, r->n_inputs, input);
+}
+
+static void add_rows(Check *c, const LoadedGraph *g) {
+    const TensorFile *f = session_values(c->s);
+    for (MapEntry *e = map_first(&f->tensors); e; e = map_next(&f->tensors, e)) {
+        Row row = {.name = e->key, .want = e->ptr};
+        bool after_state = str_starts(e->key, "after.state.");
+        if (str_starts(e->key, "grad.") || str_starts(e->key, "call"))
+            row.needless = true;
+        else if (row_index(e->key, "out") < 0 && row_index(e->key, "after") < 0 && !after_state)
+            continue;
+        if (!row.needless)
+            row.got = value_of(g, e->key, &c->run);
+        vec_push(c->arena, &c->rows, row);
+    }
+}
+
+// Another reference when the plain tolerance fails: no further from float64 than twice PyTorch's own
+// result, plus one unit in the last place of the largest value there.
+static bool close_to_exact(const Tensor *got, const Tensor *want, const Tensor *exact) {
+    int64_t n = tensor_numel(got);
+    double step = want->dtype == DT_bf16 ? 0x1p-8 : want->dtype == DT_f16 ? 0x1p-11 : want->dtype == DT_f32 ? 0x1p-23 : 0x1p-52;
+    for (int64_t i = 0; i < n; i++) {
+        double g = tensor_get_f64(got, i), w = tensor_get_f64(want, i), x = tensor_get_f64(exact, i);
+        if (isnan(g) != isnan(w))
+            return false;
+        if (isnan(g) || g == w)
+            continue;
+        if (!(fabs(g - x) <= 2 * fabs(w - x) + step * fabs(x)))
+            return false;
+    }
+    return true;
+}
+
+static bool same_shape(const Tensor *a, const Tensor *b) {
+    bool same = a->ndim == b->ndim;
+    for (int i = 0; same && i < a->ndim; i++)
+        same = a->size[i] == b->size[i];
+    return same;
+}
+
+static const RunResult *exact_run(Check *c) {
+    if (!c->has_exact) {
+        RunRequest r = {.backend = BACKEND_eager, .in_f64 = true};
+        Diag quiet = {.arena = c->arena};
+        session_run(c->s, &r, &c->exact, c->arena, &quiet);
+        c->has_exact = true;
+    }
+    return &c->exact;
+}
+
+static void judge(Check *c, const LoadedGraph *g, Row *row) {
+    row->verdict = "missing";
+    if (!row->got || row->got->kind != RT_tensor)
+        return;
+    const Tensor *got = &row->got->tensor;
+    row->verdict = "other dtype";
+    if (got->dtype != row->want->dtype)
+        return;
+    row->verdict = "other shape";
+    if (!same_shape(got, row->want))
+        return;
+    double rtol, atol;
+    dtype_tolerance(row->want->dtype, &rtol, &atol);
+    tensor_diff(got, row->want, rtol, atol, &row->diff);
+    row->ok = row->diff.bad == 0 && !row->diff.nan_differs;
+    row->verdict = row->diff.same_bits ? "same bits" : row->ok ? "close" : "WRONG";
+    if (row->ok || !dtype_is_float(row->want->dtype))
+        return;
+    const RtValue *exact = value_of(g, row->name, exact_run(c));
+    if (exact && exact->kind == RT_tensor && same_shape(&exact->tensor, got) && close_to_exact(got, row->want, &exact->tensor)) {
+        row->ok = true;
+        row->verdict = "close to float64";
+    }
+}
+
+static void print_index(Buf *out, const Tensor *t, int64_t flat) {
+    if (flat < 0) {
+        buf_puts(out, "·");
+        return;
+    }
+    int64_t index[TENSOR_DIMS];
+    for (int i = t->ndim - 1; i >= 0; i--) {
+        index[i] = flat % (t->size[i] ? t->size[i] : 1);
+        flat /= t->size[i] ? t->size[i] : 1;
+    }
+    buf_putc(out, '[');
+    for (int i = 0; i < t->ndim; i++)
+        buf_printf(out, "%s%lld", i ? "," : "", (long long)index[i]);
+    buf_putc(out, ']');
+}
+
+static void print_row(Buf *out, Arena *a, const Row *row) {
+    Buf type = {.arena = a}, bad = {.arena = a};
+    buf_printf(&type, "%s[", dtype_info[row->want->dtype].abbr);
+    for (int i = 0; i < row->want->ndim; i++)
+        buf_printf(&type, "%s%lld", i ? "," : "", (long long)row->want->size[i]);
+    buf_putc(&type, ']');
+    print_index(&bad, row->want, row->ok ? -1 : row->diff.first_bad);
+    buf_printf(out, "%-28s %-18s %10.3g %10.3g %8lld  %-12s %s\n", row->name, buf_str(&type), row->diff.max_abs,
+               row->diff.max_rel, (long long)row->diff.max_ulp, buf_str(&bad), row->verdict);
+}
+
+static void print_json(Buf *out, const Check *c, int bad, int skipped) {
+    JsonOut j = {.out = out, .pretty = true};
+    json_open(&j, NULL, '{');
+    json_put_str(&j, "backend", backend_info[session_backend(c->s)].name);
+    json_open(&j, "rows", '[');
+    for (int i = 0; i < c->rows.n; i++) {
+        const Row *row = &c->rows.at[i];
+        if (row->needless)
+            continue;
+        json_open(&j, NULL, '{');
+        json_put_str(&j, "name", row->name);
+        json_put_bool(&j, "ok", row->ok);
+        json_put_str(&j, "verdict", row->verdict);
+        json_put_float(&j, "max_abs", row->diff.max_abs);
+        json_put_float(&j, "max_rel", row->diff.max_rel);
+        json_put_int(&j, "max_ulp", row->diff.max_ulp);
+        json_put_int(&j, "first_bad", row->ok ? -1 : row->diff.first_bad);
+        json_close(&j, '}');
+    }
+    json_close(&j, ']');
+    json_put_int(&j, "failed", bad);
+    json_put_int(&j, "not_compared", skipped);
+    json_close(&j, '}');
+    buf_putc(out, '\n');
+}
+
+static int report(Check *c, const LoadedGraph *g, Buf *out, bool json) {
+    int bad = 0, skipped = 0, compared = 0;
+    if (!json)
+        buf_printf(out, "%-28s %-18s %10s %10s %8s  %-12s %s\n", "row", "type", "max abs", "max rel", "ulp", "first bad", "verdict");
+    for (int i = 0; i < c->rows.n; i++) {
+        Row *row = &c->rows.at[i];
+        if (row->needless) {
+            skipped++;
+            continue;
+        }
+        judge(c, g, row);
+        compared++;
+        bad += !row->ok;
+        if (!json)
+            print_row(out, c->arena, row);
+    }
+    if (json)
+        print_json(out, c, bad, skipped);
+    else
+        buf_printf(out, "%s: %d rows compared, %d wrong, %d not compared\n", backend_info[session_backend(c->s)].name,
+                   compared, bad, skipped);
+    if (!compared)
+        diag_fail(c->diag, "the values file has no row to compare (out0, after0, …)");
+    return !compared ? 2 : bad ? 1 : 0;
+}
+
+int session_check(Session *s, Buf *out, bool json, Diag *d) {
+    if (!session_values(s)) {
+        diag_fail(d, "check needs stored inputs and outputs")->hint = "give them with --values FILE.safetensors";
+        return 2;
+    }
+    Arena arena = {0};
+    Check c = {.s = s, .arena = &arena, .diag = d};
+    const LoadedGraph *g = pipeline_unit(s->pipeline, 0)->loaded;
+    RunRequest r = {.backend = s->backend, .toolchain = s->toolchain};
+    int code;
+    if (session_run(s, &r, &c.run, &arena, d)) {
+        add_rows(&c, g);
+        code = report(&c, g, out, json);
+    } else {
+        code = diag_exit_code(d);
+    }
+    session_run_free(&c.run);
+    session_run_free(&c.exact);
+    arena_free(&arena);
+    return code;
+}

@@ -1,0 +1,324 @@
+// session_dump.c: every artifact in PyTorch's text formats, in files named as TORCH_COMPILE_DEBUG and
+// TORCH_LOGS name them.
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/file.h"
+#include "core/session_private.h"
+
+typedef struct Dump {
+    Session *s;
+    Arena *arena;
+    const char *dir;        // the whole dump
+    Diag *diag;
+    bool failed;            // some file could not be written
+} Dump;
+
+static void write_text(Dump *d, const char *dir, const char *name, const Buf *text) {
+    if (!file_write(path_join(d->arena, dir, name), buf_str(text), text->len, d->diag))
+        d->failed = true;
+}
+
+static const Graph *titled(Dump *d, const Graph *g, const char *class_name, const char *title) {
+    Graph *copy = ARENA_NEW(d->arena, Graph);
+    *copy = *g;
+    copy->class_name = class_name ? class_name : g->class_name;
+    copy->title = title ? title : g->title;
+    return copy;
+}
+
+// One text of all units' graphs of a stage, as TORCH_LOGS writes them.
+static const char *log_title(Dump *d, StageId stage, const Graph *g, int unit) {
+    if (stage == STAGE_joint)
+        return arena_printf(d->arena, "Forward graph %d", unit);
+    if (stage == STAGE_post_grad)
+        return "AFTER POST GRAD";
+    return g->title ? g->title : arena_printf(d->arena, "__compiled_fn_%d", 2 * unit + 1);
+}
+
+static void dump_logs(Dump *d, const char *file, StageId stage) {
+    Buf text = {.arena = d->arena};
+    Pipeline *p = d->s->pipeline;
+    for (int i = 0; i < pipeline_n_units(p); i++) {
+        const Artifact *a = pipeline_at(p, i, stage);
+        if (!a)
+            continue;
+        const Graph *g = titled(d, a->graph, stage == STAGE_fx ? "GraphModule" : NULL, log_title(d, stage, a->graph, i));
+        graph_print_log(&text, g, &fx_style_log, NULL, NULL);
+    }
+    if (text.len)
+        write_text(d, d->dir, file, &text);
+}
+
+static void dump_graph(Dump *d, const char *dir, const char *file, int unit, StageId stage, const FxStyle *style) {
+    const Artifact *a = pipeline_at(d->s->pipeline, unit, stage);
+    if (!a)
+        return;
+    Buf text = {.arena = d->arena};
+    graph_print(&text, a->graph, style, NULL);
+    write_text(d, dir, file, &text);
+}
+
+static void dump_schedule(Dump *d, const char *dir, const char *file, int unit, StageId stage) {
+    const Artifact *a = pipeline_at(d->s->pipeline, unit, stage);
+    if (!a)
+        return;
+    Buf text = {.arena = d->arena};
+    schedule_print(&text, a->schedule, NULL);
+    write_text(d, dir, file, &text);
+}
+
+static void put_names(JsonOut *j, const Graph *g, const Link *links, int n) {
+    for (int i = 0; i < n; i++) {
+        const Node *node = graph_by_id(g, links[i].item);
+        if (node)
+            json_put_str(j, NULL, node->name);
+    }
+}
+
+static const Link *one_way(Origins *o, int item, bool forward, int *n) {
+    return forward ? origins_to(o, item, n) : origins_from(o, item, n);
+}
+
+// preToPost or postToPre: call nodes of one graph to names of the other.
+static void put_graph_map(JsonOut *j, const char *key, const Graph *of, const Graph *to, Origins *o, bool forward) {
+    json_open(j, key, '{');
+    GRAPH_EACH(of, n) {
+        int count;
+        const Link *links = one_way(o, n->id, forward, &count);
+        if (n->op == FX_placeholder || n->op == FX_output || !count)
+            continue;
+        json_open(j, n->name, '[');
+        put_names(j, to, links, count);
+        json_close(j, ']');
+    }
+    json_close(j, '}');
+}
+
+// Calls fn for each operation that a kernel computes.
+static void each_kernel_op(const Schedule *s, const CKernel *k, void (*fn)(const IrOp *op, void *ctx), void *ctx) {
+    for (int i = 0; i < k->nodes.n; i++) {
+        const SchedNode *node = s->nodes.at[k->nodes.at[i]];
+        if (!node->snodes.n)
+            fn(node->op, ctx);
+        for (int m = 0; m < node->snodes.n; m++)
+            fn(node->snodes.at[m]->op, ctx);
+    }
+}
+
+typedef struct KernelNodes {
+    Origins *by_kernel;     // kernel number -> node ids
+    int kernel;
+    JsonOut *j;
+    const Graph *g;
+    Map seen;               // node ids written
+} KernelNodes;
+
+static void link_kernel(const IrOp *op, void *ctx) {
+    KernelNodes *k = ctx;
+    for (int i = 0; i < op->origins.n; i++)
+        origins_add(k->by_kernel, k->kernel, op->origins.at[i], LINK_part);
+}
+
+static void put_op_nodes(const IrOp *op, void *ctx) {
+    KernelNodes *k = ctx;
+    for (int i = op->origins.n - 1; i >= 0; i--) {
+        const Node *fx = graph_by_id(k->g, op->origins.at[i]);
+        MapEntry *e = map_at_id(&k->seen, (uint64_t)op->origins.at[i]);
+        if (fx && !e->i)
+            json_put_str(k->j, NULL, fx->name);
+        e->i = 1;
+    }
+}
+
+static const char *handle_of(Arena *a, const CKernel *k) {
+    return arena_printf(a, "%s:%d", k->name, k->handle);
+}
+
+// cppCodeToPost and postToCppCode.
+static void put_kernel_maps(Dump *d, JsonOut *j, const Schedule *s, const CModule *code, const Graph *g) {
+    KernelNodes k = {.by_kernel = origins_new(d->arena), .j = j, .g = g};
+    json_open(j, "cppCodeToPost", '{');
+    for (k.kernel = 0; k.kernel < code->kernels.n; k.kernel++) {
+        const CKernel *kernel = &code->kernels.at[k.kernel];
+        k.seen = (Map){.arena = d->arena};
+        each_kernel_op(s, kernel, link_kernel, &k);
+        json_open(j, handle_of(d->arena, kernel), '[');
+        each_kernel_op(s, kernel, put_op_nodes, &k);
+        json_close(j, ']');
+    }
+    json_close(j, '}');
+    json_open(j, "postToCppCode", '{');
+    GRAPH_EACH(g, n) {
+        int count;
+        const Link *links = origins_to(k.by_kernel, n->id, &count);
+        if (!count)
+            continue;
+        json_open(j, n->name, '[');
+        for (int i = 0; i < count; i++)
+            json_put_str(j, NULL, handle_of(d->arena, &code->kernels.at[links[i].item]));
+        json_close(j, ']');
+    }
+    json_close(j, '}');
+}
+
+// All post-grad steps as one map: from what the compiler got to what was lowered.
+static Origins *post_grad_origins(Dump *d, int unit) {
+    const Unit *u = pipeline_unit(d->s->pipeline, unit);
+    Origins **chain = ARENA_ARRAY(d->arena, u->steps.n + 1, Origins *);
+    int n = 0;
+    for (int i = 0; i < u->steps.n; i++)
+        if (u->steps.at[i]->stage == STAGE_post_grad && u->steps.at[i]->origins)
+            chain[n++] = u->steps.at[i]->origins;
+    const Artifact *from = pipeline_at(d->s->pipeline, unit, STAGE_partition);
+    return n ? origins_compose(d->arena, chain, n) : origins_identity(d->arena, from ? from->n_items : 0);
+}
+
+static void dump_mappings(Dump *d, const char *dir, int unit) {
+    Pipeline *p = d->s->pipeline;
+    const Artifact *pre = pipeline_at(p, unit, STAGE_partition), *post = pipeline_at(p, unit, STAGE_post_grad);
+    const Artifact *fused = pipeline_at(p, unit, STAGE_post_fusion), *code = pipeline_at(p, unit, STAGE_kernels);
+    if (!pre || !post || !code || !strcmp(pipeline_unit(p, unit)->kind, "backward"))
+        return;
+    Buf text = {.arena = d->arena};
+    JsonOut j = {.out = &text};
+    Origins *o = post_grad_origins(d, unit);
+    json_open(&j, NULL, '{');
+    put_graph_map(&j, "preToPost", pre->graph, post->graph, o, true);
+    put_graph_map(&j, "postToPre", post->graph, pre->graph, o, false);
+    put_kernel_maps(d, &j, fused->schedule, code->code, post->graph);
+    json_close(&j, '}');
+    write_text(d, dir, "inductor_provenance_tracking_node_mappings.json", &text);
+}
+
+// How an item is called in origins.json: a node's name, opN, a line number.
+static const char *item_name(Arena *a, const Artifact *art, int item) {
+    if (art->kind == ART_graph) {
+        const Node *n = graph_by_id(art->graph, item);
+        return n ? n->name : NULL;
+    }
+    if (art->kind == ART_schedule)
+        return arena_printf(a, "op%d", item);
+    return arena_printf(a, "%d", item + 1);
+}
+
+static void put_item_links(Dump *d, JsonOut *j, const Artifact *a, int item) {
+    int n;
+    const Link *links = origins_from(a->origins, item, &n);
+    const char *name = n ? item_name(d->arena, a, item) : NULL;
+    if (!name)
+        return;
+    json_open(j, name, '[');
+    for (int i = 0; i < n; i++) {
+        const char *from = item_name(d->arena, a->parent, links[i].item);
+        if (!from)
+            continue;
+        json_open(j, NULL, '[');
+        json_put_str(j, NULL, stage_info[a->parent->stage].name);
+        json_put_str(j, NULL, from);
+        json_put_str(j, NULL, link_name(links[i].strength));
+        json_close(j, ']');
+    }
+    json_close(j, ']');
+}
+
+// {stage: {item: [[stage, item, strength], …]}}: the last artifact of each stage and what it came from.
+static void dump_origins(Dump *d, const char *dir, int unit) {
+    Buf text = {.arena = d->arena};
+    JsonOut j = {.out = &text, .pretty = true};
+    json_open(&j, NULL, '{');
+    for (int s = 0; s < STAGE_count; s++) {
+        const Artifact *a = pipeline_at(d->s->pipeline, unit, (StageId)s);
+        if (!a || !a->origins || !a->parent)
+            continue;
+        json_open(&j, stage_info[s].name, '{');
+        for (int i = 0; i < a->n_items; i++)
+            put_item_links(d, &j, a, i);
+        json_close(&j, '}');
+    }
+    json_close(&j, '}');
+    buf_putc(&text, '\n');
+    write_text(d, dir, "origins.json", &text);
+}
+
+static void dump_unit(Dump *d, int unit) {
+    Pipeline *p = d->s->pipeline;
+    Unit *u = pipeline_unit(p, unit);
+    pipeline_build(p, unit, STAGE_kernels);
+    char *dir = path_join(d->arena, d->dir, u->name);
+    if (!dir_make(dir, d->diag)) {
+        d->failed = true;
+        return;
+    }
+    dump_graph(d, dir, "fx_graph_readable.py", unit, STAGE_partition, &fx_style_readable);
+    dump_graph(d, dir, "fx_graph_transformed.py", unit, STAGE_post_grad, &fx_style_readable);
+    dump_schedule(d, dir, "ir_pre_fusion.txt", unit, STAGE_pre_fusion);
+    dump_schedule(d, dir, "ir_post_fusion.txt", unit, STAGE_post_fusion);
+    const Artifact *code = pipeline_at(p, unit, STAGE_kernels);
+    if (code) {
+        Buf text = {.arena = d->arena};
+        buf_puts(&text, code->code->text);
+        write_text(d, dir, "output_code.c", &text);
+    }
+    dump_mappings(d, dir, unit);
+    dump_origins(d, dir, unit);
+}
+
+static void dump_fusion(Dump *d) {
+    Buf text = {.arena = d->arena};
+    for (int i = 0; i < pipeline_n_units(d->s->pipeline); i++) {
+        const Artifact *a = pipeline_at(d->s->pipeline, i, STAGE_post_fusion);
+        if (a)
+            buf_puts(&text, buf_str(&a->schedule->log));
+    }
+    write_text(d, d->dir, "fusion.txt", &text);
+}
+
+static void dump_decisions(Dump *d) {
+    Buf text = {.arena = d->arena};
+    JsonOut j = {.out = &text, .pretty = true};
+    json_open(&j, NULL, '{');
+    for (int i = 0; i < pipeline_n_units(d->s->pipeline); i++) {
+        const Unit *u = pipeline_unit(d->s->pipeline, i);
+        decisions_json(u->decisions, &j, u->name);
+    }
+    json_close(&j, '}');
+    buf_putc(&text, '\n');
+    write_text(d, d->dir, "decisions.json", &text);
+}
+
+static void dump_guards(Dump *d) {
+    Buf text = {.arena = d->arena};
+    const SymGuard *guards;
+    int n = sym_guards(d->s->model->sym, &guards);
+    for (int i = 0; i < n; i++) {
+        sym_print(&text, guards[i].cond);
+        buf_printf(&text, "  # %s: %s\n", stage_info[guards[i].stage].name, guards[i].reason ? guards[i].reason : "");
+    }
+    write_text(d, d->dir, "guards.txt", &text);
+}
+
+int session_dump(Session *s, const char *dir, Diag *diag) {
+    Arena arena = {0};
+    Dump d = {.s = s, .arena = &arena, .dir = dir, .diag = diag};
+    if (!dir_make(dir, diag)) {
+        arena_free(&arena);
+        return 2;
+    }
+    for (int i = 0; i < pipeline_n_units(s->pipeline); i++)
+        dump_unit(&d, i);
+    dump_logs(&d, "graph_code.txt", STAGE_fx);
+    dump_logs(&d, "aot_graphs.txt", STAGE_joint);
+    dump_logs(&d, "post_grad_graphs.txt", STAGE_post_grad);
+    dump_fusion(&d);
+    dump_decisions(&d);
+    dump_guards(&d);
+    Buf text = {.arena = &arena};
+    session_explain(s, &text, false, diag);
+    write_text(&d, dir, "explain.txt", &text);
+    int code = d.failed ? 2 : 0;
+    for (int i = 0; i < pipeline_n_units(s->pipeline); i++)
+        code = session_unit_errors(s, i, diag) ? 2 : code;
+    arena_free(&arena);
+    return code;
+}

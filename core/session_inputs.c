@@ -1,0 +1,124 @@
+// session_inputs.c: what a run starts from: rows of the values file, weights of the model file, and for
+// what neither holds, numbers made from the placeholder's metadata and the seed.
+#include <math.h>
+
+#include "core/session_private.h"
+
+// splitmix64 (G. Steele, D. Lea, C. Flood, 2014): any seed, any place, the same on every machine.
+static uint64_t next_bits(uint64_t *state) {
+    uint64_t z = (*state += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static double next_uniform(uint64_t *state) {
+    return ((double)(next_bits(state) >> 11) + 0.5) * 0x1p-53;
+}
+
+static double next_normal(uint64_t *state) {
+    double r = sqrt(-2.0 * log(next_uniform(state)));
+    return r * cos(6.283185307179586 * next_uniform(state));
+}
+
+// Floats are normal; integers are 0 or 1, which index anything that has two rows; booleans are coins.
+static void fill(Tensor *t, uint64_t *state) {
+    int64_t n = tensor_numel(t);
+    bool is_float = dtype_is_float(t->dtype);
+    for (int64_t i = 0; i < n; i++) {
+        if (is_float)
+            tensor_set_f64(t, i, next_normal(state));
+        else
+            tensor_set_i64(t, i, (int64_t)(next_bits(state) & 1));
+    }
+}
+
+static bool hint_sizes(Sym *sym, const Expr *const *e, int n, int64_t *out, Diag *d, const char *name) {
+    for (int i = 0; i < n; i++) {
+        out[i] = sym_size_hint(sym, e[i], -1);
+        if (out[i] < 0) {
+            diag_fail(d, "input %s: no size for %s", name, sym_str(d->arena, e[i]))->hint =
+                "give one with --hint SYMBOL=SIZE";
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool make_tensor(Session *s, const Node *p, uint64_t *state, Tensor *out, Diag *d) {
+    const TensorMeta *m = node_tensor(p);
+    int64_t size[TENSOR_DIMS], stride[TENSOR_DIMS];
+    if (m->ndim > TENSOR_DIMS) {
+        diag_fail(d, "input %s has %d dimensions, at most %d can run", p->name, m->ndim, TENSOR_DIMS);
+        return false;
+    }
+    Sym *sym = s->model->sym;
+    if (!hint_sizes(sym, m->size, m->ndim, size, d, p->name) || !hint_sizes(sym, m->stride, m->ndim, stride, d, p->name) ||
+        !tensor_new_strided(out, m->dtype, m->ndim, size, stride, d))
+        return false;
+    fill(out, state);
+    return true;
+}
+
+static bool fits(Session *s, const Node *p, const Tensor *t, Diag *d) {
+    const TensorMeta *m = node_tensor(p);
+    Sym *sym = s->model->sym;
+    bool same = m && m->dtype == t->dtype && m->ndim == t->ndim;
+    for (int i = 0; same && i < m->ndim; i++)
+        same = sym_size_hint(sym, m->size[i], t->size[i]) == t->size[i];
+    if (same || !m)
+        return true;
+    Buf want = {.arena = d->arena}, got = {.arena = d->arena};
+    meta_print(&want, m, false, false);
+    buf_printf(&got, "%s[", dtype_info[t->dtype].abbr);
+    for (int i = 0; i < t->ndim; i++)
+        buf_printf(&got, "%s%lld", i ? ", " : "", (long long)t->size[i]);
+    buf_puts(&got, "]");
+    diag_fail(d, "input %s: the values file holds %s, the graph wants %s", p->name, buf_str(&got), buf_str(&want));
+    return false;
+}
+
+static const Tensor *bound_tensor(Session *s, const LoadedGraph *g, int i, const Tensor *const *rows) {
+    if (rows[i])
+        return rows[i];
+    const char *state = i < g->n_inputs ? g->inputs[i].state : NULL;
+    return state ? map_get(&s->model->state, state) : NULL;
+}
+
+static bool make_input(Session *s, const Node *p, const Tensor *bound, uint64_t *state, RtValue *out, Diag *d) {
+    if (p->val.kind == VAL_sym || p->val.kind == VAL_int) {
+        out->kind = RT_int;
+        out->i = p->val.kind == VAL_int ? p->val.i : sym_size_hint(s->model->sym, p->val.sym, -1);
+        if (out->i >= 0 || p->val.kind == VAL_int)
+            return true;
+        diag_fail(d, "input %s: no value for %s", p->name, sym_str(d->arena, p->val.sym))->hint =
+            "give one with --hint SYMBOL=VALUE";
+        return false;
+    }
+    if (!node_tensor(p)) {
+        diag_fail(d, "input %s: its type is not known, so nothing can be run", p->name);
+        return false;
+    }
+    out->kind = RT_tensor;
+    if (!bound)
+        return make_tensor(s, p, state, &out->tensor, d);
+    if (!fits(s, p, bound, d))
+        return false;
+    out->tensor = tensor_keep(bound);
+    return true;
+}
+
+bool session_inputs(Session *s, int unit, Arena *a, RtValue **out, int *n, Diag *d) {
+    const LoadedGraph *g = pipeline_unit(s->pipeline, unit)->loaded;
+    Node **p;
+    *n = graph_placeholders(g->graph, &p, a);
+    *out = ARENA_ARRAY(a, *n + 1, RtValue);
+    const Tensor **rows = ARENA_ARRAY(a, *n + 1, const Tensor *);
+    if (s->has_values && !load_bind(s->model, g, &s->values, s->given.binds, rows, d))
+        return false;
+    uint64_t state = (uint64_t)s->given.seed * 0x2545f4914f6cdd1du + (uint64_t)unit;
+    for (int i = 0; i < *n; i++)
+        if (!make_input(s, p[i], bound_tensor(s, g, i, rows), &state, &(*out)[i], d))
+            return false;
+    return true;
+}

@@ -1,0 +1,24 @@
+// session_private.h: the session's own state, for the files core/session*.c.
+#ifndef CORE_SESSION_PRIVATE_H
+#define CORE_SESSION_PRIVATE_H
+
+#include "core/session.h"
+
+struct Session {
+    Arena arena;                // lives as long as the session
+    LoadedModel *model;
+    PipelineOptions options;
+    Pipeline *pipeline;
+    Overrides *overrides;
+    SessionOptions given;       // as opened
+    TensorFile values;          // --values
+    bool has_values;
+    Backend backend;
+    const Toolchain *toolchain; // NULL if none works here
+    Helpers *helpers;           // started at the first request, or by the app before that
+};
+
+// Copies the errors of a unit that could not be built to the end; false if it was.
+bool session_unit_errors(const Session *s, int unit, Diag *d);
+
+#endif

@@ -1,0 +1,232 @@
+// session_run.c: runs go to a helper as text and tensors and come back as tensors and times.
+#include <stdio.h>
+#include <string.h>
+
+#include "core/session_private.h"
+
+Helpers *session_helpers(Session *s) {
+    if (!s->helpers) {
+        Diag d = {.arena = &s->arena};
+        s->helpers = helpers_new(2, &d);
+    }
+    return s->helpers;
+}
+
+static void add_value(Message *m, const char *name, const RtValue *v) {
+    switch (v->kind) {
+    case RT_tensor:
+        message_tensor(m, name, &v->tensor);
+        break;
+    case RT_int:
+        message_int(m, name, v->i);
+        break;
+    case RT_bool:
+        message_int(m, name, v->b);
+        break;
+    case RT_float:
+        message_float(m, name, v->f);
+        break;
+    case RT_none:
+    case RT_list:
+    case RT_other:
+        break;
+    }
+}
+
+// Generated code takes the constants of its graph as further inputs.
+static void add_module_consts(Session *s, Message *m, const IrModule *module, int n_in) {
+    for (int i = 0; i < module->constants.n; i++) {
+        const char *name = module->constants.at[i]->name;
+        const Tensor *t = map_get(&s->model->state, name);
+        for (int k = 0; !t && k < module->graph->consts.n; k++)
+            if (!strcmp(module->graph->consts.at[k].name, name))
+                t = module->graph->consts.at[k].tensor;
+        if (t)
+            message_tensor(m, arena_printf(m->arena, "in%d", n_in + i), t);
+    }
+}
+
+static void add_consts(Session *s, Message *m, const Graph *g) {
+    for (int i = 0; i < g->consts.n; i++) {
+        const GraphConst *c = &g->consts.at[i];
+        const Tensor *t = c->tensor ? c->tensor : map_get(&s->model->state, c->name);
+        if (t)
+            message_tensor(m, arena_printf(m->arena, "const.%s", c->name), t);
+    }
+}
+
+static bool add_inputs(Session *s, Message *m, int unit, int *n, Diag *d) {
+    RtValue *inputs;
+    if (!session_inputs(s, unit, m->arena, &inputs, n, d))
+        return false;
+    for (int i = 0; i < *n; i++) {
+        add_value(m, arena_printf(m->arena, "in%d", i), &inputs[i]);
+        if (inputs[i].kind == RT_tensor)
+            tensor_drop(&inputs[i].tensor);
+    }
+    return true;
+}
+
+// The stage that a rung runs, or the first one that this form of model has.
+static StageId stage_to_run(const Session *s, const RunRequest *r) {
+    StageId stage = backend_info[r->backend].executes, first = pipeline_first_stage(s->pipeline, r->unit);
+    return stage < first ? first : stage;
+}
+
+static void copy_errors(Diag *to, const Diag *from, const char *what) {
+    for (int i = 0; i < from->n; i++) {
+        DiagItem *item = diag_error(to, (Place){from->at[i].file, from->at[i].line, from->at[i].col, from->at[i].source},
+                                    "%s", from->at[i].text);
+        item->kind = from->at[i].kind;
+        item->hint = from->at[i].hint;
+        item->cause = from->at[i].cause;
+    }
+    if (!from->errors)
+        diag_fail(to, "%s", what);
+}
+
+// One item of the output is one result of the run.
+static int count_outputs(const Graph *g) {
+    const Value *v = &graph_output_node(g)->args[0];
+    return v->kind == VAL_tuple || v->kind == VAL_list ? v->n : 1;
+}
+
+static void fill_code(Session *s, Message *m, const RunRequest *r, const Artifact *a, int n_in) {
+    const Toolchain *t = r->toolchain ? r->toolchain : s->toolchain;
+    message_text(m, "code", a->code->text);
+    message_text(m, "toolchain", t->name);
+    message_int(m, "n_out", count_outputs(unit_last_graph(s->pipeline, r->unit)));
+    const Artifact *fused = pipeline_at(s->pipeline, r->unit, STAGE_post_fusion);
+    add_module_consts(s, m, fused->schedule->module, n_in);
+}
+
+static void fill_graph(Session *s, Message *m, const RunRequest *r, const Graph *g) {
+    Buf text = {.arena = m->arena};
+    graph_print(&text, g, &fx_style_log, NULL);
+    message_text(m, "graph", buf_str(&text));
+    message_int(m, "f64", r->in_f64);
+    add_consts(s, m, g);
+}
+
+Request *session_run_start(Session *s, const RunRequest *r, Diag *d) {
+    StageId stage = stage_to_run(s, r);
+    const Artifact *a = pipeline_build(s->pipeline, r->unit, stage);
+    if (!a) {
+        copy_errors(d, &pipeline_unit(s->pipeline, r->unit)->diag, "the stage could not be built");
+        return NULL;
+    }
+    bool full = r->backend == BACKEND_full;
+    if (full && !r->toolchain && !s->toolchain) {
+        diag_tool(d, "no toolchain works here")->hint = "fxray doctor tells what is missing";
+        return NULL;
+    }
+    Arena arena = {0};
+    Message m = {.arena = &arena};
+    Request *q = NULL;
+    int n_in;
+    if (!session_helpers(s)) {
+        diag_tool(d, "no helper process could be started");
+    } else if (add_inputs(s, &m, r->unit, &n_in, d)) {
+        if (full)
+            fill_code(s, &m, r, a, n_in);
+        else
+            fill_graph(s, &m, r, a->graph);
+        message_int(&m, "threads", session_threads(s));
+        message_int(&m, "seed", s->given.seed);
+        message_int(&m, "repeat", r->repeat);
+        q = helpers_send(s->helpers, full ? SERVICE_code : SERVICE_eager, &m, (RequestLimits){0});
+    }
+    arena_free(&arena);
+    return q;
+}
+
+static RtValue take_value(const Field *f) {
+    RtValue v = {0};
+    if (!f)
+        return v;
+    switch (f->kind) {
+    case FIELD_tensor:
+        v.kind = RT_tensor;
+        v.tensor = tensor_keep(&f->tensor);
+        break;
+    case FIELD_int:
+        v.kind = RT_int;
+        v.i = f->i;
+        break;
+    case FIELD_float:
+        v.kind = RT_float;
+        v.f = f->f;
+        break;
+    case FIELD_text:
+        break;
+    }
+    return v;
+}
+
+static RtValue *take_values(const Message *m, const char *prefix, int n, Arena *a) {
+    RtValue *v = ARENA_ARRAY(a, n + 1, RtValue);
+    for (int i = 0; i < n; i++)
+        v[i] = take_value(message_find(m, arena_printf(a, "%s%d", prefix, i)));
+    return v;
+}
+
+// Lines "name median min p90 runs".
+static void take_kernels(const char *text, Timing *t, Arena *a) {
+    VEC(KernelTime) kernels = {0};
+    while (*text) {
+        char name[512];
+        long long median, min, p90;
+        int runs;
+        if (sscanf(text, "%511s %lld %lld %lld %d", name, &median, &min, &p90, &runs) == 5)
+            vec_push(a, &kernels, (KernelTime){arena_strdup(a, name), median, min, p90, runs});
+        text = strchr(text, '\n');
+        if (!text)
+            break;
+        text++;
+    }
+    t->kernels = kernels.at;
+    t->n_kernels = kernels.n;
+}
+
+bool session_run_result(Session *s, Request *q, RunResult *out, Arena *a, Diag *d) {
+    (void)s;
+    if (request_state(q) != REQ_done) {
+        copy_errors(d, request_diag(q), request_state(q) == REQ_cancelled ? "cancelled" : "the helper gave no answer");
+        return false;
+    }
+    const Message *m = request_reply(q);
+    *out = (RunResult){0};
+    out->n_outputs = (int)message_get_int(m, "n_out", 0);
+    out->outputs = take_values(m, "out", out->n_outputs, a);
+    out->n_inputs = (int)message_get_int(m, "n_in", 0);
+    out->inputs = take_values(m, "in", out->n_inputs, a);
+    out->compile_ns = message_get_int(m, "compile_ns", 0);
+    out->cached = message_get_int(m, "cached", 0) != 0;
+    Timing *t = &out->timing;
+    t->median_ns = message_get_int(m, "median_ns", 0);
+    t->min_ns = message_get_int(m, "min_ns", 0);
+    t->p90_ns = message_get_int(m, "p90_ns", 0);
+    t->runs = (int)message_get_int(m, "runs", 0);
+    t->noisy = (double)t->p90_ns > 1.3 * (double)t->median_ns;
+    take_kernels(message_get_text(m, "kernels", ""), t, a);
+    return true;
+}
+
+bool session_run(Session *s, const RunRequest *r, RunResult *out, Arena *a, Diag *d) {
+    *out = (RunResult){0};
+    Request *q = session_run_start(s, r, d);
+    if (!q)
+        return false;
+    request_wait(s->helpers, q, NULL);
+    bool ok = session_run_result(s, q, out, a, d);
+    request_free(q);
+    return ok;
+}
+
+void session_run_free(RunResult *r) {
+    for (int i = 0; i < r->n_outputs; i++)
+        rt_drop(&r->outputs[i]);
+    for (int i = 0; i < r->n_inputs; i++)
+        rt_drop(&r->inputs[i]);
+    *r = (RunResult){0};
+}
