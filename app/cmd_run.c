@@ -54,7 +54,8 @@ static void keep(App *app, const RunResult *r, const RunRequest *what) {
         row.timing.kernels[i].name = arena_strdup(&app->arena, r->timing.kernels[i].name);
     }
     for (int i = 0; i < r->n_outputs; i++)
-        vec_push(&app->arena, &row.outputs, output_of(app, r->names[i], &r->outputs[i]));
+        if (r->outputs[i].kind == RT_tensor)
+            vec_push(&app->arena, &row.outputs, output_of(app, arena_printf(&app->arena, "out%d", i), &r->outputs[i].tensor));
     app->runs.version++;
     for (int i = 0; i < app->runs.rows.n; i++)
         if (!strcmp(app->runs.rows.at[i].label, row.label) && app->runs.rows.at[i].unit == row.unit) {
@@ -68,8 +69,7 @@ static void keep(App *app, const RunResult *r, const RunRequest *what) {
 
 static RunRequest request_now(App *app) {
     return (RunRequest){.unit = app_pane(app)->ctx.unit, .backend = session_backend(app->session),
-                        .toolchain = session_toolchain(app->session), .repeat = REPEAT,
-                        .per_node = true};
+                        .toolchain = session_toolchain(app->session), .repeat = REPEAT};
 }
 
 static void stop(App *app) {
