@@ -89,13 +89,6 @@ const Expr *sym_not(Sym *s, const Expr *a) {
         return a->args[0];
     if (negated((SymKind)a->kind) != SYM_n_kinds)
         return sym_cmp(s, negated((SymKind)a->kind), a->args[0], a->args[1]);
-    if (a->kind == SYM_and || a->kind == SYM_or) {
-        const Expr *e = sym_not(s, a->args[0]);
-        for (int i = 1; i < a->n; i++)
-            e = a->kind == SYM_and ? sym_or(s, e, sym_not(s, a->args[i]))
-                                   : sym_and(s, e, sym_not(s, a->args[i]));
-        return e;
-    }
     return expr_intern(s, SYM_not, &a, 1);
 }
 

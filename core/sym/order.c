@@ -228,8 +228,7 @@ static bool number_goes_first(const Expr *e) {
 }
 
 const Expr *const *expr_ordered(const Expr *e) {
-    bool sorted = e->kind == SYM_add || e->kind == SYM_mul || e->kind == SYM_min || e->kind == SYM_max ||
-                  e->kind == SYM_and || e->kind == SYM_or;
+    bool sorted = e->kind == SYM_add || e->kind == SYM_mul || e->kind == SYM_min || e->kind == SYM_max;
     if (!sorted || e->n < 2)
         return e->args;
     if (!e->ordered) {

@@ -4,7 +4,7 @@
 //   unary: "-" unary | power   power: atom ["**" unary]
 //   atom: number | name | name "(" or {"," or} ")" | "(" or ")"
 // sympy never prints needless parentheses, so a pair that its place does not call for is what Identity
-// leaves: `48*((indirect0 - 32))` is 48*Identity(indirect0 - 32).
+// leaves: `48*((indirect0 - 32))` is 48*Identity(indirect0 - 32), and so is a pair around the whole text.
 #include "core/sym/expr.h"
 #include "core/sym/reader.h"
 
@@ -16,6 +16,7 @@ typedef struct Operand {
     bool group;     // stood in parentheses that may mean Identity
     bool quotient;  // written as a//b at this level: the parentheses around it are its own
     bool minus;     // a sign in front, still to be applied
+    int written;    // precedence of the operator that it was written with, 0: none
 } Operand;
 
 static Operand read_or(Reader *r);
@@ -25,10 +26,14 @@ static Operand operand(const Expr *e) {
     return (Operand){.e = e};
 }
 
+static Operand composed(const Expr *e, SymKind kind) {
+    return (Operand){.e = e, .written = sym_kinds[kind].precedence};
+}
+
 // The operand's expression for a place where anything of precedence up to `place` needs parentheses.
 static const Expr *settle(Reader *r, Operand o, int place) {
     bool is_bool = sym_kinds[o.e->kind].value == VALUE_bool;
-    if (!o.group || is_bool || expr_precedence(o.e) <= place)
+    if (!o.group || is_bool || expr_precedence(o.e) <= place || (o.written && o.written <= place))
         return o.e;
     return sym_identity(r->s, o.e);
 }
@@ -46,7 +51,7 @@ static Operand read_group(Reader *r) {
     reader_expect(r, ")");
     if (inner.quotient)
         return operand(inner.e);
-    return (Operand){.e = settle(r, inner, 0), .group = true};
+    return (Operand){.e = settle(r, inner, 0), .group = true, .written = inner.written};
 }
 
 static const Expr *read_call(Reader *r, const char *name, size_t len) {
@@ -97,7 +102,8 @@ static Operand read_power(Reader *r) {
     const Expr *a = settle(r, base, sym_kinds[SYM_pow].precedence);
     const Expr *b = signed_value(r, read_unary(r), sym_kinds[SYM_pow].precedence);
     reader_leave(r);
-    return operand(sym_make(r->s, b->kind == SYM_int ? SYM_pow : SYM_powint, (const Expr *const[]){a, b}, 2));
+    return composed(sym_make(r->s, b->kind == SYM_int ? SYM_pow : SYM_powint, (const Expr *const[]){a, b}, 2),
+                    SYM_pow);
 }
 
 static Operand read_unary(Reader *r) {
@@ -148,7 +154,7 @@ static Operand read_product(Reader *r) {
             more = true;
         }
     }
-    return factors.n ? operand(sym_product(r->s, factors.at, factors.n)) : o;
+    return factors.n ? composed(sym_product(r->s, factors.at, factors.n), SYM_mul) : o;
 }
 
 static Operand read_sum(Reader *r) {
@@ -164,7 +170,7 @@ static Operand read_sum(Reader *r) {
         const Expr *e = settle(r, read_product(r), place);
         vec_push(r->tmp, &terms, minus ? sym_neg(r->s, e) : e);
     }
-    return terms.n ? operand(sym_sum(r->s, terms.at, terms.n)) : o;
+    return terms.n ? composed(sym_sum(r->s, terms.at, terms.n), SYM_add) : o;
 }
 
 static Operand read_relation(Reader *r) {

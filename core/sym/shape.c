@@ -118,10 +118,23 @@ static bool known_by_range(Sym *s, SymKind kind, const Expr *diff) {
     return kind == SYM_eq ? r.lo == 0 && r.hi == 0 : r.lo > 0 || r.hi < 0;
 }
 
+// ~(a & b) as ~a | ~b, for reasoning; sympy, and so the printed form, keeps it.
+static const Expr *split_not(Sym *s, const Expr *cond) {
+    const Expr *e = cond->kind == SYM_not ? cond->args[0] : cond;
+    if (e == cond || (e->kind != SYM_and && e->kind != SYM_or))
+        return cond;
+    const Expr *out = sym_not(s, e->args[0]);
+    for (int i = 1; i < e->n; i++)
+        out = e->kind == SYM_and ? sym_or(s, out, sym_not(s, e->args[i]))
+                                 : sym_and(s, out, sym_not(s, e->args[i]));
+    return out;
+}
+
 // Does a guard that holds (fact) imply the question?
 static bool implies(Sym *s, const Expr *fact, SymKind kind, const Expr *diff) {
     SymKind fact_kind;
     const Expr *fact_diff;
+    fact = split_not(s, fact);
     if (fact->kind == SYM_and) {
         for (int i = 0; i < fact->n; i++)
             if (implies(s, fact->args[i], kind, diff))
@@ -155,7 +168,7 @@ static bool known_relation(Sym *s, SymKind kind, const Expr *diff) {
 bool sym_statically_known_true(Sym *s, const Expr *cond) {
     SymKind kind;
     const Expr *diff;
-    cond = sym_simplify(s, cond);
+    cond = split_not(s, sym_simplify(s, cond));
     if (expr_true(cond) || expr_false(cond))
         return expr_true(cond);
     if (cond->kind == SYM_and || cond->kind == SYM_or) {
@@ -250,6 +263,7 @@ static void learn_bound(Sym *s, SymKind kind, const Expr *diff) {
 static void learn(Sym *s, const Expr *cond) {
     SymKind kind;
     const Expr *diff;
+    cond = split_not(s, cond);
     for (int i = 0; cond->kind == SYM_and && i < cond->n; i++)
         learn(s, cond->args[i]);
     if (!normal_form(s, cond, &kind, &diff))
