@@ -45,7 +45,7 @@ obj = $(patsubst %.c,$(B)/%.o,$(1))
 # Reference kernels and everything numeric want the vectoriser.
 $(B)/core/eager/%.o: FX_CFLAGS += -O3
 
-.PHONY: all run setup check unit goldens bench layers lint asan fuzz install clean help
+.PHONY: print-flags all run setup check unit goldens bench layers lint asan fuzz install clean help
 all: $(B)/fxray
 
 $(B)/%.o: %.c
@@ -97,6 +97,9 @@ layers:
 
 lint:
 	$(Q)scripts/dev/lint
+# What scripts/dev/lint hands to clang-tidy.
+print-flags:
+	@echo $(filter-out -MMD -MP,$(FX_CFLAGS)) $(PKG_CFLAGS)
 
 # Arenas of 64-byte chunks, poison behind what was handed out. detect_leaks is off: arenas live as long
 # as the program and libtcc keeps small static tables.

@@ -1,6 +1,6 @@
 // arena.c: chunked bump allocation. Chunks double up to 1 MiB; a request larger than that gets a
-// chunk of its own size. Under FX_HOSTILE chunks are 64 bytes and rewound memory is poisoned, so that
-// dangling pointers and missing zeroing show up in tests.
+// chunk of its own size. Under FX_HOSTILE chunks are 64 bytes and rewound memory is poisoned, so
+// that dangling pointers and missing zeroing show up in tests.
 #include "core/base/arena.h"
 
 #include <stdio.h>

@@ -27,14 +27,15 @@ typedef struct ArenaMark {
 void *arena_alloc(Arena *a, size_t bytes) __attribute__((returns_nonnull));
 // n * each bytes, zeroed; the product is checked and an overflow ends in die().
 void *arena_array(Arena *a, size_t n, size_t each) __attribute__((returns_nonnull));
-// An array of new_n whose first old_n elements are those of old, an array of this arena with room for
-// exactly old_n. The newest array is made longer where it stands; any other is copied, and the old one
-// stays until the arena goes.
+// An array of new_n whose first old_n elements are those of old, an array of this arena with room
+// for exactly old_n. The newest array is made longer where it stands; any other is copied, and the
+// old one stays until the arena goes.
 void *arena_grow(Arena *a, const void *old, size_t old_n, size_t new_n, size_t each);
 char *arena_strdup(Arena *a, const char *text);
 char *arena_strndup(Arena *a, const char *text, size_t len);
 char *arena_printf(Arena *a, const char *fmt, ...) FX_PRINTF(2, 3);
-char *arena_vprintf(Arena *a, const char *fmt, va_list args) FX_PRINTF(2, 0) __attribute__((nonnull));
+char *arena_vprintf(Arena *a, const char *fmt, va_list args)
+    FX_PRINTF(2, 0) __attribute__((nonnull));
 
 ArenaMark arena_mark(const Arena *a);
 void arena_rewind(Arena *a, ArenaMark mark);

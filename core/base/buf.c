@@ -167,8 +167,8 @@ static void next_up(char *digits, int *exponent) {
 }
 
 // The fewest digits that read back as v > 0. Fifteen always survive for a normal number, so the
-// search starts there and zeros are dropped later; below a power of two the gap is half of that above
-// it, so there the next decimal up may do where the nearest does not.
+// search starts there and zeros are dropped later; below a power of two the gap is half of that
+// above it, so there the next decimal up may do where the nearest does not.
 static void shortest_digits(double v, char digits[32], int *exponent) {
     int two;
     bool power = frexp(v, &two) == 0.5;

@@ -1,5 +1,6 @@
 // buf.h: a growing text in an arena, and the few string helpers that the C library lacks.
-// `Buf b = {.arena = a};` is an empty text; b.data is NULL until something is added, buf_str never is.
+// `Buf b = {.arena = a};` is an empty text; b.data is NULL until something is added, buf_str never
+// is.
 #ifndef CORE_BASE_BUF_H
 #define CORE_BASE_BUF_H
 
@@ -37,14 +38,15 @@ bool str_ends(const char *text, const char *suffix);
 int str_index(const char *text, const char *const names[], int n);
 // How far apart two names are (insertions, deletions, swaps); for "did you mean".
 int str_distance(const char *a, const char *b);
-// A decimal number at text as strtod reads it, whatever the locale says; *end is text if there is none.
-// No inf, nan or hexadecimal.
+// A decimal number at text as strtod reads it, whatever the locale says; *end is text if there is
+// none. No inf, nan or hexadecimal.
 double str_double(const char *text, const char **end);
 // Code point at *p and moves p past it; a broken byte gives U+FFFD and moves by one; the final NUL
 // gives 0 and does not move.
 uint32_t utf8_next(const char **p);
 void buf_utf8(Buf *b, uint32_t code);
-// Whether Python's repr shows it as it is (not a control, format, private or blank other than space).
+// Whether Python's repr shows it as it is (not a control, format, private or blank other than
+// space).
 bool utf8_printable(uint32_t code);
 // Terminal columns of a code point (0, 1 or 2) and of a text.
 int utf8_width(uint32_t code);

@@ -1,10 +1,11 @@
-// diag.c: collects messages and prints them in the form of chibicc: place and text, the line itself,
-// a caret, a hint. Whatever came from a file is cleaned of control bytes before it reaches a terminal.
+// diag.c: collects messages and prints them in the form of chibicc: place and text, the line
+// itself, a caret, a hint. Whatever came from a file is cleaned of control bytes before it reaches
+// a terminal.
 #include "core/base/diag.h"
 
 #include <string.h>
 
-enum { LINE_COLUMNS = 100 };    // a source line longer than this is shown as a window around the caret
+enum { LINE_COLUMNS = 100 };    // a longer source line is shown as a window around the caret
 
 static const char *keep(Arena *a, const char *text) {
     return text ? arena_strdup(a, text) : NULL;
@@ -104,7 +105,8 @@ static size_t char_start(const char *line, size_t i) {
     return i;
 }
 
-// The source line and a caret below byte `col` of it; a long line is cut on both sides of the caret.
+// The source line and a caret below byte `col` of it; a long line is cut on both sides of the
+// caret.
 static void put_source(Buf *out, const char *line, int col) {
     size_t len = strcspn(line, "\n"), at = col > 0 ? (size_t)col - 1 : 0;
     at = char_start(line, at < len ? at : len);

@@ -15,7 +15,7 @@ typedef struct DiagItem {
     DiagCause cause;        // input: exit 2; check: exit 1; tool (compiler, helper): exit 3
     const char *file;       // NULL if there is no place
     int line, col;          // from 1; 0 if unknown
-    const char *text;       // lower case, no full stop, names the offending value and what was expected
+    const char *text;       // lower case, no full stop, names the value and what was expected
     const char *source;     // the line itself, or NULL
     const char *hint;       // what to do, or NULL
 } DiagItem;
@@ -34,7 +34,8 @@ typedef struct Place {
     const char *source;     // the whole line, NULL if not at hand
 } Place;
 
-// Adds an item and returns it, so that a hint or cause can be set: `diag_error(d, at, "…")->hint = "…"`.
+// Adds an item and returns it, so that a hint or cause can be set: `diag_error(d, at, "…")->hint =
+// "…"`.
 DiagItem *diag_error(Diag *d, Place at, const char *fmt, ...) FX_PRINTF(3, 4);
 DiagItem *diag_warning(Diag *d, Place at, const char *fmt, ...) FX_PRINTF(3, 4);
 DiagItem *diag_note(Diag *d, Place at, const char *fmt, ...) FX_PRINTF(3, 4);
@@ -43,10 +44,12 @@ DiagItem *diag_fail(Diag *d, const char *fmt, ...) FX_PRINTF(2, 3);
 // A failed tool or child process (exit code 3).
 DiagItem *diag_tool(Diag *d, const char *fmt, ...) FX_PRINTF(2, 3);
 
-// errno's words in lower case, in d's arena: `diag_fail(d, "cannot open '%s': %s", path, diag_errno(d, errno))`.
+// errno's words in lower case, in d's arena: `diag_fail(d, "cannot open '%s': %s", path,
+// diag_errno(d, errno))`.
 const char *diag_errno(Diag *d, int error);
 
-// `file:line:col: text`, the line, a caret, `hint: …`; one or several lines, each ended by a newline.
+// `file:line:col: text`, the line, a caret, `hint: …`; one or several lines, each ended by a
+// newline.
 void diag_print(Buf *out, const DiagItem *item);
 void diag_print_all(Buf *out, const Diag *d);
 // First error's text, "" if none.

@@ -24,7 +24,8 @@ char *dir_temp(Arena *a, Diag *d);
 char *path_join(Arena *a, const char *dir, const char *name);
 const char *path_base(const char *path);                    // after the last '/'
 char *path_stem(Arena *a, const char *path);                // base without its last extension
-// $XDG_CACHE_HOME/fxray or ~/.cache/fxray; state likewise ($XDG_STATE_HOME, ~/.local/state). Made if missing.
+// $XDG_CACHE_HOME/fxray or ~/.cache/fxray; state likewise ($XDG_STATE_HOME, ~/.local/state). Made
+// if missing.
 char *dir_cache(Arena *a, Diag *d);
 char *dir_state(Arena *a, Diag *d);
 // Monotonic clock.

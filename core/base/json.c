@@ -1,7 +1,7 @@
-// json.c: the grammar is cJSON's, but its numbers are doubles, it takes `01`, control characters and
-// broken UTF-8, and a NUL cuts its strings. So a scan over the tokens comes first: it refuses those
-// and turns every number that a double might change, or whose kind would be lost, into a string that
-// begins with the byte 0xff, which no valid text contains.
+// json.c: the grammar is cJSON's, but its numbers are doubles, it takes `01`, control characters
+// and broken UTF-8, and a NUL cuts its strings. So a scan over the tokens comes first: it refuses
+// those and turns every number that a double might change, or whose kind would be lost, into a
+// string that begins with the byte 0xff, which no valid text contains.
 #include "core/base/json.h"
 #include "core/base/vec.h"
 

@@ -1,13 +1,21 @@
 // json.h: JSON over cJSON, keeping 64-bit integers exact and reading PyTorch's "Infinity",
 // "-Infinity" and "NaN" strings as numbers where a number is asked for. Reading is forgiving in a
-// sticky way: asking a missing or mistyped member gives NULL / a zero value. Bare NaN and Infinity, as
-// Python writes them, are read too. Of members with the same key json_get gives the first.
+// sticky way: asking a missing or mistyped member gives NULL / a zero value. Bare NaN and Infinity,
+// as Python writes them, are read too. Of members with the same key json_get gives the first.
 #ifndef CORE_BASE_JSON_H
 #define CORE_BASE_JSON_H
 
 #include "core/base/diag.h"
 
-typedef enum JsonKind { JSON_null, JSON_bool, JSON_int, JSON_float, JSON_string, JSON_array, JSON_object } JsonKind;
+typedef enum JsonKind {
+    JSON_null,
+    JSON_bool,
+    JSON_int,
+    JSON_float,
+    JSON_string,
+    JSON_array,
+    JSON_object
+} JsonKind;
 
 typedef struct Json Json;
 struct Json {
@@ -34,15 +42,15 @@ int64_t json_int(const Json *j, int64_t fallback);
 double json_float(const Json *j, double fallback);
 bool json_bool(const Json *j, bool fallback);
 
-// Writer: a stack of open containers behind a Buf; commas are its business. pretty: 1 member a line.
-// Spaced as Python's json.dumps, with indent=2 if pretty. `JsonOut j = {.out = &buf};`
+// Writer: a stack of open containers behind a Buf; commas are its business. pretty: 1 member a
+// line. Spaced as Python's json.dumps, with indent=2 if pretty. `JsonOut j = {.out = &buf};`
 typedef struct JsonOut {
     Buf *out;
     bool pretty;
     int depth;
     bool first[64];         // at each depth: nothing written yet
 } JsonOut;
-void json_open(JsonOut *j, const char *key, char bracket);  // '{' or '['; key NULL in arrays and at top
+void json_open(JsonOut *j, const char *key, char bracket); // '{' or '['; key NULL in arrays, on top
 void json_close(JsonOut *j, char bracket);
 void json_put_str(JsonOut *j, const char *key, const char *v);  // NULL writes null
 void json_put_int(JsonOut *j, const char *key, int64_t v);

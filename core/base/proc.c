@@ -1,7 +1,7 @@
-// proc.c: runs a child to its end. It is started by vfork, whose cost does not grow with our memory;
-// its input is a file in memory, so no pipe can break under us; it leads a process group of its own,
-// which is killed whole when the child is gone, late or cancelled. Its end is seen through a pidfd,
-// so a grandchild that keeps the pipes open cannot hold us.
+// proc.c: runs a child to its end. It is started by vfork, whose cost does not grow with our
+// memory; its input is a file in memory, so no pipe can break under us; it leads a process group of
+// its own, which is killed whole when the child is gone, late or cancelled. Its end is seen through
+// a pidfd, so a grandchild that keeps the pipes open cannot hold us.
 #include "core/base/proc.h"
 #include "core/base/file.h"
 
@@ -134,7 +134,8 @@ static _Noreturn void child(Launch *l) {
     if (l->cwd && chdir(l->cwd) < 0)
         goto failed;
     l->step = "start";
-    // Handlers would run in the parent's memory; a signal ignored here is none of the child's business.
+    // Handlers would run in the parent's memory; a signal ignored here is none of the child's
+    // business.
     for (int s = 1; s < NSIG; s++)
         signal(s, SIG_DFL);
     sigset_t empty;
@@ -150,9 +151,10 @@ static __attribute__((noinline)) pid_t launch(Launch *l) {
     sigset_t all, old;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &old);
-    pid_t pid = vfork(); // NOLINT(clang-analyzer-security.insecureAPI.vfork): fork copies page tables
+    // NOLINTNEXTLINE(clang-analyzer-security.insecureAPI.vfork): fork copies our page tables
+    pid_t pid = vfork();
     if (pid == 0)
-        child(l);
+        child(l); // NOLINT(clang-analyzer-unix.Vfork): see there
     int error = errno;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     errno = error;
@@ -175,7 +177,8 @@ static Drained drain(Stream *s, char *block) {
 
 static bool has_ended(pid_t pid) {
     siginfo_t info = {0};
-    // Not reaped yet: its number still names its group. No such child: it was reaped behind our back.
+    // Not reaped yet: its number still names its group. No such child: it was reaped behind our
+    // back.
     if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0)
         return errno == ECHILD;
     return info.si_pid == pid;

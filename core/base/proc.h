@@ -1,4 +1,5 @@
-// proc.h: child processes, by argument vector only (never a shell), with captured output and limits.
+// proc.h: child processes, by argument vector only (never a shell), with captured output and
+// limits.
 #ifndef CORE_BASE_PROC_H
 #define CORE_BASE_PROC_H
 

@@ -1,5 +1,5 @@
-// sha256.c: SHA-256 after FIPS 180-4. The round constants are the fractional bits of the cube roots of
-// the first 64 primes, the initial state those of the square roots of the first 8.
+// sha256.c: SHA-256 after FIPS 180-4. The round constants are the fractional bits of the cube roots
+// of the first 64 primes, the initial state those of the square roots of the first 8.
 #include "core/base/sha256.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 // utf8.c: code points, their terminal columns and whether Python's repr shows them. The tables are
-// read off the Unicode 14 database (categories Mn Me Cf, East Asian widths W F, categories C and Z),
-// so nothing depends on the locale.
+// read off the Unicode 14 database (categories Mn Me Cf, East Asian widths W F, categories C and
+// Z), so nothing depends on the locale.
 #include "core/base/buf.h"
 
 typedef struct Range {

@@ -1,7 +1,8 @@
 // zip.c: libzip reads entries; what it does not tell, where a stored entry's bytes lie in the file,
-// is read here from the central directory and the local header, each field checked against the file's
-// size. When the two readings of an archive disagree, the answer is "not mappable", never a guess.
-// Layout: APPNOTE 6.3, sections 4.3.7 (local header), 4.3.12 (central), 4.3.14 to 4.3.16 (end).
+// is read here from the central directory and the local header, each field checked against the
+// file's size. When the two readings of an archive disagree, the answer is "not mappable", never a
+// guess. Layout: APPNOTE 6.3, sections 4.3.7 (local header), 4.3.12 (central), 4.3.14 to 4.3.16
+// (end).
 #include "core/base/zip.h"
 #include "core/base/map.h"
 
@@ -59,8 +60,8 @@ static void fail_open(const char *path, int fd, const struct stat *st, int error
     if (S_ISDIR(st->st_mode))
         diag_fail(d, "cannot open archive '%s': it is a folder", path);
     else if (error == ZIP_ER_NOZIP && pread(fd, head, 4, 0) == 4 && memcmp(head, "PK\3\4", 4) == 0)
-        diag_fail(d, "cannot open archive '%s': it is cut short, its list of entries is missing", path)
-            ->hint = "copy or download it again";
+        diag_fail(d, "cannot open archive '%s': it is cut short, its list of entries is missing",
+                  path)->hint = "copy or download it again";
     else
         diag_fail(d, "cannot open archive '%s': %s", path, words(d->arena, error));
 }
@@ -245,7 +246,8 @@ static bool find_directory(const Zip *z, Arena *tmp, Directory *dir) {
         return true;
     uint64_t end_offset = z->bytes - n + at;
     unsigned char locator[LOCATOR_BYTES], end64[END64_BYTES];
-    if (end_offset < LOCATOR_BYTES || !read_at(z, end_offset - LOCATOR_BYTES, locator, LOCATOR_BYTES) ||
+    if (end_offset < LOCATOR_BYTES ||
+        !read_at(z, end_offset - LOCATOR_BYTES, locator, LOCATOR_BYTES) ||
         memcmp(locator, "PK\6\7", 4) != 0)
         return true;    // exactly 65535 entries and no zip64
     if (!read_at(z, little(locator + 8, 8), end64, END64_BYTES) || memcmp(end64, "PK\6\6", 4) != 0)
@@ -260,7 +262,8 @@ static bool header_offset(const unsigned char *head, const unsigned char *extra,
     *offset = little(head + 42, 4);
     if (*offset != UINT32_MAX)
         return true;
-    size_t skip = 8 * (size_t)((little(head + 24, 4) == UINT32_MAX) + (little(head + 20, 4) == UINT32_MAX));
+    size_t skip = little(head + 24, 4) == UINT32_MAX ? 8 : 0;
+    skip += little(head + 20, 4) == UINT32_MAX ? 8 : 0;
     while (extra_len >= 4) {
         size_t id = little(extra, 2), len = little(extra + 2, 2);
         if (len > extra_len - 4)
@@ -294,8 +297,9 @@ static void place_entries(Zip *z) {
         uint64_t offset;
         if (memcmp(p, "PK\1\2", 4) != 0 || whole > left)
             break;
-        bool ours = strlen(z->at[i].name) == name && memcmp(p + CENTRAL_BYTES, z->at[i].name, name) == 0;
-        if (ours && header_offset(p, p + CENTRAL_BYTES + name, extra, &offset) && offset < z->bytes)
+        bool same = strlen(z->at[i].name) == name &&
+                    memcmp(p + CENTRAL_BYTES, z->at[i].name, name) == 0;
+        if (same && header_offset(p, p + CENTRAL_BYTES + name, extra, &offset) && offset < z->bytes)
             z->at[i].header = (int64_t)offset;
         p += whole;
         left -= whole;

@@ -1,6 +1,6 @@
-// main.c: a small fuzz driver. Each input is a function of target, seed number and iteration alone: a
-// seed file changed a few times by a fixed generator. So a run is repeatable anywhere, and a crash is
-// told as the command that shows it again.
+// main.c: a small fuzz driver. Each input is a function of target, seed number and iteration alone:
+// a seed file changed a few times by a fixed generator. So a run is repeatable anywhere, and a
+// crash is told as the command that shows it again.
 //
 //   fuzz [-n ITERATIONS] [-t SECONDS] [-s SEED] [-i ITERATION] [-v] [TARGET…]
 //   fuzz -r FILE TARGET       gives one file to a target
@@ -52,27 +52,25 @@ static Options options = {.seed = 1, .iterations = 3000, .only = -1};
 static long iteration;
 static unsigned char *input;    // INPUT_MAX bytes, handed out so that it ends at its end
 static size_t input_len;
+static char again[128];         // the command that repeats this input
+static char saved_as[128];      // the file that it is kept in
 
 static void say(const char *text) {
     (void)!write(2, text, strlen(text));
 }
 
-// Calls nothing that a broken heap could hurt.
+// Runs in a signal handler: the words were made before the target ran.
 static void report(void) {
-    char line[256];
     if (!current)
         return;
-    snprintf(line, sizeof line, "\nfuzz: shown again by: fuzz -s %llu -i %ld %s\n",
-             (unsigned long long)options.seed, iteration, current->name);
-    say(line);
-    snprintf(line, sizeof line, "fuzz-%s-%llu-%ld", current->name, (unsigned long long)options.seed,
-             iteration);
-    int fd = open(line, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    say("\nfuzz: shown again by: ");
+    say(again);
+    int fd = open(saved_as, O_WRONLY | O_CREAT | O_TRUNC, 0666);
     if (fd >= 0 && write(fd, input, input_len) == (ssize_t)input_len) {
-        say("fuzz: the input is in ");
-        say(line);
-        say("\n");
+        say("\nfuzz: the input is in ");
+        say(saved_as);
     }
+    say("\n");
     current = NULL;
 }
 
@@ -170,9 +168,11 @@ static void set_number(uint64_t *r, size_t at) {
 
 // A run of digits becomes an awkward number; the place may be anywhere before it.
 static void change_digits(uint64_t *r, size_t at) {
-    static const char *const numbers[] = {"0", "-1", "1", "9223372036854775807", "-9223372036854775808",
-                                          "18446744073709551616", "4294967296", "1e309", "0.1", "007",
-                                          "99999999999999999999999999999999999999", "-0.0", "NaN", ""};
+    static const char *const numbers[] = {
+        "0",    "-1",         "1",     "9223372036854775807",  "-9223372036854775808",
+        "0.1",  "4294967296", "1e309", "18446744073709551616", "9999999999999999999999999999999",
+        "-0.0", "007",        "NaN",   "",
+    };
     while (at < input_len && (input[at] < '0' || input[at] > '9'))
         at++;
     size_t end = at;
@@ -247,6 +247,9 @@ static void run_once(const Target *t) {
     Arena a = {0};
     char *exact = arena_alloc(&a, input_len);
     memcpy(exact, input, input_len);
+    unsigned long long seed = options.seed;
+    snprintf(again, sizeof again, "fuzz -s %llu -i %ld %s", seed, iteration, t->name);
+    snprintf(saved_as, sizeof saved_as, "fuzz-%s-%llu-%ld", t->name, seed, iteration);
     alarm(HANG_SECONDS);
     current = t;
     t->run((Str){exact, input_len});
@@ -298,20 +301,39 @@ static void run_file(Arena *a, const Target *t) {
     t->run(s);
 }
 
+static void read_option(int c) {
+    const char *usage = "usage: fuzz [-n N] [-t SECONDS] [-s SEED] [-i N] [-v] [TARGET…]\n"
+                        "       fuzz -r FILE TARGET\n";
+    switch (c) {
+    case 'n':
+        options.iterations = strtol(optarg, NULL, 10);
+        break;
+    case 't':
+        options.seconds = strtol(optarg, NULL, 10);
+        break;
+    case 's':
+        options.seed = strtoull(optarg, NULL, 10);
+        break;
+    case 'i':
+        options.only = strtol(optarg, NULL, 10);
+        break;
+    case 'r':
+        options.file = optarg;
+        break;
+    case 'v':
+        options.verbose = true;
+        break;
+    default:
+        fputs(usage, stderr);
+        exit(2);
+    }
+}
+
 int main(int argc, char **argv) {
     Arena a = {0};
     input = arena_alloc(&a, INPUT_MAX);
-    for (int c; (c = getopt(argc, argv, "n:t:s:i:r:v")) != -1;) {
-        switch (c) {
-        case 'n': options.iterations = atol(optarg); break;
-        case 't': options.seconds = atol(optarg); break;
-        case 's': options.seed = strtoull(optarg, NULL, 10); break;
-        case 'i': options.only = atol(optarg); break;
-        case 'r': options.file = optarg; break;
-        case 'v': options.verbose = true; break;
-        default: fputs("usage: fuzz [-n N] [-t SECONDS] [-s SEED] [-i N] [-v] [-r FILE] [TARGET…]\n", stderr); exit(2);
-        }
-    }
+    for (int c; (c = getopt(argc, argv, "n:t:s:i:r:v")) != -1;)
+        read_option(c);
     watch_for_crashes();
     if (options.file)
         run_file(&a, find_target(optind < argc ? argv[optind] : ""));

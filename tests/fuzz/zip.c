@@ -20,7 +20,8 @@ void fuzz_zip(Str input) {
         FUZZ_CHECK((s.ptr != NULL) == (d.errors == errors));
         FUZZ_CHECK(!s.ptr || (s.len == zip_size(z, i) && s.len <= LIMIT && !s.ptr[s.len]));
         int64_t at = zip_stored_offset(z, i);
-        FUZZ_CHECK(at < 0 || ((uint64_t)at <= input.len && zip_size(z, i) <= input.len - (uint64_t)at));
+        uint64_t size = zip_size(z, i), behind = input.len - (uint64_t)at;
+        FUZZ_CHECK(at < 0 || ((uint64_t)at <= input.len && size <= behind));
         FUZZ_CHECK(at < 0 || !s.ptr || memcmp(input.ptr + at, s.ptr, s.len) == 0);
         int found = zip_find(z, zip_name(z, i));
         FUZZ_CHECK(found >= 0 && found <= i);

@@ -1,4 +1,5 @@
-// base_buf.c: text buffers, Python's float and string reprs (expected texts are CPython's own), UTF-8.
+// base_buf.c: text buffers, Python's float and string reprs (expected texts are CPython's own),
+// UTF-8.
 #include "tests/unit/unit.h"
 
 #include "core/base/base.h"

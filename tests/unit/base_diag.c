@@ -76,7 +76,7 @@ START_TEST(long_lines_are_windows) {
     line[3000] = 0;
     line[1500] = 'X';
     diag_error(&diag, (Place){"f", 1, 1501, line}, "here");
-    const char *text = printed(), *source = strchr(text, '\n') + 1, *caret = strchr(source, '\n') + 1;
+    const char *source = strchr(printed(), '\n') + 1, *caret = strchr(source, '\n') + 1;
     ck_assert_int_lt(utf8_columns(source), 300);
     const char *x = strchr(source, 'X');
     ck_assert_ptr_nonnull(x);
@@ -96,8 +96,8 @@ END_TEST
 
 START_TEST(no_control_bytes_reach_the_terminal) {
     setup();
-    diag_error(&diag, (Place){"\x1b[2Jf", 1, 2, "\x1b]0;title\x07 \xc2\x9b x"}, "bad '%s'", "\x1b[31m\rx")
-        ->hint = "\x1b[0m";
+    Place at = {"\x1b[2Jf", 1, 2, "\x1b]0;title\x07 \xc2\x9b x"};
+    diag_error(&diag, at, "bad '%s'", "\x1b[31m\rx")->hint = "\x1b[0m";
     for (const char *p = printed(); *p;) {
         uint32_t code = utf8_next(&p);
         ck_assert(code == '\n' || code >= 0x20);

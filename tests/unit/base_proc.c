@@ -171,7 +171,8 @@ START_TEST(child_has_plain_signals) {
     ProcResult r = run((ProcSpec){
         .argv = (const char *const[]){"grep", "-E", "^SigBlk", "/proc/self/status", NULL}});
     ck_assert_str_eq(r.out.ptr, "SigBlk:\t0000000000000000\n");
-    r = run((ProcSpec){.argv = (const char *const[]){"grep", "^SigIgn", "/proc/self/status", NULL}});
+    r = run((ProcSpec){
+        .argv = (const char *const[]){"grep", "^SigIgn", "/proc/self/status", NULL}});
     ck_assert_uint_eq(strtoul(r.out.ptr + strlen("SigIgn:\t"), NULL, 16) >> (SIGPIPE - 1) & 1, 0);
     sigset_t now;
     sigprocmask(SIG_SETMASK, &old, &now);

@@ -254,7 +254,8 @@ START_TEST(local_headers_that_disagree) {
 }
 END_TEST
 
-// Any one byte of the headers set to anything: no crash, and what is read is what was written or nothing.
+// Any one byte of the headers set to anything: no crash, and what is read is what was written or
+// nothing.
 START_TEST(spoilt_headers) {
     setup();
     size_t n;
@@ -353,7 +354,8 @@ START_TEST(zip64_records) {
     buf_puts(&b, "w");
     buf_add(&b, extra, sizeof extra);
     uint64_t end64_at = b.len, directory_bytes = b.len - directory;
-    unsigned char end64[56] = {'P', 'K', 6, 6}, locator[20] = {'P', 'K', 6, 7}, end[22] = {'P', 'K', 5, 6};
+    unsigned char end64[56] = {'P', 'K', 6, 6}, locator[20] = {'P', 'K', 6, 7};
+    unsigned char end[22] = {'P', 'K', 5, 6};
     put_little(end64 + 4, 44, 8);
     put_little(end64 + 12, 45, 2);
     put_little(end64 + 14, 45, 2);
