@@ -164,7 +164,11 @@ const Expr *sym_sub(Sym *s, const Expr *a, const Expr *b) {
         return sym_int(s, 0);
     if (expr_is(b, 0))
         return a;
-    return add_scaled(s, a, b, -1);
+    const SymKind difference = SYM_n_kinds; // no kind of its own: a name for the cache
+    OpCache *c = op_cache(s, difference, a, b);
+    if (c->a != a || c->b != b || c->kind != difference)
+        *c = (OpCache){a, b, add_scaled(s, a, b, -1), difference};
+    return c->out;
 }
 
 const Expr *sym_neg(Sym *s, const Expr *a) {

@@ -17,7 +17,7 @@ Sym *sym_new(Arena *a) {
     Sym *s = ARENA_NEW(a, Sym);
     s->arena = a;
     s->slots = 1024;
-    s->table = ARENA_ARRAY(a, s->slots, const Expr *);
+    s->table = ARENA_ARRAY(a, s->slots, Slot);
     s->by_name.arena = a;
     s->duck.arena = a;
     s->version = 1;
@@ -32,19 +32,23 @@ Arena *sym_arena(Sym *s) {
     return s->arena;
 }
 
-static void grow(Sym *s) {
-    const Expr **old = s->table;
+static uint32_t free_slot(const Sym *s, uint32_t hash) {
+    uint32_t at = hash & (s->slots - 1);
+    while (s->table[at].e)
+        at = (at + 1) & (s->slots - 1);
+    return at;
+}
+
+static void grow_if_half_full(Sym *s) {
+    if (s->n * 2 < s->slots)
+        return;
+    const Slot *old = s->table;
     uint32_t old_slots = s->slots;
     s->slots *= 2;
-    s->table = ARENA_ARRAY(s->arena, s->slots, const Expr *);
-    for (uint32_t i = 0; i < old_slots; i++) {
-        if (!old[i])
-            continue;
-        uint32_t at = old[i]->hash & (s->slots - 1);
-        while (s->table[at])
-            at = (at + 1) & (s->slots - 1);
-        s->table[at] = old[i];
-    }
+    s->table = ARENA_ARRAY(s->arena, s->slots, Slot);
+    for (uint32_t i = 0; i < old_slots; i++)
+        if (old[i].e)
+            s->table[free_slot(s, old[i].hash)] = old[i];
 }
 
 static uint32_t mix(uint32_t h, uint32_t v) {
@@ -68,7 +72,7 @@ static Expr *place(Sym *s, uint32_t at, SymKind kind, uint32_t hash, int n) {
     e->kinds = KIND_BIT(kind);
     e->rest = e;
     e->sym = s;
-    s->table[at] = e;
+    s->table[at] = (Slot){e, hash};
     return e;
 }
 
@@ -163,23 +167,20 @@ static const Expr *rest_of_mul(Sym *s, const Expr *const args[], int n) {
 }
 
 const Expr *expr_intern(Sym *s, SymKind kind, const Expr *const args[], int n) {
-    if (s->n * 4 >= s->slots * 3)
-        grow(s);
+    grow_if_half_full(s);
     uint32_t hash = mix(0x811c9dc5u, (uint32_t)kind);
     for (int i = 0; i < n; i++)
         hash = mix(hash, args[i]->id);
     hash = finish(hash);
     uint32_t at = hash & (s->slots - 1);
-    for (const Expr *e; (e = s->table[at]); at = (at + 1) & (s->slots - 1))
-        if (e->hash == hash && e->kind == kind && e->n == n &&
-            !memcmp(e->args, args, (size_t)n * sizeof *args))
+    for (const Expr *e; (e = s->table[at].e); at = (at + 1) & (s->slots - 1))
+        if (s->table[at].hash == hash && e->kind == kind && e->n == n &&
+            (!n || !memcmp(e->args, args, (size_t)n * sizeof *args)))
             return e;
     const Expr *rest = NULL;
     if (kind == SYM_mul && is_kind(args[0], SYM_int)) {
         rest = rest_of_mul(s, args, n);
-        at = hash & (s->slots - 1);
-        while (s->table[at])
-            at = (at + 1) & (s->slots - 1);
+        at = free_slot(s, hash);
     }
     Expr *e = place(s, at, kind, hash, n);
     if (n)
@@ -198,12 +199,11 @@ const Expr *expr_poison(Sym *s) {
 }
 
 static const Expr *find_int(Sym *s, int64_t v) {
-    if (s->n * 4 >= s->slots * 3)
-        grow(s);
+    grow_if_half_full(s);
     uint32_t hash = finish(mix(mix(0x2545f491u, (uint32_t)v), (uint32_t)((uint64_t)v >> 32)));
     uint32_t at = hash & (s->slots - 1);
-    for (const Expr *e; (e = s->table[at]); at = (at + 1) & (s->slots - 1))
-        if (e->hash == hash && e->kind == SYM_int && e->value == v)
+    for (const Expr *e; (e = s->table[at].e); at = (at + 1) & (s->slots - 1))
+        if (s->table[at].hash == hash && e->kind == SYM_int && e->value == v)
             return e;
     Expr *e = place(s, at, SYM_int, hash, 0);
     e->value = v;
@@ -231,14 +231,10 @@ const Expr *expr_symbol(Sym *s, const char *name, Assume assume) {
     MapEntry *entry = map_find(&s->by_name, name);
     if (entry)
         return entry->ptr;
-    if (s->n * 4 >= s->slots * 3)
-        grow(s);
+    grow_if_half_full(s);
     int index = s->symbols.n;
     uint32_t hash = finish(mix(0x5bd1e995u, (uint32_t)index));
-    uint32_t at = hash & (s->slots - 1);
-    while (s->table[at])
-        at = (at + 1) & (s->slots - 1);
-    Expr *e = place(s, at, SYM_symbol, hash, 0);
+    Expr *e = place(s, free_slot(s, hash), SYM_symbol, hash, 0);
     e->name = arena_strdup(s->arena, name);
     e->value = index;
     e->assume = (uint8_t)assume;

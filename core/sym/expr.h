@@ -53,9 +53,15 @@ typedef struct OpCache {
 
 typedef struct IndexCache IndexCache;
 
+// The hash stands beside the pointer so that a probe seldom has to look at the expression.
+typedef struct Slot {
+    const Expr *e;          // NULL: free
+    uint32_t hash;
+} Slot;
+
 struct Sym {
     Arena *arena;
-    const Expr **table;                 // open addressing over all expressions
+    Slot *table;                        // open addressing over all expressions, at most half full
     uint32_t slots, n;
     const Expr *small[SMALL_INTS];      // -16 … SMALL_INTS - 17
     OpCache cache[OP_CACHE];            // last results of binary constructors
