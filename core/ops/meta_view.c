@@ -1,0 +1,595 @@
+// meta_view.c: views: sizes, strides and offset on the same memory. The copying twins (`_copy`) yield
+// the same sizes in fresh contiguous memory.
+#include "core/ops/meta.h"
+
+#include <string.h>
+
+// Groups old dimensions that lie contiguously and deals them out to the new sizes, from the back;
+// fails where a new dimension would straddle two groups.
+bool meta_view_strides(MetaCtx *m, const TensorMeta *t, int ndim, const Expr *const *size, const Expr **stride) {
+    Sym *s = m->sym;
+    const Expr *one = sym_int(s, 1);
+    for (int i = 0; i < t->ndim; i++)
+        if (expr_is(t->size[i], 0)) {
+            const Expr *step = one;
+            for (int k = ndim - 1; k >= 0; k--) {
+                stride[k] = step;
+                step = sym_mul(s, step, expr_is(size[k], 0) ? one : size[k]);
+            }
+            return true;
+        }
+    int view = ndim - 1;
+    const Expr *base = t->ndim ? t->stride[t->ndim - 1] : one, *group = one, *done = one;
+    for (int i = t->ndim - 1; i >= 0; i--) {
+        group = sym_mul(s, group, t->size[i]);
+        bool ends = i == 0;
+        if (!ends && !meta_is(m, t->size[i - 1], 1))
+            ends = !meta_eq(m, t->stride[i - 1], sym_mul(s, group, base));
+        if (!ends)
+            continue;
+        while (view >= 0 && (meta_lt(m, done, group) || meta_is(m, size[view], 1))) {
+            stride[view] = sym_mul(s, done, base);
+            done = sym_mul(s, done, size[view]);
+            view--;
+        }
+        if (!meta_eq(m, done, group))
+            return false;
+        if (i > 0) {
+            base = t->stride[i - 1];
+            group = done = one;
+        }
+    }
+    if (t->ndim == 0)
+        for (; view >= 0 && meta_is(m, size[view], 1); view--)
+            stride[view] = one;
+    return view == -1;
+}
+
+bool meta_infer_size(MetaCtx *m, const TensorMeta *t, int ndim, const Expr **size) {
+    Sym *s = m->sym;
+    int infer = -1;
+    const Expr *known = sym_int(s, 1), *numel = meta_numel(s, t);
+    const char *asked = meta_sizes_text(m, size, ndim);
+    for (int i = 0; i < ndim; i++) {
+        int64_t v = expr_int_or(size[i], 0);
+        if (v == -1 && infer >= 0)
+            return meta_fail(m, "RuntimeError: only one dimension can be inferred");
+        if (v == -1)
+            infer = i;
+        else if (v < 0)
+            return meta_fail(m, "RuntimeError: invalid shape dimension %lld", (long long)v);
+        else
+            known = sym_mul(s, known, size[i]);
+    }
+    if (infer < 0) {
+        if (meta_eq(m, known, numel))
+            return true;
+        return meta_fail(m, "RuntimeError: shape '%s' is invalid for input of size %s", asked, sym_str(m->arena, numel));
+    }
+    if (expr_is(known, 0))
+        return meta_fail(m, "RuntimeError: cannot reshape tensor of 0 elements into shape %s because the unspecified "
+                         "dimension size -1 can be any value and is ambiguous", asked);
+    const Expr *exact = sym_exact_div(s, numel, known);
+    size[infer] = exact ? exact : sym_floordiv(s, numel, known);
+    if (!exact && !meta_eq(m, sym_mul(s, size[infer], known), numel))
+        return meta_fail(m, "RuntimeError: shape '%s' is invalid for input of size %s", asked, sym_str(m->arena, numel));
+    return true;
+}
+
+// Fresh contiguous memory if the operator is a copying twin, else the view itself.
+static bool finish(MetaCtx *m, const Op *op, TensorMeta *t, Value *out) {
+    if (str_ends(op->name, "_copy"))
+        meta_set_contiguous(m, t), t->offset = meta_int(m, 0);
+    return meta_out(out, t);
+}
+
+bool meta_alias(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *self = meta_self(m, op, args);
+    if (!self)
+        return false;
+    TensorMeta *t = meta_copy(m->arena, self);
+    t->requires_grad = false;
+    if (str_ends(op->name, "_copy"))
+        return meta_out(out, meta_like(m, self, self->dtype, MF_preserve));
+    return meta_out(out, t);
+}
+
+static bool view_to(MetaCtx *m, const TensorMeta *self, int ndim, const Expr **size, TensorMeta **out) {
+    if (!meta_infer_size(m, self, ndim, size))
+        return false;
+    *out = meta_window(m, self, ndim);
+    for (int i = 0; i < ndim; i++)
+        (*out)->size[i] = size[i];
+    return true;
+}
+
+bool meta_view(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *self = meta_self(m, op, args);
+    int n;
+    const Expr **size = self ? meta_exprs(m, &args[1], &n) : NULL;
+    TensorMeta *t;
+    if (!size || !view_to(m, self, n, size, &t))
+        return false;
+    if (!meta_view_strides(m, self, n, t->size, t->stride))
+        return meta_fail(m, "RuntimeError: view size is not compatible with input tensor's size and stride (at least "
+                         "one dimension spans across two contiguous subspaces). Use .reshape(...) instead.");
+    return finish(m, op, t, out);
+}
+
+// A view where memory allows it, else a copy.
+static bool reshape(MetaCtx *m, const TensorMeta *self, int n, const Expr **size, Value *out) {
+    TensorMeta *t;
+    if (!view_to(m, self, n, size, &t))
+        return false;
+    if (!meta_view_strides(m, self, n, t->size, t->stride)) {
+        meta_set_contiguous(m, t);
+        t->offset = meta_int(m, 0);
+    }
+    return meta_out(out, t);
+}
+
+bool meta_reshape(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *self = meta_self(m, op, args);
+    int n;
+    const Expr **size = self ? meta_exprs(m, &args[1], &n) : NULL;
+    return size && reshape(m, self, n, size, out);
+}
+
+bool meta_view_as(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *self = meta_self(m, op, args);
+    if (!self || args[1].kind != VAL_tensor)
+        return false;
+    const TensorMeta *other = args[1].tensor;
+    Value sized[2] = {args[0], val_exprs(m->arena, other->size, other->ndim)};
+    return strcmp(op->name, "view_as") == 0 ? meta_view(m, op, sized, out) : meta_reshape(m, op, sized, out);
+}
+
+bool meta_reshape_alias(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *self = meta_self(m, op, args);
+    int n, n_stride;
+    const Expr **size = self ? meta_exprs(m, &args[1], &n) : NULL;
+    const Expr **stride = size ? meta_exprs(m, &args[2], &n_stride) : NULL;
+    if (!stride || n != n_stride)
+        return false;
+    TensorMeta *t = meta_window(m, self, n);
+    for (int i = 0; i < n; i++) {
+        t->size[i] = size[i];
+        t->stride[i] = stride[i];
+    }
+    return finish(m, op, t, out);
+}
+
+bool meta_as_strided(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    if (!meta_reshape_alias(m, op, args, out))
+        return false;
+    if (args[3].kind != VAL_none && !str_ends(op->name, "_copy")) {
+        TensorMeta *t = meta_copy(m->arena, out->tensor);
+        if (!val_as_expr(m->sym, &args[3], &t->offset))
+            return false;
+        *out = val_tensor(t);
+    }
+    return true;
+}
+
+bool meta_flatten(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *self = meta_self(m, op, args);
+    int from, to;
+    if (!self || !meta_dim(m, meta_arg_int(op, args, "start_dim", 0), self->ndim, &from) ||
+        !meta_dim(m, meta_arg_int(op, args, "end_dim", -1), self->ndim, &to))
+        return false;
+    if (from > to)
+        return meta_fail(m, "RuntimeError: flatten() has invalid args: start_dim cannot come after end_dim");
+    const Expr **size = ARENA_ARRAY(m->arena, self->ndim + 1, const Expr *);
+    if (self->ndim == 0) {
+        size[0] = meta_int(m, 1);
+        return reshape(m, self, 1, size, out);
+    }
+    if (from == to)
+        return meta_out(out, self);
+    int n = 0;
+    for (int i = 0; i < from; i++)
+        size[n++] = self->size[i];
+    size[n++] = sym_product(m->sym, self->size + from, to - from + 1);
+    for (int i = to + 1; i < self->ndim; i++)
+        size[n++] = self->size[i];
+    return reshape(m, self, n, size, out);
+}
+
+bool meta_ravel(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *self = meta_self(m, op, args);
+    if (!self)
+        return false;
+    const Expr *size[1] = {meta_numel(m->sym, self)};
+    return reshape(m, self, 1, size, out);
+}
+
+bool meta_unflatten(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *self = meta_self(m, op, args);
+    int dim, n;
+    const Expr **part = self ? meta_exprs(m, meta_arg(op, args, "sizes"), &n) : NULL;
+    if (!part || !meta_dim(m, meta_arg_int(op, args, "dim", 0), self->ndim, &dim))
+        return false;
+    TensorMeta one = {.dtype = self->dtype, .ndim = 1, .size = &self->size[dim], .stride = &self->stride[dim]};
+    if (!meta_infer_size(m, &one, n, part))
+        return false;
+    const Expr **size = ARENA_ARRAY(m->arena, self->ndim + n, const Expr *);
+    int k = 0;
+    for (int i = 0; i < dim; i++)
+        size[k++] = self->size[i];
+    for (int i = 0; i < n; i++)
+        size[k++] = part[i];
+    for (int i = dim + 1; i < self->ndim; i++)
+        size[k++] = self->size[i];
+    TensorMeta *t = meta_window(m, self, k);
+    memcpy(t->size, size, (size_t)k * sizeof *size);
+    return meta_view_strides(m, self, k, t->size, t->stride) ? meta_out(out, t)
+           : meta_fail(m, "RuntimeError: view size is not compatible with input tensor's size and stride");
+}
+
+bool meta_expand(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *self = meta_self(m, op, args);
+    int n;
+    Value sizes = args[1];
+    if (sizes.kind == VAL_tensor)
+        sizes = val_exprs(m->arena, sizes.tensor->size, sizes.tensor->ndim);
+    const Expr **size = self ? meta_exprs(m, &sizes, &n) : NULL;
+    if (!size)
+        return false;
+    if (n < self->ndim)
+        return meta_fail(m, "RuntimeError: expand: the number of sizes provided (%d) must be greater or equal to the "
+                         "number of dimensions in the tensor (%d)", n, self->ndim);
+    TensorMeta *t = meta_window(m, self, n);
+    for (int i = 0; i < n; i++) {
+        int d = i - (n - self->ndim);
+        bool keep = expr_is(size[i], -1);
+        if (d < 0 && keep)
+            return meta_fail(m, "RuntimeError: The expanded size of the tensor (-1) isn't allowed in a leading, "
+                             "non-existing dimension %d", i);
+        t->size[i] = keep ? self->size[d] : size[i];
+        if (d >= 0 && meta_eq(m, t->size[i], self->size[d])) {
+            t->size[i] = self->size[d];
+            t->stride[i] = self->stride[d];
+        } else if (d < 0 || meta_is(m, self->size[d], 1)) {
+            t->stride[i] = meta_int(m, 0);
+        } else {
+            return meta_fail(m, "RuntimeError: The expanded size of the tensor (%s) must match the existing size (%s) "
+                             "at non-singleton dimension %d.  Target sizes: %s.  Tensor sizes: %s",
+                             sym_str(m->arena, t->size[i]), sym_str(m->arena, self->size[d]), i,
+                             meta_sizes_text(m, size, n), meta_sizes_text(m, self->size, self->ndim));
+        }
+    }
+    // A new dimension of size 1 takes the stride of what lies behind it; all of a 0-d tensor's are 0.
+    for (int i = n - self->ndim - 1; i >= 0 && self->ndim; i--)
+        if (expr_is(t->size[i], 1))
+            t->stride[i] = sym_mul(m->sym, t->size[i + 1], t->stride[i + 1]);
+    return finish(m, op, t, out);
+}
+
+// order[i]: the old dimension that becomes dimension i.
+static bool permuted(MetaCtx *m, const Op *op, const TensorMeta *self, const int *order, Value *out) {
+    TensorMeta *t = meta_window(m, self, self->ndim);
+    for (int i = 0; i < self->ndim; i++) {
+        t->size[i] = self->size[order[i]];
+        t->stride[i] = self->stride[order[i]];
+    }
+    return finish(m, op, t, out);
+}
+
+bool meta_permute(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *self = meta_self(m, op, args);
+    int order[META_DIMS];
+    if (!self)
+        return false;
+    if (args[1].n != self->ndim)
+        return meta_fail(m, "RuntimeError: permute(sparse_coo): number of dimensions in the tensor input does not match "
+                         "the length of the desired ordering of dimensions i.e. input.dim() = %d is not equal to "
+                         "len(dims) = %d", self->ndim, args[1].n);
+    uint64_t seen = 0;
+    for (int i = 0; i < self->ndim; i++) {
+        int64_t dim;
+        if (!val_as_int(&args[1].at[i], &dim) || !meta_dim(m, dim, self->ndim, &order[i]))
+            return false;
+        if (seen >> order[i] & 1)
+            return meta_fail(m, "RuntimeError: permute(): duplicate dims are not allowed.");
+        seen |= 1ull << order[i];
+    }
+    return permuted(m, op, self, order, out);
+}
+
+static bool swapped(MetaCtx *m, const Op *op, const TensorMeta *self, int a, int b, Value *out) {
+    int order[META_DIMS];
+    for (int i = 0; i < self->ndim; i++)
+        order[i] = i;
+    if (self->ndim) {
+        order[a] = b;
+        order[b] = a;
+    }
+    return permuted(m, op, self, order, out);
+}
+
+bool meta_transpose(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *self = meta_self(m, op, args);
+    int a, b;
+    int64_t x, y;
+    return self && val_as_int(&args[1], &x) && val_as_int(&args[2], &y) && meta_dim(m, x, self->ndim, &a) &&
+           meta_dim(m, y, self->ndim, &b) && swapped(m, op, self, a, b, out);
+}
+
+bool meta_t(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *self = meta_self(m, op, args);
+    if (!self)
+        return false;
+    if (self->ndim > 2)
+        return meta_fail(m, "RuntimeError: t() expects a tensor with <= 2 dimensions, but self is %dD", self->ndim);
+    if (self->ndim < 2)
+        return swapped(m, op, self, 0, 0, out);
+    return swapped(m, op, self, 0, 1, out);
+}
+
+// mT, mH, adjoint: the last two dimensions.
+bool meta_mT(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *self = meta_self(m, op, args);
+    if (!self)
+        return false;
+    if (self->ndim < 2)
+        return meta_fail(m, "RuntimeError: tensor.%s is only supported on matrices or batches of matrices. Got %d-D "
+                         "tensor.", op->name, self->ndim);
+    return swapped(m, op, self, self->ndim - 1, self->ndim - 2, out);
+}
+
+// numpy_T: all dimensions reversed.
+bool meta_T(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *self = meta_self(m, op, args);
+    int order[META_DIMS];
+    for (int i = 0; self && i < self->ndim; i++)
+        order[i] = self->ndim - 1 - i;
+    return self && permuted(m, op, self, order, out);
+}
+
+bool meta_movedim(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *self = meta_self(m, op, args);
+    int ns, nd, order[META_DIMS];
+    const Expr **src = self ? meta_exprs(m, &args[1], &ns) : NULL, **dst = src ? meta_exprs(m, &args[2], &nd) : NULL;
+    if (!dst || ns != nd)
+        return self && dst && meta_fail(m, "RuntimeError: movedim: Invalid source or destination dims");
+    uint64_t used = 0;
+    for (int i = 0; i < self->ndim; i++)
+        order[i] = -1;
+    for (int i = 0; i < ns; i++) {
+        int s, d;
+        if (!meta_dim(m, expr_int_or(src[i], META_DIMS), self->ndim, &s) ||
+            !meta_dim(m, expr_int_or(dst[i], META_DIMS), self->ndim, &d))
+            return false;
+        if (self->ndim)
+            order[d] = s;
+        used |= 1ull << s;
+    }
+    for (int i = 0, next = 0; i < self->ndim; i++) {
+        if (order[i] >= 0)
+            continue;
+        while (used >> next & 1)
+            next++;
+        order[i] = next++;
+    }
+    return permuted(m, op, self, order, out);
+}
+
+// Drops the dimensions of a mask that have size 1.
+static bool squeezed(MetaCtx *m, const Op *op, const TensorMeta *self, uint64_t mask, Value *out) {
+    TensorMeta *t = meta_window(m, self, self->ndim);
+    t->ndim = 0;
+    for (int i = 0; i < self->ndim; i++) {
+        if ((mask >> i & 1) && meta_is(m, self->size[i], 1))
+            continue;
+        t->size[t->ndim] = self->size[i];
+        t->stride[t->ndim++] = self->stride[i];
+    }
+    return finish(m, op, t, out);
+}
+
+bool meta_squeeze(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *self = meta_self(m, op, args);
+    uint64_t mask = ~0ull;
+    if (!self || (op->n_args > 1 && !meta_dims(m, &args[1], self->ndim, false, &mask)))
+        return false;
+    return squeezed(m, op, self, mask, out);
+}
+
+bool meta_unsqueeze(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *self = meta_self(m, op, args);
+    int64_t at;
+    int dim;
+    if (!self || !val_as_int(&args[1], &at) || !meta_dim(m, at, self->ndim + 1, &dim))
+        return false;
+    TensorMeta *t = meta_window(m, self, self->ndim + 1);
+    for (int i = 0; i <= self->ndim; i++) {
+        int from = i > dim ? i - 1 : i;
+        bool fresh = i == dim;
+        t->size[i] = fresh ? meta_int(m, 1) : self->size[from];
+        t->stride[i] = !fresh           ? self->stride[from]
+                       : dim < self->ndim ? sym_mul(m->sym, self->size[dim], self->stride[dim])
+                                          : meta_int(m, 1);
+    }
+    return finish(m, op, t, out);
+}
+
+// Without dimension dim.
+static TensorMeta *without_dim(MetaCtx *m, const TensorMeta *self, int dim) {
+    TensorMeta *t = meta_window(m, self, self->ndim - 1);
+    for (int i = 0, k = 0; i < self->ndim; i++)
+        if (i != dim) {
+            t->size[k] = self->size[i];
+            t->stride[k++] = self->stride[i];
+        }
+    return t;
+}
+
+bool meta_select(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *self = meta_self(m, op, args);
+    int dim;
+    const Expr *index;
+    if (!self || !meta_dim(m, meta_arg_int(op, args, "dim", 0), self->ndim, &dim))
+        return false;
+    if (self->ndim == 0)
+        return meta_fail(m, "IndexError: select() cannot be applied to a 0-dim tensor.");
+    if (!val_as_expr(m->sym, meta_arg(op, args, "index"), &index))
+        return false;
+    int64_t i, n;
+    if (expr_int(index, &i) && expr_int(self->size[dim], &n) && (i < -n || i >= n))
+        return meta_fail(m, "IndexError: select(): index %lld out of range for tensor of size %s at dimension %d",
+                         (long long)i, meta_sizes_text(m, self->size, self->ndim), dim);
+    if (meta_lt(m, index, meta_int(m, 0)))
+        index = sym_add(m->sym, index, self->size[dim]);
+    TensorMeta *t = without_dim(m, self, dim);
+    t->offset = sym_add(m->sym, t->offset, sym_mul(m->sym, index, self->stride[dim]));
+    return finish(m, op, t, out);
+}
+
+// A bound of a slice: negative from the end, clamped to [0, size].
+static const Expr *clamp_bound(MetaCtx *m, const Value *v, const Expr *size, const Expr *absent) {
+    const Expr *e;
+    if (v->kind == VAL_none || !val_as_expr(m->sym, v, &e))
+        return absent;
+    if (expr_int_or(e, 0) == INT64_MAX)
+        return size;
+    if (e == size || meta_eq(m, e, size))
+        return size;
+    const Expr *zero = meta_int(m, 0);
+    if (meta_lt(m, e, zero)) {
+        e = sym_add(m->sym, e, size);
+        if (meta_lt(m, e, zero))
+            return zero;
+    }
+    return meta_lt(m, size, e) ? size : e;
+}
+
+bool meta_slice(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *self = meta_self(m, op, args);
+    int dim;
+    if (!self || !meta_dim(m, meta_arg_int(op, args, "dim", 0), self->ndim, &dim))
+        return false;
+    if (self->ndim == 0)
+        return meta_fail(m, "RuntimeError: slice() cannot be applied to a 0-dim tensor.");
+    const Expr *step;
+    if (!val_as_expr(m->sym, meta_arg(op, args, "step"), &step) || expr_int_or(step, 1) <= 0)
+        return meta_fail(m, "RuntimeError: slice step must be positive");
+    const Expr *size = self->size[dim], *zero = meta_int(m, 0);
+    const Expr *start = clamp_bound(m, meta_arg(op, args, "start"), size, zero);
+    const Expr *end = clamp_bound(m, meta_arg(op, args, "end"), size, size);
+    if (start != end && meta_lt(m, end, start))
+        end = start;
+    TensorMeta *t = meta_copy(m->arena, self);
+    t->requires_grad = false;
+    const Expr *len = sym_sub(m->sym, end, start);
+    t->size[dim] = expr_is(step, 1) ? len
+                   : sym_floordiv(m->sym, sym_add_int(m->sym, sym_add(m->sym, len, step), -1), step);
+    t->stride[dim] = sym_mul(m->sym, t->stride[dim], step);
+    t->offset = sym_add(m->sym, t->offset, sym_mul(m->sym, start, self->stride[dim]));
+    return finish(m, op, t, out);
+}
+
+bool meta_narrow(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *self = meta_self(m, op, args);
+    int dim;
+    const Expr *start, *length;
+    if (!self || !meta_dim(m, meta_arg_int(op, args, "dim", 0), self->ndim, &dim) ||
+        !val_as_expr(m->sym, meta_arg(op, args, "start"), &start) ||
+        !val_as_expr(m->sym, meta_arg(op, args, "length"), &length))
+        return self && meta_fail(m, "RuntimeError: narrow() expects ints for dim, start and length");
+    if (meta_lt(m, start, meta_int(m, 0)))
+        start = sym_add(m->sym, start, self->size[dim]);
+    if (meta_lt(m, self->size[dim], sym_add(m->sym, start, length)))
+        return meta_fail(m, "RuntimeError: start (%s) + length (%s) exceeds dimension size (%s).",
+                         sym_str(m->arena, start), sym_str(m->arena, length), sym_str(m->arena, self->size[dim]));
+    TensorMeta *t = meta_copy(m->arena, self);
+    t->requires_grad = false;
+    t->size[dim] = length;
+    t->offset = sym_add(m->sym, t->offset, sym_mul(m->sym, start, self->stride[dim]));
+    return finish(m, op, t, out);
+}
+
+bool meta_diagonal(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *self = meta_self(m, op, args);
+    int a, b;
+    int64_t off = meta_arg_int(op, args, "offset", 0);
+    bool linalg = strcmp(op->name, "linalg_diagonal") == 0;
+    if (!self || !meta_dim(m, meta_arg_int(op, args, "dim1", linalg ? -2 : 0), self->ndim, &a) ||
+        !meta_dim(m, meta_arg_int(op, args, "dim2", linalg ? -1 : 1), self->ndim, &b))
+        return false;
+    if (a == b || self->ndim < 2)
+        return meta_fail(m, "RuntimeError: diagonal dimensions cannot be identical %d, %d", a, b);
+    Sym *s = m->sym;
+    const Expr *x = self->size[a], *y = self->size[b], *zero = meta_int(m, 0);
+    const Expr *len = off >= 0 ? sym_min(s, x, sym_add_int(s, y, -off)) : sym_min(s, sym_add_int(s, x, off), y);
+    if (expr_int_or(len, 0) < 0)
+        len = zero;
+    TensorMeta *t = meta_window(m, self, self->ndim - 1);
+    int k = 0;
+    for (int i = 0; i < self->ndim; i++)
+        if (i != a && i != b) {
+            t->size[k] = self->size[i];
+            t->stride[k++] = self->stride[i];
+        }
+    t->size[k] = len;
+    t->stride[k] = sym_add(s, self->stride[a], self->stride[b]);
+    if (!expr_is(len, 0))
+        t->offset = sym_add(s, t->offset, off >= 0 ? sym_mul_int(s, self->stride[b], off)
+                                                   : sym_mul_int(s, self->stride[a], -off));
+    return finish(m, op, t, out);
+}
+
+bool meta_unfold(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *self = meta_self(m, op, args);
+    int dim;
+    const Expr *size = meta_int(m, 1), *step = size;
+    if (!self || !meta_dim(m, meta_arg_int(op, args, "dimension", 0), self->ndim, &dim) ||
+        !val_as_expr(m->sym, meta_arg(op, args, "size"), &size) ||
+        !val_as_expr(m->sym, meta_arg(op, args, "step"), &step))
+        return false;
+    Sym *s = m->sym;
+    const Expr *one = meta_int(m, 1);
+    const Expr *old = self->ndim ? self->size[dim] : one, *old_stride = self->ndim ? self->stride[dim] : one;
+    if (meta_lt(m, old, size))
+        return meta_fail(m, "RuntimeError: maximum size for tensor at dimension %d is %s but size is %s", dim,
+                         sym_str(m->arena, old), sym_str(m->arena, size));
+    TensorMeta *t = meta_window(m, self, self->ndim + 1);
+    for (int i = 0; i < self->ndim; i++) {
+        t->size[i] = self->size[i];
+        t->stride[i] = self->stride[i];
+    }
+    if (self->ndim) {
+        t->size[dim] = sym_add_int(s, sym_floordiv(s, sym_sub(s, old, size), step), 1);
+        t->stride[dim] = sym_mul(s, step, old_stride);
+    }
+    t->size[self->ndim] = size;
+    t->stride[self->ndim] = old_stride;
+    return finish(m, op, t, out);
+}
+
+// prims.broadcast_in_dim: dimension i of self becomes dimension broadcast_dimensions[i].
+bool meta_prim_broadcast(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *self = meta_self(m, op, args);
+    int n, n_dims;
+    const Expr **size = self ? meta_exprs(m, &args[1], &n) : NULL;
+    const Expr **dims = size ? meta_exprs(m, &args[2], &n_dims) : NULL;
+    if (!dims)
+        return false;
+    if (n_dims != self->ndim)
+        return meta_fail(m, "RuntimeError: broadcast_in_dim: %d dimensions named for a tensor of %d", n_dims, self->ndim);
+    TensorMeta *t = meta_window(m, self, n);
+    for (int i = 0; i < n; i++) {
+        t->size[i] = size[i];
+        t->stride[i] = meta_int(m, 0);
+    }
+    for (int k = 0; k < n_dims; k++) {
+        int64_t d = expr_int_or(dims[k], -1);
+        if (d < 0 || d >= n)
+            return meta_fail(m, "RuntimeError: broadcast_in_dim: dimension %lld is out of range", (long long)d);
+        if (meta_eq(m, self->size[k], size[d]))
+            t->stride[d] = self->stride[k];
+        else if (!meta_is(m, self->size[k], 1))
+            return meta_fail(m, "RuntimeError: broadcast_in_dim: size %s does not broadcast to %s",
+                             sym_str(m->arena, self->size[k]), sym_str(m->arena, size[d]));
+    }
+    return finish(m, op, t, out);
+}
