@@ -36,6 +36,8 @@ DepSet depset_of(Arena *a, const DepVec *v);    // for asking only
 // sched_users.c: PyTorch's compute_dependencies: users, mutation renames, ordering deps.
 void sched_compute_users(Schedule *s);
 
+int64_t dep_bytes(const Schedule *s, const Dep *d);     // fusion_rules.c: that one access touches, by hints
+
 // order.c
 void sched_reorder_for_peak_memory(const ScheduleRequest *r, Schedule *s);
 void sched_last_usage(Schedule *s);

@@ -74,6 +74,7 @@ struct SchedNode {
     bool dead;                  // removed; only listed as a user of an aliased buffer
     bool sizes_as_tuple;        // `.sizes` prints tuples (GPU after loops were merged)
     VEC(const char *) last_usage;   // buffers not used after it, sorted
+    struct FuseInfo *fuse;      // while schedule_fuse runs
 };
 bool sched_is_reduction(const SchedNode *n);
 // Some node of a must run before some node of b, by the dependencies before fusion.
@@ -107,8 +108,9 @@ typedef struct ScheduleRequest {
     Arena *arena;
     Decisions *decisions;
     Diag *diag;
-    const InductorConfig *config;
+    const InductorConfig *config;   // NULL: defaults
     int stage;
+    const Overrides *overrides;     // behind `decisions`; NULL: none. fuse/nofuse of any two members of a pair count
 } ScheduleRequest;
 
 Schedule *schedule_new(const ScheduleRequest *r, const IrModule *module);

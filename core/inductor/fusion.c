@@ -1,0 +1,291 @@
+// fusion.c: fusion in rounds (Scheduler.fuse_nodes): collect the pairs that may be fused, best first; fuse one after
+// the other what is still possible; until a round fuses nothing. Then the order of execution is settled.
+#include "core/inductor/fusion.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// ---- A copy of the schedule before fusion: fusion changes nodes, an artifact never changes.
+
+static SchedNode *copy_of(const Map *copies, const SchedNode *n) {
+    return n ? map_get(copies, n->name) : NULL;
+}
+
+static void copy_buffer(Schedule *s, Map *copies, SchedNode *node, const SchedBuffer *old) {
+    SchedBuffer *b = ARENA_NEW(s->arena, SchedBuffer);
+    *b = (SchedBuffer){.ir = old->ir, .defining = node};
+    for (int i = 0; i < old->users.n; i++) {
+        SchedUser u = old->users.at[i];
+        if (u.node && !map_get(copies, u.node->name)) {
+            SchedNode *dead = ARENA_NEW(s->arena, SchedNode);
+            *dead = (SchedNode){.name = u.node->name, .kind = u.node->kind, .dead = true};
+            dead->self = dead->fused_into = dead;
+            map_put(copies, dead->name, dead);
+        }
+        u.node = copy_of(copies, u.node);
+        vec_push(s->arena, &b->users, u);
+    }
+    vec_push(s->arena, &node->outputs, b);
+    map_put(&s->buffers, b->ir->name, b);
+}
+
+static void copy_map(Map *to, const Map *from) {
+    for (MapEntry *e = map_first(from); e; e = map_next(from, e))
+        map_at(to, e->key)->ptr = e->ptr;
+}
+
+static void copy_deps(Arena *a, DepVec *to, const DepVec *from) {
+    *to = (DepVec){0};
+    for (int i = 0; i < from->n; i++)
+        vec_push(a, to, from->at[i]);
+}
+
+static Schedule *copy_schedule(Arena *a, const Schedule *before) {
+    Schedule *s = ARENA_NEW(a, Schedule);
+    *s = (Schedule){.arena = a, .module = before->module, .buffers = {.arena = a}, .mutation_renames = {.arena = a},
+                    .mutation_real_name = {.arena = a}, .available = {.arena = a}, .log = {.arena = a}};
+    copy_map(&s->mutation_renames, &before->mutation_renames);
+    copy_map(&s->mutation_real_name, &before->mutation_real_name);
+    copy_map(&s->available, &before->available);
+    Map copies = {.arena = a};
+    for (int i = 0; i < before->nodes.n; i++) {
+        const SchedNode *old = before->nodes.at[i];
+        SchedNode *n = ARENA_NEW(a, SchedNode);
+        *n = *old;
+        n->self = n->fused_into = n;
+        memset(&n->outputs, 0, sizeof n->outputs);
+        copy_deps(a, &n->reads, &old->reads);
+        copy_deps(a, &n->writes, &old->writes);
+        copy_deps(a, &n->unmet, &old->unmet);
+        map_put(&copies, n->name, n);
+        vec_push(a, &s->nodes, n);
+    }
+    for (int i = 0; i < before->nodes.n; i++)
+        for (int k = 0; k < before->nodes.at[i]->outputs.n; k++)
+            copy_buffer(s, &copies, s->nodes.at[i], before->nodes.at[i]->outputs.at[k]);
+    sched_find_ancestors(s);
+    return s;
+}
+
+// ---- Ordering deps that a fusion has made superfluous.
+
+static SchedNode *fused_maker(const Schedule *s, const char *buf) {
+    const SchedBuffer *b = sched_buffer(s, buf);
+    return b ? b->defining->fused_into : NULL;
+}
+
+static bool has_strong_dep(const Schedule *s, const SchedNode *n, const SchedNode *on) {
+    for (int i = 0; i < n->unmet.n; i++)
+        if (n->unmet.at[i].kind != DEP_weak && fused_maker(s, n->unmet.at[i].buf) == on)
+            return true;
+    return false;
+}
+
+static bool is_superfluous(const Schedule *s, const SchedNode *n, const Dep *d) {
+    const SchedNode *on = d->kind == DEP_weak ? fused_maker(s, d->buf) : NULL;
+    if (!on)
+        return false;
+    return on == n || (has_strong_dep(s, n, on) && fusion_weak_dep_is_inplace(s, d, on, n));
+}
+
+static void prune(Fusion *f, SchedNode *n) {
+    bool any = false;
+    for (int i = 0; i < n->unmet.n && !any; i++)
+        any = is_superfluous(f->s, n, &n->unmet.at[i]);
+    if (!any)
+        return;
+    DepVec gone = {0}, reads = {0};
+    for (int i = 0; i < n->unmet.n; i++)
+        if (is_superfluous(f->s, n, &n->unmet.at[i]))
+            vec_push(f->arena, &gone, n->unmet.at[i]);
+    for (int i = 0; i < n->reads.n; i++)
+        if (!deps_have(&gone, &n->reads.at[i]))
+            vec_push(f->s->arena, &reads, n->reads.at[i]);
+    sched_set_reads(f->s, n, reads);
+    fuse_forget_deps(n);
+}
+
+// ---- Rounds.
+
+static void log_candidates(Fusion *f) {
+    Buf *log = &f->s->log;
+    buf_puts(log, "fuse_nodes_once, candidates:\n");
+    for (int i = 0; i < f->s->nodes.n; i++) {
+        const SchedNode *n = f->s->nodes.at[i];
+        buf_printf(log, n->snodes.n ? "  %s(nodes=%s)" : "  %s(name='%s')", sched_kind_name[n->kind], n->name);
+        if (n->op && n->op->cls == IR_computed)
+            buf_printf(log, ", %s", n->op->loop_kind ? n->op->loop_kind : "Pointwise");
+        buf_putc(log, '\n');
+    }
+}
+
+static bool fuse_pair(Fusion *f, SchedNode *a, SchedNode *b, const Why *why) {
+    SchedNode *n = cpu_fuse(f, a, b);
+    if (!n)
+        return false;
+    buf_printf(&f->s->log, "fusing %s with %s\n", a->name, b->name);
+    fusion_note(f, a, b, true, why);
+    FuseInfo *info = fuse_info(f, n);
+    a->fuse->listed = b->fuse->listed = false;
+    info->listed = true;
+    cycle_merge(f, a, b, n);
+    vec_push(f->s->arena, &f->s->nodes, n);
+    return true;
+}
+
+static void try_pair(Fusion *f, const Pair *p) {
+    int n;
+    SchedNode *a = sched_singles(p->a, &n)[0]->fused_into, *b = sched_singles(p->b, &n)[0]->fused_into;
+    Why why;
+    if (a == b)
+        return;
+    bool ok = fusion_can_fuse(f, a, b, &why);
+    bool possible = ok || (why.legal && f->r->overrides);
+    if (possible && cycle_would_close(f, a, b)) {
+        why = (Why){.reason = "will create cycle", .spoken = true, .bytes = why.bytes};
+        ok = possible = false;
+    }
+    if (!possible || !fusion_decide(f, a, b, ok, &why)) {
+        if (ok)
+            why = (Why){.reason = "a decision keeps them apart", .bytes = why.bytes};
+        fusion_note(f, a, b, false, &why);
+        return;
+    }
+    if (!fuse_pair(f, a, b, &why)) {
+        why = (Why){.reason = "loops could not be made equal", .bytes = why.bytes};
+        fusion_note(f, a, b, false, &why);
+    }
+}
+
+static int by_min_order(const void *a, const void *b) {
+    return (*(SchedNode *const *)a)->min_order - (*(SchedNode *const *)b)->min_order;
+}
+
+static void settle_order(Fusion *f) {
+    Schedule *s = f->s;
+    int kept = 0;
+    for (int i = 0; i < s->nodes.n; i++)
+        if (s->nodes.at[i]->fuse->listed)
+            s->nodes.at[kept++] = s->nodes.at[i];
+    s->nodes.n = kept;
+    qsort(s->nodes.at, (size_t)kept, sizeof *s->nodes.at, by_min_order);
+    sched_toposort(s, s->nodes.at, s->nodes.n);
+}
+
+static void fuse_once(Fusion *f) {
+    for (int i = 0; i < f->s->nodes.n; i++)
+        prune(f, f->s->nodes.at[i]);
+    log_candidates(f);
+    PairVec pairs = {0};
+    fusion_pairs(f, f->s->nodes.at, f->s->nodes.n, &pairs);
+    for (int i = 0; i < pairs.n; i++)
+        try_pair(f, &pairs.at[i]);
+    settle_order(f);
+}
+
+static void rounds(Fusion *f) {
+    Buf *log = &f->s->log;
+    for (f->round = 1; f->round <= 10; f->round++) {
+        int before = f->s->nodes.n;
+        buf_printf(log, "===== attempting fusion (%d/10): %d nodes =====\n", f->round, before);
+        fuse_once(f);
+        int after = f->s->nodes.n;
+        buf_printf(log, "completed fusion round (%d/10): fused %d nodes into %d nodes\n\n", f->round, before, after);
+        if (after == before || after == 1) {
+            buf_printf(log, "===== fusion complete (%d iterations) =====\n", f->round);
+            break;
+        }
+    }
+    // Once more for loop orders that could be changed; on a CPU none are, but new pairs still count.
+    fuse_once(f);
+}
+
+// ---- Names for decisions.
+
+static void find_labels(Fusion *f) {
+    const Graph *g = f->s->module->graph;
+    f->labels.arena = f->arena;
+    Map used = {.arena = f->arena};
+    for (int i = 0; g && i < f->s->nodes.n; i++) {
+        const IrOp *op = f->s->nodes.at[i]->op;
+        int id = op->origin_node >= 0 ? op->origin_node : op->origins.n ? vec_last(&op->origins) : -1;
+        const Node *node = id >= 0 ? graph_by_id(g, id) : NULL;
+        if (!node)
+            continue;
+        int64_t k = map_at(&used, node->name)->i++;
+        const char *label = k ? arena_printf(f->arena, "%s.%d", node->name, (int)k) : node->name;
+        map_put(&f->labels, op->name, (void *)label);
+    }
+}
+
+static void finish(Fusion *f) {
+    Schedule *s = f->s;
+    for (int i = 0; i < s->nodes.n; i++) {
+        int n;
+        SchedNode *const *singles = sched_singles(s->nodes.at[i], &n);
+        for (int k = 0; k < n; k++) {
+            singles[k]->fuse = NULL;
+            origins_add(s->origins, i, singles[k]->op->number, n > 1 ? LINK_part : LINK_same);
+        }
+        s->nodes.at[i]->fuse = NULL;
+        for (int k = 0; k < s->nodes.at[i]->outer.n; k++)
+            s->nodes.at[i]->outer.at[k]->fuse = NULL;
+    }
+}
+
+static void start(Fusion *f, const ScheduleRequest *r, const Schedule *before, Arena *scratch) {
+    *f = (Fusion){.r = r, .arena = scratch, .sym = before->module->sym, .refused = {.arena = scratch},
+                  .warned = {.arena = scratch}};
+    f->config = r->config ? *r->config : inductor_config_default();
+    f->s = copy_schedule(r->arena, before);
+    cycle_start(f);
+    find_labels(f);
+}
+
+Schedule *schedule_fuse(const ScheduleRequest *r, const Schedule *before) {
+    Arena scratch = {0};
+    Fusion f;
+    start(&f, r, before, &scratch);
+    rounds(&f);
+    f.s->fused = true;
+    f.s->origins = origins_new(r->arena);
+    if (f.config.reorder_for_peak_memory)
+        sched_reorder_for_peak_memory(r, f.s);
+    sched_last_usage(f.s);
+    finish(&f);
+    arena_free(&scratch);
+    return f.s;
+}
+
+static SchedNode *node_named(const Fusion *f, const char *name) {
+    for (int i = 0; i < f->s->nodes.n; i++)
+        if (strcmp(f->s->nodes.at[i]->name, name) == 0)
+            return f->s->nodes.at[i];
+    for (int i = 0; i < f->s->nodes.n; i++) {
+        const char *l = map_get(&f->labels, f->s->nodes.at[i]->name);
+        if (l && strcmp(l, name) == 0)
+            return f->s->nodes.at[i];
+    }
+    return NULL;
+}
+
+FusionAttempt schedule_why(const ScheduleRequest *r, const Schedule *before, const char *a, const char *b) {
+    Arena scratch = {0};
+    Fusion f;
+    start(&f, r, before, &scratch);
+    SchedNode *x = node_named(&f, a), *y = node_named(&f, b);
+    FusionAttempt t = {.a = a, .b = b, .reason = "no such node"};
+    if (x && y) {
+        Why why;
+        if (x->min_order > y->min_order) {
+            SchedNode *swap = x;
+            x = y;
+            y = swap;
+        }
+        bool ok = fusion_can_fuse(&f, x, y, &why) && !cycle_would_close(&f, x, y);
+        fusion_note(&f, x, y, ok, &why);
+        t = vec_last(&f.s->attempts);
+    }
+    arena_free(&scratch);
+    return t;
+}

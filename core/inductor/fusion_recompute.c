@@ -1,0 +1,184 @@
+// fusion_recompute.c: a node whose loops were merged into one gets loops like those of another node again. Both had
+// the same loops before merging; merging is repeated with the index expressions of both, so that only what suits
+// both is merged. The loops before merging are found from the output's layout: loop j steps through the output
+// with some stride, and covers the dimensions from that stride up to its size.
+#include "core/inductor/fusion.h"
+
+typedef VEC(const Expr *) ExprVec;
+
+// A body as it was before merging: each of its loops as an expression of the original dimensions.
+typedef struct Unmerged {
+    const Expr **loops;     // (body->n_vars) over dims
+    const Expr **dims;      // (n_dims) q0 … of the dimensions that are not 1, in their own order
+    const Expr **order;     // (n_dims) the same in the order of the loops, outermost first
+    const Expr **sizes;     // (n_dims) in that order
+    int n_dims;
+} Unmerged;
+
+static const Expr *store_index(const LoopBody *b) {
+    const LoopBlock *k = &b->blocks.at[0];
+    const Expr *found = NULL;
+    for (int i = 0; i < k->ops.n; i++)
+        if (k->ops.at[i].kind == LOOP_store) {
+            if (found)
+                return NULL;
+            found = b->index.at[k->ops.at[i].index];
+        }
+    return found;
+}
+
+// The dimension with this stride that no loop has taken yet; -1: none.
+static int dim_of_stride(const IrLayout *l, const bool *taken, const Expr *stride) {
+    for (int d = 0; d < l->ndim; d++)
+        if (!taken[d] && l->stride[d] == stride)
+            return d;
+    return -1;
+}
+
+// Loop j of size `size` and stride `stride` through the output: writes its dimensions, innermost first.
+static int loop_dims(Sym *sym, const IrLayout *l, bool *taken, const Expr *stride, const Expr *size, int *dims) {
+    int n = 0;
+    for (const Expr *reach = sym_int(sym, 1); reach != size;) {
+        int d = dim_of_stride(l, taken, sym_mul(sym, stride, reach));
+        if (d < 0)
+            return -1;
+        taken[d] = true;
+        dims[n++] = d;
+        reach = sym_expand(sym, sym_mul(sym, reach, l->size[d]));
+    }
+    return n;
+}
+
+static void name_dims(Fusion *f, const IrLayout *l, Unmerged *u, const Expr **q) {
+    u->dims = ARENA_ARRAY(f->arena, l->ndim + 1, const Expr *);
+    for (int d = 0; d < l->ndim; d++) {
+        q[d] = NULL;
+        if (expr_is(l->size[d], 1))
+            continue;
+        q[d] = sym_symbol(f->sym, arena_printf(f->arena, "q%d", u->n_dims));
+        u->dims[u->n_dims++] = q[d];
+    }
+}
+
+static bool unmerge(Fusion *f, const SchedNode *n, Unmerged *u) {
+    *u = (Unmerged){0};
+    const LoopBody *b = n->body;
+    const Expr *index = b && n->outputs.n == 1 && !n->n_red ? store_index(b) : NULL;
+    if (!index)
+        return false;
+    const IrLayout *l = n->outputs.at[0]->ir->layout;
+    const Expr **q = ARENA_ARRAY(f->arena, l->ndim + 1, const Expr *);
+    bool *taken = ARENA_ARRAY(f->arena, l->ndim + 1, bool);
+    int *dims = ARENA_ARRAY(f->arena, l->ndim + 1, int);
+    name_dims(f, l, u, q);
+    for (int d = 0; d < l->ndim; d++)
+        taken[d] = !q[d];
+    u->loops = ARENA_ARRAY(f->arena, b->n_vars + 1, const Expr *);
+    u->order = ARENA_ARRAY(f->arena, l->ndim + 1, const Expr *);
+    u->sizes = ARENA_ARRAY(f->arena, l->ndim + 1, const Expr *);
+    int at = 0;
+    for (int j = 0; j < b->n_vars; j++) {
+        const Expr *stride = sym_stride_of(f->sym, index, b->vars[j]), *step = sym_int(f->sym, 1);
+        int k = loop_dims(f->sym, l, taken, stride, b->sizes[j], dims);
+        if (k < 0)
+            return false;
+        u->loops[j] = sym_int(f->sym, 0);
+        for (int i = 0; i < k; i++) {
+            u->loops[j] = sym_add(f->sym, u->loops[j], sym_mul(f->sym, q[dims[i]], step));
+            step = sym_mul(f->sym, step, l->size[dims[i]]);
+            u->order[at + k - 1 - i] = q[dims[i]];
+            u->sizes[at + k - 1 - i] = l->size[dims[i]];
+        }
+        at += k;
+    }
+    return at == u->n_dims;
+}
+
+static void add_formulas(Fusion *f, const SchedNode *n, const Unmerged *u, ExprVec *out) {
+    for (int i = 0; i < n->body->index.n; i++) {
+        const Expr *e = sym_subst(f->sym, n->body->index.at[i], n->body->vars, u->loops, n->body->n_vars);
+        e = sym_simplify_with_ranges(f->sym, e, u->order, u->sizes, u->n_dims);
+        bool known = false;
+        for (int k = 0; k < out->n; k++)
+            known = known || out->at[k] == e;
+        if (!known)
+            vec_push(f->arena, out, e);
+    }
+}
+
+static const Expr *row_major(Sym *sym, const Unmerged *u) {
+    const Expr *sum = sym_int(sym, 0), *stride = sym_int(sym, 1);
+    for (int i = u->n_dims - 1; i >= 0; i--) {
+        sum = sym_add(sym, sum, sym_mul(sym, u->order[i], stride));
+        stride = sym_mul(sym, stride, u->sizes[i]);
+    }
+    return sum;
+}
+
+// PyTorch reads the new body's accesses and forgets what it had added to the old ones for mutations.
+static void read_again(Fusion *f, SchedNode *n) {
+    DepVec unmet = n->unmet, reads = {0};
+    n->writes = (DepVec){0};
+    deps_of_body(f->s->arena, f->sym, n->body, &reads, &n->writes);
+    sched_set_reads(f->s, n, reads);
+    for (int i = 0; i < unmet.n; i++)
+        if (!deps_have(&n->unmet, &unmet.at[i]))
+            deps_add(f->s->arena, &n->order_only, &unmet.at[i]);
+    fuse_forget_deps(n);
+}
+
+static void set_loops(Fusion *f, SchedNode *n, const Unmerged *u, const ExprVec *formulas) {
+    ExprVec all = {0};
+    for (int i = 0; i < formulas->n; i++)
+        vec_push(f->arena, &all, formulas->at[i]);
+    vec_push(f->arena, &all, row_major(f->sym, u));
+    Arena *a = f->s->arena;
+    SymLoops l = sym_simplify_loops(f->sym, a, u->order, u->sizes, u->n_dims, all.at, all.n);
+    const Expr **vars = ARENA_ARRAY(a, l.n + 1, const Expr *);
+    const Expr **old = ARENA_ARRAY(f->arena, u->n_dims + 1, const Expr *);
+    for (int i = 0; i < l.n; i++)
+        vars[i] = sym_symbol(f->sym, arena_printf(a, "p%d", i));
+    sym_loops_reindex(f->sym, &l, vars, old);
+    const Expr **loops = ARENA_ARRAY(f->arena, n->body->n_vars + 1, const Expr *);
+    for (int j = 0; j < n->body->n_vars; j++)
+        loops[j] = sym_subst(f->sym, u->loops[j], u->order, old, u->n_dims);
+    n->body = loop_body_reindex(a, f->sym, n->body, loops, vars, l.sizes, l.n, l.n);
+    n->iter = n->body->sizes;
+    n->n_iter = l.n;
+    n->red = n->iter + l.n;
+    read_again(f, n);
+}
+
+static bool same_loops(const SchedNode *a, const SchedNode *b) {
+    bool same = a->n_iter == b->n_iter;
+    for (int i = 0; same && i < a->n_iter; i++)
+        same = a->iter[i] == b->iter[i];
+    return same;
+}
+
+bool recompute_to_match(Fusion *f, SchedNode *node, SchedNode *ref) {
+    Unmerged own;
+    int n_refs;
+    SchedNode *const *refs = sched_singles(ref, &n_refs);
+    Unmerged *theirs = ARENA_ARRAY(f->arena, n_refs, Unmerged);
+    if (!unmerge(f, node, &own))
+        return false;
+    ExprVec formulas = {0};
+    add_formulas(f, node, &own, &formulas);
+    for (int i = 0; i < n_refs; i++) {
+        if (!unmerge(f, refs[i], &theirs[i]))
+            return false;
+        add_formulas(f, refs[i], &theirs[i], &formulas);
+    }
+    set_loops(f, node, &own, &formulas);
+    if (same_loops(node, ref))
+        return true;
+    // The other node's own loops were merged further than both allow.
+    for (int i = 0; i < n_refs; i++)
+        set_loops(f, refs[i], &theirs[i], &formulas);
+    ref->iter = refs[0]->iter;
+    ref->n_iter = refs[0]->n_iter;
+    ref->red = refs[0]->red;
+    fuse_forget_deps(ref);
+    return same_loops(node, ref);
+}

@@ -1,0 +1,597 @@
+// order.c: the order of execution with the least memory (torch/_inductor/memory.py): three topological orders are
+// tried beside the one at hand, and the one whose estimated peak is lowest stays; then, when each buffer is last used.
+#include "core/inductor/sched_impl.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef VEC(int) IntList;
+
+// A buffer that is freed at some time: made by a node, or an input that may be given up.
+typedef struct Mem {
+    const char *name;
+    int64_t alloc, release;     // bytes when made, when freed
+    int maker;                  // node, -1: input
+    bool output;                // outlives the run
+    IntList lifetime;           // nodes that keep it alive
+    IntList order;              // nodes that must come after it
+    int open;                   // lpmf: nodes still to come
+} Mem;
+
+typedef struct Step {
+    int64_t size;               // allocated by the node
+    IntList reads;              // Mem of others that it keeps alive
+    IntList preds, succs;       // nodes
+    IntList makes;              // Mem
+    int waiting;                // preds still to come
+    int64_t frees;              // lpmf: bytes that running it would free
+    int place;                  // bfs: in the order so far
+} Step;
+
+typedef struct Planner {
+    const Schedule *s;
+    Arena *a;
+    int n;                      // nodes
+    Step *step;                 // (n)
+    VEC(Mem) mem;
+    Map by_name;                // -> place in mem + 1
+    Map outputs;                // names of graph outputs
+} Planner;
+
+static void add_int(Planner *p, IntList *l, int v) {
+    vec_push(p->a, l, v);
+}
+
+static bool last_is(const IntList *l, int v) {
+    return l->n && vec_last(l) == v;
+}
+
+static Mem *mem_of(Planner *p, const char *name) {
+    int64_t at = map_get_int(&p->by_name, name, 0);
+    return at ? &p->mem.at[at - 1] : NULL;
+}
+
+static Mem *new_mem(Planner *p, const char *name, int maker) {
+    vec_push(p->a, &p->mem, (Mem){.name = name, .maker = maker, .output = map_find(&p->outputs, name) != NULL});
+    map_put_int(&p->by_name, name, p->mem.n);
+    return &vec_last(&p->mem);
+}
+
+// ---- What is in memory.
+
+static int64_t bytes_of_buffer(const Planner *p, const SchedBuffer *b) {
+    if (map_find(&p->s->mutation_real_name, b->ir->name) || !ir_layout_has_tensor(b->ir->layout))
+        return 0;
+    return ir_layout_bytes(p->s->module->sym, b->ir->layout);
+}
+
+// A call with several results allocates them all; the buffers that pick one allocate nothing themselves.
+static void size_multi_output(Planner *p, Mem *m, const SchedBuffer *b) {
+    for (int i = 0; i < b->users.n; i++) {
+        const SchedNode *user = b->users.at[i].node;
+        if (!user || user->dead || user->op->cls != IR_multi_output)
+            continue;
+        for (int k = 0; k < user->outputs.n; k++) {
+            Mem *item = mem_of(p, user->outputs.at[k]->ir->name);
+            if (!item)
+                continue;
+            m->alloc += item->release;
+            item->alloc = 0;
+        }
+    }
+}
+
+static void add_buffers(Planner *p) {
+    for (int i = 0; i < p->n; i++) {
+        const SchedNode *n = p->s->nodes.at[i];
+        for (int k = 0; k < n->outputs.n; k++) {
+            Mem *m = new_mem(p, n->outputs.at[k]->ir->name, i);
+            m->alloc = m->release = bytes_of_buffer(p, n->outputs.at[k]);
+            add_int(p, &p->step[i].makes, p->mem.n - 1);
+        }
+    }
+    for (int i = 0; i < p->n; i++) {
+        const SchedNode *n = p->s->nodes.at[i];
+        for (int k = 0; k < n->outputs.n; k++) {
+            const SchedBuffer *b = n->outputs.at[k];
+            if (b->ir->layout && b->ir->layout->kind == IRL_multi_output)
+                size_multi_output(p, mem_of(p, b->ir->name), b);
+        }
+    }
+}
+
+// Parameters and arguments belong to the caller; only other inputs (activations saved for backward) can be freed.
+static bool input_can_be_freed(const char *name) {
+    static const char *const kept[] = {"primals_", "arg", "fwd_rng_state", "bwd_rng_state", "tangents"};
+    for (int i = 0; i < COUNT(kept); i++)
+        if (str_starts(name, kept[i]))
+            return false;
+    return true;
+}
+
+static void add_use(Planner *p, int node, const Dep *d, bool input) {
+    Mem *m = mem_of(p, d->buf);
+    if (!m && input && sched_is_available(p->s, d->buf) && input_can_be_freed(d->buf)) {
+        m = new_mem(p, d->buf, -1);
+        m->alloc = m->release = dep_bytes(p->s, d);
+    }
+    if (!m || (input && m->maker >= 0) || (!input && m->maker < 0))
+        return;
+    if (input)
+        m->release = m->alloc = dep_bytes(p->s, d);
+    if (!last_is(&m->order, node))
+        add_int(p, &m->order, node);
+    if (!(d->kind == DEP_weak && d->is_fake) && !last_is(&m->lifetime, node))
+        add_int(p, &m->lifetime, node);
+}
+
+static void merge_uses(Planner *p, IntList *into, const IntList *from) {
+    for (int i = 0; i < from->n; i++) {
+        bool known = false;
+        for (int k = 0; k < into->n && !known; k++)
+            known = into->at[k] == from->at[i];
+        if (!known)
+            add_int(p, into, from->at[i]);
+    }
+}
+
+static void add_uses(Planner *p) {
+    for (int i = 0; i < p->n; i++) {
+        const SchedNode *n = p->s->nodes.at[i];
+        for (int k = 0; k < n->unmet.n; k++)
+            add_use(p, i, &n->unmet.at[k], false);
+        for (int k = 0; k < n->order_only.n; k++)
+            add_use(p, i, &n->order_only.at[k], false);
+        for (int k = 0; k < n->reads.n; k++)
+            add_use(p, i, &n->reads.at[k], true);
+    }
+    // A version of a buffer lives in its memory: who uses it uses the buffer.
+    const Map *real = &p->s->mutation_real_name;
+    for (int i = real->n - 1; i >= 0; i--) {
+        Mem *version = real->at[i].live ? mem_of(p, real->at[i].key) : NULL;
+        Mem *base = version ? mem_of(p, real->at[i].ptr) : NULL;
+        if (!base)
+            continue;
+        merge_uses(p, &base->lifetime, &version->lifetime);
+        merge_uses(p, &base->order, &version->order);
+    }
+}
+
+static void link_steps(Planner *p) {
+    int *seen = ARENA_ARRAY(p->a, p->n + 1, int);
+    for (int i = 0; i < p->n; i++) {
+        Step *st = &p->step[i];
+        for (int k = 0; k < st->makes.n; k++) {
+            const Mem *m = &p->mem.at[st->makes.at[k]];
+            st->size += m->alloc;
+            for (int j = 0; j < m->order.n; j++) {
+                int to = m->order.at[j];
+                if (to == i || seen[to] == i + 1)
+                    continue;
+                seen[to] = i + 1;
+                add_int(p, &st->succs, to);
+                add_int(p, &p->step[to].preds, i);
+            }
+            for (int j = 0; j < m->lifetime.n; j++)
+                add_int(p, &p->step[m->lifetime.at[j]].reads, st->makes.at[k]);
+        }
+    }
+    for (int i = 0; i < p->mem.n; i++)
+        for (int j = 0; p->mem.at[i].maker < 0 && j < p->mem.at[i].lifetime.n; j++)
+            add_int(p, &p->step[p->mem.at[i].lifetime.at[j]].reads, i);
+}
+
+// ---- Peak of an order: order[k] is the node at place k.
+
+static int64_t peak_of(Planner *p, const int *order) {
+    int64_t *delta = ARENA_ARRAY(p->a, p->n + 2, int64_t);
+    int *place = ARENA_ARRAY(p->a, p->n + 1, int);
+    for (int k = 0; k < p->n; k++)
+        place[order[k]] = k;
+    for (int i = 0; i < p->mem.n; i++) {
+        const Mem *m = &p->mem.at[i];
+        int begin = m->maker < 0 ? 0 : place[m->maker], end = -1;
+        for (int j = 0; j < m->lifetime.n; j++)
+            if (place[m->lifetime.at[j]] > end)
+                end = place[m->lifetime.at[j]];
+        delta[begin] += m->alloc;
+        if (!m->output)
+            delta[(end < 0 ? begin : end) + 1] -= m->release;
+    }
+    int64_t now = 0, peak = 0;
+    for (int k = 0; k <= p->n; k++) {
+        now += delta[k];
+        peak = now > peak ? now : peak;
+    }
+    return peak;
+}
+
+typedef struct Weight {
+    int64_t bytes;
+    int node;
+} Weight;
+
+static int by_weight(const void *a, const void *b) {
+    const Weight *x = a, *y = b;
+    if (x->bytes != y->bytes)
+        return x->bytes < y->bytes ? -1 : 1;
+    return x->node - y->node;
+}
+
+// ---- Least peak first. Ready nodes stand in a tree over all nodes sorted by the size they allocate: "the best that
+// fits below the peak so far" is then the least of a prefix.
+
+typedef struct Tree {
+    const Planner *p;
+    int leaves;     // a power of two
+    int *best;      // (2 * leaves) node that is best below each place, -1: none ready
+    int *place;     // (n) leaf of a node
+    int *sorted;    // (n) nodes by size
+} Tree;
+
+static int better_of(const Planner *p, int a, int b) {
+    if (a < 0 || b < 0)
+        return a < 0 ? b : a;
+    int64_t x = p->step[a].size - p->step[a].frees, y = p->step[b].size - p->step[b].frees;
+    if (x != y)
+        return x < y ? a : b;
+    return a < b ? a : b;
+}
+
+static Tree new_tree(Planner *p) {
+    Tree t = {.p = p, .leaves = 1, .place = ARENA_ARRAY(p->a, p->n + 1, int), .sorted = ARENA_ARRAY(p->a, p->n + 1, int)};
+    while (t.leaves < p->n)
+        t.leaves *= 2;
+    t.best = ARENA_ARRAY(p->a, 2 * t.leaves, int);
+    for (int i = 0; i < 2 * t.leaves; i++)
+        t.best[i] = -1;
+    Weight *w = ARENA_ARRAY(p->a, p->n + 1, Weight);
+    for (int i = 0; i < p->n; i++)
+        w[i] = (Weight){p->step[i].size, i};
+    qsort(w, (size_t)p->n, sizeof *w, by_weight);
+    for (int i = 0; i < p->n; i++) {
+        t.sorted[i] = w[i].node;
+        t.place[w[i].node] = i;
+    }
+    return t;
+}
+
+static void tree_set(Tree *t, int node, bool ready) {
+    int i = t->place[node] + t->leaves;
+    t->best[i] = ready ? node : -1;
+    for (i /= 2; i >= 1; i /= 2)
+        t->best[i] = better_of(t->p, t->best[2 * i], t->best[2 * i + 1]);
+}
+
+// Best of the leaves [from, to).
+static int tree_best(const Tree *t, int from, int to) {
+    int best = -1;
+    for (from += t->leaves, to += t->leaves; from < to; from /= 2, to /= 2) {
+        if (from & 1)
+            best = better_of(t->p, best, t->best[from++]);
+        if (to & 1)
+            best = better_of(t->p, best, t->best[--to]);
+    }
+    return best;
+}
+
+// First leaf at or after `from` that allocates more than `size`.
+static int tree_above(const Tree *t, int from, int64_t size) {
+    int lo = from, hi = t->p->n;
+    while (lo < hi) {
+        int mid = (lo + hi) / 2;
+        if (t->p->step[t->sorted[mid]].size > size)
+            hi = mid;
+        else
+            lo = mid + 1;
+    }
+    return lo;
+}
+
+// First ready leaf at or after `from`.
+static int tree_first(const Tree *t, int from) {
+    int lo = from, hi = t->p->n;
+    while (lo < hi) {
+        int mid = (lo + hi) / 2;
+        if (tree_best(t, from, mid + 1) >= 0)
+            hi = mid;
+        else
+            lo = mid + 1;
+    }
+    return lo;
+}
+
+static int lpmf_pick(const Tree *t, int64_t gap) {
+    int fits = tree_above(t, 0, gap);
+    int best = tree_best(t, 0, fits);
+    if (best >= 0)
+        return best;
+    int first = tree_first(t, fits);
+    return tree_best(t, first, tree_above(t, first, t->p->step[t->sorted[first]].size));
+}
+
+static void lpmf_start(Planner *p, IntList *ready, int64_t *live, int64_t *most) {
+    int64_t output = 0;
+    *live = 0;
+    for (int i = 0; i < p->mem.n; i++) {
+        Mem *m = &p->mem.at[i];
+        m->open = m->lifetime.n + m->output;
+        *live += m->maker < 0 ? m->release : 0;
+        output += m->output ? m->release : 0;
+    }
+    *most = *live > output ? *live : output;
+    for (int i = 0; i < p->n; i++) {
+        Step *st = &p->step[i];
+        st->waiting = st->preds.n;
+        st->frees = 0;
+        for (int k = 0; k < st->reads.n; k++)
+            st->frees += p->mem.at[st->reads.at[k]].open == 1 ? p->mem.at[st->reads.at[k]].release : 0;
+        for (int k = 0; k < st->makes.n; k++)
+            st->frees += p->mem.at[st->makes.at[k]].open == 0 ? p->mem.at[st->makes.at[k]].release : 0;
+        if (!st->waiting)
+            add_int(p, ready, i);
+    }
+}
+
+static void lpmf_run(Planner *p, Tree *t, int node) {
+    const Step *st = &p->step[node];
+    for (int k = 0; k < st->succs.n; k++)
+        if (--p->step[st->succs.at[k]].waiting == 0)
+            tree_set(t, st->succs.at[k], true);
+    for (int k = 0; k < st->reads.n; k++) {
+        Mem *m = &p->mem.at[st->reads.at[k]];
+        if (--m->open != 1)
+            continue;
+        for (int j = 0; j < m->lifetime.n; j++) {
+            int reader = m->lifetime.at[j];
+            p->step[reader].frees += m->release;
+            if (t->best[t->place[reader] + t->leaves] >= 0)
+                tree_set(t, reader, true);
+        }
+    }
+}
+
+static bool order_lpmf(Planner *p, int *order) {
+    IntList ready = {0};
+    int64_t live, most;
+    int n = 0;
+    lpmf_start(p, &ready, &live, &most);
+    Tree t = new_tree(p);
+    for (int k = 0; k < ready.n; k++)
+        tree_set(&t, ready.at[k], true);
+    while (p->n && t.best[1] >= 0) {
+        int node = lpmf_pick(&t, most - live);
+        tree_set(&t, node, false);
+        order[n++] = node;
+        live += p->step[node].size;
+        most = live > most ? live : most;
+        live -= p->step[node].frees;
+        lpmf_run(p, &t, node);
+    }
+    return n == p->n;
+}
+
+// ---- First in, first out: by the places of the predecessors.
+
+typedef struct Waiting {
+    int node;
+    int *places;    // (n) of its predecessors, sorted
+    int n;
+} Waiting;
+typedef VEC(Waiting) Heap;
+
+static bool comes_first(const Waiting *a, const Waiting *b) {
+    for (int i = 0; i < a->n && i < b->n; i++)
+        if (a->places[i] != b->places[i])
+            return a->places[i] < b->places[i];
+    return a->n != b->n ? a->n < b->n : a->node < b->node;
+}
+
+static void heap_push(Planner *p, Heap *h, Waiting w) {
+    vec_push(p->a, h, w);
+    for (int i = h->n - 1; i > 0 && comes_first(&h->at[i], &h->at[(i - 1) / 2]); i = (i - 1) / 2) {
+        Waiting t = h->at[i];
+        h->at[i] = h->at[(i - 1) / 2];
+        h->at[(i - 1) / 2] = t;
+    }
+}
+
+static Waiting heap_pop(Heap *h) {
+    Waiting top = h->at[0];
+    h->at[0] = vec_last(h);
+    h->n--;
+    for (int i = 0;;) {
+        int least = i;
+        for (int c = 2 * i + 1; c <= 2 * i + 2; c++)
+            if (c < h->n && comes_first(&h->at[c], &h->at[least]))
+                least = c;
+        if (least == i)
+            return top;
+        Waiting t = h->at[i];
+        h->at[i] = h->at[least];
+        h->at[least] = t;
+        i = least;
+    }
+}
+
+static int by_int(const void *a, const void *b) {
+    return *(const int *)a - *(const int *)b;
+}
+
+static void bfs_ready(Planner *p, Heap *h, int node) {
+    const Step *st = &p->step[node];
+    Waiting w = {.node = node, .places = ARENA_ARRAY(p->a, st->preds.n + 1, int), .n = st->preds.n};
+    for (int k = 0; k < st->preds.n; k++)
+        w.places[k] = p->step[st->preds.at[k]].place;
+    qsort(w.places, (size_t)w.n, sizeof(int), by_int);
+    heap_push(p, h, w);
+}
+
+static bool order_bfs(Planner *p, int *order) {
+    Heap heap = {0};
+    int n = 0;
+    for (int i = 0; i < p->n; i++) {
+        p->step[i].waiting = p->step[i].preds.n;
+        if (!p->step[i].waiting)
+            bfs_ready(p, &heap, i);
+    }
+    while (heap.n) {
+        int node = heap_pop(&heap).node;
+        p->step[node].place = n;
+        order[n++] = node;
+        for (int k = 0; k < p->step[node].succs.n; k++)
+            if (--p->step[p->step[node].succs.at[k]].waiting == 0)
+                bfs_ready(p, &heap, p->step[node].succs.at[k]);
+    }
+    return n == p->n;
+}
+
+// ---- Depth first, small nodes first.
+
+typedef struct Frame {
+    int node, n, next;
+    Weight *deps;
+} Frame;
+
+static Frame dfs_frame(Planner *p, const int64_t *bytes, int node) {
+    const SchedNode *n = p->s->nodes.at[node];
+    Frame f = {.node = node, .deps = ARENA_ARRAY(p->a, n->unmet.n + n->order_only.n + 1, Weight)};
+    for (int k = 0; k < n->unmet.n + n->order_only.n; k++) {
+        const Dep *d = k < n->unmet.n ? &n->unmet.at[k] : &n->order_only.at[k - n->unmet.n];
+        const Mem *m = mem_of(p, d->buf);
+        if (m && m->maker >= 0)
+            f.deps[f.n++] = (Weight){bytes[m->maker], m->maker};
+    }
+    qsort(f.deps, (size_t)f.n, sizeof *f.deps, by_weight);
+    return f;
+}
+
+static bool order_dfs(Planner *p, int *order) {
+    int64_t *bytes = ARENA_ARRAY(p->a, p->n + 1, int64_t);
+    Weight *roots = ARENA_ARRAY(p->a, p->n + 1, Weight);
+    bool *seen = ARENA_ARRAY(p->a, p->n + 1, bool);
+    for (int i = 0; i < p->n; i++) {
+        bytes[i] = p->step[i].size;
+        for (int k = 0; k < p->step[i].reads.n; k++)
+            bytes[i] += p->mem.at[p->step[i].reads.at[k]].release;
+        roots[i] = (Weight){bytes[i], i};
+    }
+    qsort(roots, (size_t)p->n, sizeof *roots, by_weight);
+    VEC(Frame) stack = {0};
+    int n = 0;
+    for (int i = 0; i < p->n; i++) {
+        int next = roots[i].node;
+        while (next >= 0 || stack.n) {
+            if (next >= 0 && !seen[next]) {
+                seen[next] = true;
+                vec_push(p->a, &stack, dfs_frame(p, bytes, next));
+            }
+            next = -1;
+            if (!stack.n)
+                break;
+            Frame *f = &vec_last(&stack);
+            if (f->next < f->n) {
+                next = f->deps[f->next++].node;
+            } else {
+                order[n++] = f->node;
+                stack.n--;
+            }
+        }
+    }
+    return n == p->n;
+}
+
+// ---- The choice.
+
+static const struct {
+    const char *name;
+    bool (*order)(Planner *, int *);
+} methods[] = {{"lpmf", order_lpmf}, {"bfs", order_bfs}, {"dfs", order_dfs}};
+
+static Planner new_planner(const Schedule *s, Arena *tmp) {
+    Planner p = {.s = s, .a = tmp, .n = s->nodes.n, .by_name = {.arena = tmp}, .outputs = {.arena = tmp}};
+    p.step = ARENA_ARRAY(tmp, p.n + 1, Step);
+    for (int i = 0; i < s->module->outputs.n; i++)
+        if (s->module->outputs.at[i].buf)
+            map_put_int(&p.outputs, s->module->outputs.at[i].buf, 1);
+    add_buffers(&p);
+    add_uses(&p);
+    link_steps(&p);
+    return p;
+}
+
+void sched_reorder_for_peak_memory(const ScheduleRequest *r, Schedule *s) {
+    Arena tmp = {0};
+    Planner p = new_planner(s, &tmp);
+    int *best = ARENA_ARRAY(&tmp, p.n + 1, int);
+    for (int i = 0; i < p.n; i++)
+        best[i] = i;
+    s->peak_before = s->peak_after = peak_of(&p, best);
+    for (int m = 0; m < COUNT(methods); m++) {
+        int *order = ARENA_ARRAY(&tmp, p.n + 1, int);
+        if (!methods[m].order(&p, order))
+            continue;
+        int64_t peak = peak_of(&p, order);
+        Decide q = {.kind = DECIDE_order, .key = methods[m].name, .by_default = peak < s->peak_after,
+                    .score = (double)peak, .bytes = s->peak_after - peak, .reason = "estimated peak in bytes"};
+        if (decide(r->decisions, &q)) {
+            s->peak_after = peak;
+            best = order;
+        }
+    }
+    SchedNode **old = ARENA_ARRAY(&tmp, p.n + 1, SchedNode *);
+    if (p.n)
+        memcpy(old, s->nodes.at, (size_t)p.n * sizeof *old);
+    for (int i = 0; i < p.n; i++)
+        s->nodes.at[i] = old[best[i]];
+    arena_free(&tmp);
+}
+
+// ---- Last usage.
+
+static void use_name(const Schedule *s, Map *used, const char *name) {
+    const char *real = map_get(&s->mutation_real_name, name);
+    real = real ? real : name;
+    if (map_find(used, real))
+        return;
+    map_put_int(used, real, 1);
+    const IrBuffer *b = map_get(&s->module->buffers, name);
+    for (int i = 0; b && i < b->aliases.n; i++)
+        use_name(s, used, b->aliases.at[i]);
+}
+
+static void used_names(const Schedule *s, const SchedNode *n, Map *used) {
+    const DepVec *both[2] = {&n->reads, &n->writes};
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < both[k]->n; i++) {
+            const Dep *d = &both[k]->at[i];
+            if (!(d->kind == DEP_weak && d->is_fake))
+                use_name(s, used, d->buf);
+        }
+}
+
+static int by_text(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+void sched_last_usage(Schedule *s) {
+    Map later = {.arena = s->arena};
+    for (int i = 0; i < s->module->outputs.n; i++)
+        if (s->module->outputs.at[i].buf)
+            map_put_int(&later, s->module->outputs.at[i].buf, 1);
+    for (int i = s->nodes.n - 1; i >= 0; i--) {
+        SchedNode *n = s->nodes.at[i];
+        Map used = {.arena = s->arena};
+        int count;
+        SchedNode *const *singles = sched_singles(n, &count);
+        for (int k = 0; k < count; k++)
+            used_names(s, singles[k], &used);
+        n->last_usage.n = 0;
+        for (MapEntry *e = map_first(&used); e; e = map_next(&used, e))
+            if (!map_find(&later, e->key)) {
+                vec_push(s->arena, &n->last_usage, e->key);
+                map_put_int(&later, e->key, 1);
+            }
+        qsort(n->last_usage.at, (size_t)n->last_usage.n, sizeof(char *), by_text);
+    }
+}
