@@ -133,9 +133,9 @@ Spot spot_here(App *app);
 void spot_go(App *app, Spot place);
 void spot_push(App *app);                      // remembers where we are before a jump
 
-// Links from an item to the items of the artifact that a pane shows: strength + 1 by item, 0 none.
-// In the frame's arena; NULL if there are none at all.
-const uint8_t *pane_links(App *app, Item from, const Artifact *from_art, Pane *p, int *n);
+// Links from an item to the items of another artifact: strength + 1 by item, 0 none. In the frame's
+// arena; NULL if there are none at all.
+const uint8_t *item_links(App *app, Item from, const Artifact *from_art, const Artifact *to, int *n);
 
 // ---- search.c ----
 

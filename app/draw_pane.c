@@ -63,12 +63,12 @@ static PaneLinks links_of(App *app, Pane *p) {
     if (!app->session || !p->ctx.art)
         return l;
     if (focus->ok && focus->ctx.art)
-        l.cursor = pane_links(app, focus->last, focus->ctx.art, p, &l.n[PINS]);
+        l.cursor = item_links(app, focus->last, focus->ctx.art, p->ctx.art, &l.n[PINS]);
     for (int i = 0; i < l.n[PINS] && l.cursor; i++)
         l.linked += l.cursor[i] != 0;
     for (int i = 0; i < PINS; i++)
         if (app->pin[i].item.id >= 0 && app->pin[i].version == model_version(app->session))
-            l.pin[i] = pane_links(app, app->pin[i].item, app->pin[i].art, p, &l.n[i]);
+            l.pin[i] = item_links(app, app->pin[i].item, app->pin[i].art, p->ctx.art, &l.n[i]);
     return l;
 }
 
@@ -78,9 +78,21 @@ static int cursor_strength(const PaneLinks *l, const Pane *p, Item item) {
     return l->cursor[item.id];
 }
 
+// A schedule's lines may know links of single loop operations: to the graph that was lowered.
+static void light(App *app, Pane *p) {
+    Pane *focus = app_pane(app);
+    p->ctx.lit = NULL;
+    if (!p->ctx.art || p->ctx.art->kind != ART_schedule || !focus->ctx.art || !focus->ok)
+        return;
+    const Artifact *lowered = pipeline_at(session_pipeline(app->session), p->ctx.unit, STAGE_post_grad);
+    if (lowered)
+        p->ctx.lit = item_links(app, focus->last, focus->ctx.art, lowered, &p->ctx.n_lit);
+}
+
 // The mark of the strongest claim on a line: the cursor's link, else a pin's.
-static const char *line_mark(const PaneLinks *l, const Pane *p, Item item, StyleId *style) {
-    int k = cursor_strength(l, p, item);
+static const char *line_mark(const PaneLinks *l, const Pane *p, const Line *line, StyleId *style) {
+    Item item = line->item;
+    int k = line->strength ? line->strength : cursor_strength(l, p, item);
     *style = link_style[k];
     if (k)
         return link_mark[k];
@@ -168,7 +180,7 @@ static void draw_line(App *app, Pane *p, int at, int row, Rect r, bool focus, co
     int end = r.col + r.cols, col = r.col + GUTTER;
     bool cursor = focus && at == p->row;
     StyleId ink = ST_text;
-    const char *mark = line_mark(links, p, l->item, &ink);
+    const char *mark = line_mark(links, p, l, &ink);
     if (l->kind == LINE_section) {
         draw_section(app, row, col, end, l);
     } else {
@@ -220,6 +232,7 @@ void draw_pane(App *app, Pane *p, int number, Rect r, bool focus) {
         p->row = n > 0 ? n - 1 : 0;
     pane_scroll(p, n);
     PaneLinks links = links_of(app, p);
+    light(app, p);
     for (int i = 0; i < r.rows - 1 && p->top + i < n; i++)
         draw_line(app, p, p->top + i, r.row + 1 + i, r, focus, &links);
     draw_minimap(app, p, r, &links, n);

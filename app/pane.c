@@ -140,7 +140,8 @@ Item pane_item(App *app, Pane *p) {
     if (!p->ready || !p->ok || p->row >= p->ctx.view->count(&p->ctx))
         return ITEM_NONE;
     ArenaMark mark = arena_mark(&app->frame);
-    Item item = pane_line(app, p, p->row)->item;
+    Line *l = pane_line(app, p, p->row);
+    Item item = l->item.id >= 0 ? l->item : l->owner;
     arena_rewind(&app->frame, mark);
     return item;
 }
@@ -157,8 +158,7 @@ bool pane_goto_item(App *app, Pane *p, Item item) {
 
 // ---- links ----
 
-const uint8_t *pane_links(App *app, Item from, const Artifact *from_art, Pane *p, int *n) {
-    const Artifact *to = p->ctx.art;
+const uint8_t *item_links(App *app, Item from, const Artifact *from_art, const Artifact *to, int *n) {
     *n = 0;
     if (!app->session || from.id < 0 || !from_art || !to)
         return NULL;

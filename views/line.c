@@ -9,7 +9,7 @@ StyleId style_kernel(int n) {
 }
 
 void line_init(Line *l, Arena *frame) {
-    *l = (Line){.arena = frame, .item = ITEM_NONE, .name = -1, .sign_style = ST_text};
+    *l = (Line){.arena = frame, .item = ITEM_NONE, .owner = ITEM_NONE, .name = -1, .sign_style = ST_text};
 }
 
 void line_add(Line *l, StyleId style, const char *text) {

@@ -50,6 +50,8 @@ typedef struct Line {
     Span span[LINE_SPANS];
     int n;                  // spans in use
     Item item;              // ITEM_NONE if about nothing
+    Item owner;             // of a line without an item: the thing that it is a part of
+    int strength;           // link to the cursor's thing that the view itself found: 1 kin, 2 part, 3 same
     Fold fold;
     const char *sign;       // one column in the gutter: + − ~ ⇒ ! *, NULL none
     StyleId sign_style;
@@ -103,6 +105,8 @@ typedef struct ViewCtx {
     const char *arg;        // argument of `view NAME ARG`, "" if none
     Item focus;             // item of the focused pane's cursor: what node, why and history are about
     const Artifact *focus_art;  // its artifact, NULL: none
+    const uint8_t *lit;     // link of the cursor's thing to each node of the graph that was lowered:
+    int n_lit;              // 0 none, 1 kin, 2 part, 3 same; for schedules, NULL if unknown
     const struct RunLog *runs;  // runs of this sitting
     const struct Lines *output; // lines that a command printed (view output)
     Arena *arena;           // lives as long as the document
