@@ -221,10 +221,22 @@ static void run_binding(App *app, const KeyBinding *b) {
         app_run(app, b->line);
 }
 
+// Alt and a key that means nothing: Esc and the key came in one packet.
+static void split_alt(App *app, const char *key) {
+    char rest[2] = {key[3], 0};
+    app_key(app, "<Esc>");
+    app_key(app, rest);
+}
+
 void app_key(App *app, const char *key) {
+    bool alt = str_starts(key, "<M-") && key[3];
     app->message[0] = 0;
     if (app->prompt.open) {
-        prompt_event(app, prompt_key(&app->prompt, key));
+        PromptEvent e = prompt_key(&app->prompt, key);
+        if (e == PROMPT_ignored && alt)
+            split_alt(app, key);
+        else
+            prompt_event(app, e);
         return;
     }
     if (app->pending[0] && !strcmp(key, "<Esc>")) {
@@ -239,6 +251,10 @@ void app_key(App *app, const char *key) {
     const KeyBinding *b = key_find(app, view, keys, &prefix);
     if (prefix && !b) {
         snprintf(app->pending, sizeof app->pending, "%s", keys);
+        return;
+    }
+    if (!b && alt) {
+        split_alt(app, key);
         return;
     }
     if (!b) {

@@ -124,7 +124,10 @@ bool cmd_diff(App *app, Args *args) {
     const View *v = view_find("diff");
     char arg[128] = "";
     if (args->n && !strcmp(args->at[0], "swap")) {
-        p->ctx.opt.alter = !p->ctx.opt.alter;
+        const char *blank = strchr(p->ctx.arg, ' ');
+        if (p->ctx.view != v || !blank)
+            return true;
+        p->ctx.arg = arena_printf(&app->arena, "%s %.*s", blank + 1, (int)(blank - p->ctx.arg), p->ctx.arg);
         p->ready = false;
         return true;
     }
@@ -146,6 +149,7 @@ bool cmd_diff(App *app, Args *args) {
     }
     spot_push(app);
     app->home = false;
+    app->search[0] = 0;     // n goes to the next change
     app->layout.zoom = app->layout.zoom || layout_panes(&app->layout) > 1;
     if (!pane_show(app, app->layout.focus, v, p->ctx.stage, p->ctx.unit, arg)) {
         diag_fail(&app->diag, "%s", app_pane(app)->why);

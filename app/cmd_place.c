@@ -44,7 +44,7 @@ static bool show_stage(App *app, int stage, int unit) {
     Pane *p = &app->pane[pane];
     if (p->ctx.view == view && p->ctx.stage == stage && p->ctx.unit == unit && p->ctx.step < 0)
         return true;
-    Item item = p->last;
+    Item item = pane_ready(app, p) ? pane_item(app, p) : ITEM_NONE;
     const Artifact *from = p->ok ? p->ctx.art : NULL;
     if (!pane_show(app, pane, view, stage, unit, "")) {
         diag_fail(&app->diag, "%s", p->why);
@@ -98,7 +98,7 @@ bool cmd_view(App *app, Args *args) {
     }
     int pane = app->layout.focus;
     Pane *from = app_pane(app), *p = &app->pane[pane];
-    Item focus = from->last;
+    Item focus = pane_ready(app, from) ? pane_item(app, from) : ITEM_NONE;
     const Artifact *focus_art = from->ctx.art;
     int stage = from->ctx.stage, unit = from->ctx.unit, step = from->ctx.step;
     app->home = false;
@@ -108,8 +108,10 @@ bool cmd_view(App *app, Args *args) {
             pane = layout_next(&app->layout, pane, 1);
         p = &app->pane[pane];
     }
-    p->ctx.focus = focus;
-    p->ctx.focus_art = focus_art;
+    if (!(from->ctx.view && from->ctx.view->flags & VIEW_follows)) {
+        p->ctx.focus = focus;
+        p->ctx.focus_art = focus_art;
+    }
     bool ok = pane_show(app, pane, v, v->stage >= 0 ? v->stage : stage, unit, arg);
     if (v->flags & VIEW_stage)
         p->ctx.step = step;

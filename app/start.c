@@ -66,7 +66,8 @@ bool app_open(App *app, const char *path) {
     lay_out(app);
     app->home = true;
     app->layout.focus = 0;
-    return pane_show(app, HOME, view_find("overview"), -1, 0, "");
+    pane_show(app, HOME, view_find("overview"), -1, 0, "");
+    return true;
 }
 
 bool cmd_open(App *app, Args *args) {

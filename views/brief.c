@@ -68,19 +68,27 @@ static bool is_noise(const char *kw) {
     return str_index(kw, noise, COUNT(noise)) >= 0;
 }
 
-const char *brief_args(Arena *a, const Node *n) {
+static const char *join_args(Arena *a, const Node *n, const char *gap, bool all) {
     Buf b = {.arena = a};
     for (int i = 0; i < n->n_args; i++) {
-        buf_puts(&b, i ? " " : "");
+        buf_puts(&b, i ? gap : "");
         brief_value(&b, &n->args[i]);
     }
     for (int i = 0; i < n->n_kwargs; i++) {
-        if (is_noise(n->kwargs[i].name))
+        if (!all && is_noise(n->kwargs[i].name))
             continue;
-        buf_printf(&b, "%s%s=", b.len ? " " : "", n->kwargs[i].name);
+        buf_printf(&b, "%s%s=", b.len ? gap : "", n->kwargs[i].name);
         brief_value(&b, &n->kwargs[i].value);
     }
     return buf_str(&b);
+}
+
+const char *brief_args(Arena *a, const Node *n) {
+    return join_args(a, n, " ", false);
+}
+
+const char *full_args(Arena *a, const Node *n) {
+    return join_args(a, n, ", ", true);
 }
 
 static const char *without_blanks(Arena *a, const char *text) {

@@ -11,6 +11,7 @@
 const char *brief_target(Arena *a, const Node *n);
 // `view_1 0.5`: arguments separated by blanks; dtype and device keywords are left out.
 const char *brief_args(Arena *a, const Node *n);
+const char *full_args(Arena *a, const Node *n);     // `view_1, 0.5`, all of them
 const char *brief_type(Arena *a, const TensorMeta *t);      // f32[4,10,48], "" for NULL
 const char *brief_value_type(Arena *a, const Value *v);     // also tuples and symbols
 const char *brief_layout(Arena *a, const IrLayout *l);      // f32[4,10,48]

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { FOLD_PLACEHOLDERS = 4, NAME_MAX = 16, TYPE_ROOM = 62 };
+enum { FOLD_PLACEHOLDERS = 4, NAME_MAX = 16, TYPE_ROOM = 62, TYPE_COLS = 22, TYPE_AT = 64 };
 
 typedef enum RowKind { ROW_node, ROW_place, ROW_inputs } RowKind;
 
@@ -116,13 +116,12 @@ static void brief_line(ViewCtx *c, const Doc *d, const Node *n, Line *l) {
     }
     if (n->flags & NODE_opaque)
         line_add(l, ST_warn, "  unknown op: shown, not run");
-    int width = utf8_columns(type), room = c->opt.cols - width - 1;
     if (!typed && n->op != FX_placeholder)
         return;
-    if (line_columns(l) < room)
-        line_pad(l, room, false);
-    else
-        line_add(l, ST_text, "  ");
+    // The types stand in a column of their own, not at the far edge of a wide pane.
+    int column = c->opt.cols - TYPE_COLS < TYPE_AT ? c->opt.cols - TYPE_COLS : TYPE_AT;
+    line_pad(l, n->op == FX_placeholder && !typed ? d->name_cols + 9 : column, true);
+    line_add(l, ST_text, " ");
     line_add(l, ST_type, type);
 }
 
@@ -176,7 +175,10 @@ static void graph_view_title(ViewCtx *c, Buf *left, Buf *right) {
     const Unit *u = pipeline_unit(session_pipeline(c->session), c->unit);
     if (pipeline_n_units(session_pipeline(c->session)) > 1)
         buf_printf(left, " · %s", u->kind);
-    buf_printf(right, "%d nodes", g->n_nodes);
+    int n = 0;
+    for (const Node *at = g->first; at; at = at->next)
+        n += at->op != FX_placeholder && at->op != FX_output;
+    buf_printf(right, "%d ops", n);
 }
 
 static void graph_view_node(ViewCtx *c, int row, Buf *out) {
@@ -193,7 +195,7 @@ static void graph_view_node(ViewCtx *c, int row, Buf *out) {
     if (n->op == FX_placeholder)
         buf_printf(out, "%s  input %s", n->name, n->target && strcmp(n->target, n->name) ? n->target : "");
     else
-        buf_printf(out, "%s = %s(%s)", n->name, n->target ? n->target : "", brief_args(c->tmp, n));
+        buf_printf(out, "%s = %s(%s)", n->name, n->target ? n->target : "", full_args(c->tmp, n));
     const TensorMeta *t = node_tensor(n);
     if (t) {
         Buf type = {.arena = c->tmp};

@@ -126,6 +126,7 @@ static void build_rows(ViewCtx *c, Doc *d) {
 
 static void read_full(ViewCtx *c, Doc *d) {
     Buf b = {.arena = c->arena};
+    d->full_items.arena = c->arena;
     schedule_print(&b, c->art->schedule, &d->full_items);
     d->full = split_lines(c->arena, buf_str(&b), &d->n_full);
     for (int i = d->n_full - 1; i >= 0; i--)

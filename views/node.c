@@ -1,0 +1,240 @@
+// node.c: all there is to say about the thing under the cursor: op, type, bytes, where from, arguments and
+// users, what decisions were about it, and its history through the stages.
+#include "views/doc.h"
+
+#include <string.h>
+
+static void input_name(Node *input, void *ctx) {
+    Buf *b = ctx;
+    buf_printf(b, "%s%s", b->len ? " " : "", input->name);
+}
+
+static const char *joined_users(Arena *a, const Node *n) {
+    Buf b = {.arena = a};
+    for (int i = 0; i < n->n_users && i < 12; i++)
+        buf_printf(&b, "%s%s", i ? " " : "", n->users[i]->name);
+    if (n->n_users > 12)
+        buf_printf(&b, " and %d more", n->n_users - 12);
+    return buf_str(&b);
+}
+
+static void stack_fields(Page *p, const StackFrame *f) {
+    const char *label = "from";
+    for (int i = 0; f && i < 6; f = f->outer, i++, label = "") {
+        page_field(p, label, "%s", brief_place(p->arena, f));
+        if (f->code && *f->code)
+            page_field(p, "", "%s", f->code);
+    }
+}
+
+static void fill_graph(ViewCtx *c, Page *p, const Artifact *art, int id) {
+    const Graph *g = art->graph;
+    const Node *n = id < g->by_id.n ? graph_by_id(g, id) : NULL;
+    if (!n)
+        return;
+    page_section(p, "%s", n->name);
+    page_field(p, "op", "%s", n->target ? n->target : "");
+    const TensorMeta *t = node_tensor(n);
+    if (t) {
+        Buf b = {.arena = p->arena};
+        meta_print(&b, t, true, true);
+        page_field(p, "type", "%s", buf_str(&b));
+        int64_t bytes = bytes_of_meta(g->sym, t);
+        page_field(p, "size", "%s elements   %s", text_count(p->arena, bytes / dtype_info[t->dtype].bytes),
+                   text_bytes(p->arena, bytes));
+    } else if (n->val.kind != VAL_none) {
+        page_field(p, "value", "%s", brief_value_type(p->arena, &n->val));
+    }
+    if (n->def)
+        page_field(p, "schema", "%s", n->def->schema);
+    if (n->flags & NODE_opaque)
+        page_field(p, "", "unknown op: shown, not run");
+    stack_fields(p, n->stack);
+    if (n->original_aten)
+        page_field(p, "traced as", "%s", n->original_aten);
+    Buf args = {.arena = p->arena};
+    node_each_input(n, input_name, &args);
+    page_field(p, "args", "%s", buf_str(&args));
+    page_field(p, "users", "%s", n->n_users ? joined_users(p->arena, n) : "none");
+    if (n->modules)
+        page_field(p, "module", "%s", n->modules);
+    (void)c;
+}
+
+static void dep_fields(Page *p, const char *label, const DepVec *deps) {
+    for (int i = 0; i < deps->n && i < 12; i++) {
+        Buf b = {.arena = p->arena};
+        dep_print(&b, &deps->at[i]);
+        page_field(p, i ? "" : label, "%s", buf_str(&b));
+    }
+}
+
+static void fill_sched(ViewCtx *c, Page *p, const Artifact *art, int number) {
+    const Schedule *s = art->schedule;
+    (void)c;
+    for (int i = 0; i < s->nodes.n; i++) {
+        const SchedNode *top = s->nodes.at[i], *n = top->op && top->op->number == number ? top : NULL;
+        for (int k = 0; k < top->snodes.n && !n; k++)
+            if (top->snodes.at[k]->op && top->snodes.at[k]->op->number == number)
+                n = top->snodes.at[k];
+        if (!n)
+            continue;
+        page_section(p, "%s", n->name);
+        if (top != n)
+            page_field(p, "in", "%s", top->name);
+        if (n->op) {
+            page_field(p, "kind", "%s %s", n->op->cls_name ? n->op->cls_name : "",
+                       n->op->loop_kind ? n->op->loop_kind : "");
+            if (n->op->kernel)
+                page_field(p, "calls", "%s", n->op->kernel);
+        }
+        page_field(p, "computes", "%s", brief_what(p->arena, s, n));
+        if (n->n_iter || n->n_red)
+            page_field(p, "loops", "%s%s%s", brief_sizes(p->arena, n->iter, n->n_iter), n->n_red ? " r" : "",
+                       n->n_red ? brief_sizes(p->arena, n->red, n->n_red) : "");
+        dep_fields(p, "reads", &n->reads);
+        dep_fields(p, "writes", &n->writes);
+        for (int k = 0; k < n->outputs.n; k++) {
+            Buf b = {.arena = p->arena};
+            ir_layout_print(&b, n->outputs.at[k]->ir->layout);
+            page_field(p, n->outputs.at[k]->ir->name, "%s", buf_str(&b));
+            for (int q = 0; q < n->outputs.at[k]->users.n; q++) {
+                const SchedUser *u = &n->outputs.at[k]->users.at[q];
+                page_field(p, q ? "" : "  users", "%s%s", u->node ? u->node->name : "OUTPUT",
+                           u->can_inplace ? "  may overwrite it" : "");
+            }
+        }
+        return;
+    }
+}
+
+static void fill_code(ViewCtx *c, Page *p, const Artifact *art, int line) {
+    const CModule *m = art->code;
+    const Artifact *graph = pipeline_at(session_pipeline(c->session), c->unit, STAGE_post_grad);
+    page_section(p, "line %d of output_code.c", line + 1);
+    for (int i = 0; i < m->kernels.n; i++)
+        if (line + 1 >= m->kernels.at[i].first_line && line + 1 <= m->kernels.at[i].last_line) {
+            page_field(p, "kernel", "%s", m->kernels.at[i].name);
+            page_field(p, "moves", "%s   %s flops", text_bytes(p->arena, m->kernels.at[i].bytes),
+                       text_count(p->arena, m->kernels.at[i].flops));
+        }
+    if (line >= m->lines.n)
+        return;
+    Buf b = {.arena = p->arena};
+    for (int i = 0; graph && i < m->lines.at[line].n_origins; i++) {
+        int id = m->lines.at[line].origins[i];
+        const Node *n = id >= 0 && id < graph->graph->by_id.n ? graph_by_id(graph->graph, id) : NULL;
+        if (n)
+            buf_printf(&b, "%s%s", b.len ? " " : "", n->name);
+    }
+    page_field(p, "from", "%s", b.len ? buf_str(&b) : "no node: it belongs to the loop or the call");
+}
+
+static const char *item_label(Arena *a, const Artifact *art, int item) {
+    if (art->kind == ART_graph && item < art->graph->by_id.n && graph_by_id(art->graph, item))
+        return graph_by_id(art->graph, item)->name;
+    if (art->kind == ART_schedule && item < art->schedule->module->ops.n)
+        return art->schedule->module->ops.at[item]->name;
+    return arena_printf(a, "line %d", item + 1);
+}
+
+static void history(ViewCtx *c, Page *p, const Artifact *from, int item) {
+    static const char *const mark[] = {"○", "◐", "●"};
+    static const StyleId ink[] = {ST_link_kin, ST_link_part, ST_link_part};
+    page_section(p, "history   [ ] walk");
+    for (int stage = 0; stage < STAGE_count; stage++) {
+        const Artifact *to = pipeline_at(session_pipeline(c->session), c->unit, (StageId)stage);
+        Link *links = NULL;
+        if (!to)
+            continue;
+        int n = to == from ? 0
+                           : pipeline_links(session_pipeline(c->session), from, item, to, c->tmp, &links);
+        if (!n && to != from)
+            continue;
+        DocLine *l = page_line(p);
+        l->enter = arena_printf(p->arena, "stage %s", stage_info[stage].name);
+        page_cell(p, ST_dim, 15, " %c %s", stage_info[stage].key, stage_info[stage].name);
+        if (to == from) {
+            page_add(p, ST_key, "▶ %s", item_label(p->arena, to, item));
+            continue;
+        }
+        for (int i = 0; i < n && i < 6; i++) {
+            page_add(p, ink[links[i].strength], "%s", mark[links[i].strength]);
+            page_add(p, ST_text, "%s ", item_label(p->arena, to, links[i].item));
+        }
+        if (n > 6)
+            page_add(p, ST_dim, "and %d more", n - 6);
+    }
+}
+
+static bool mentions(const char *key, const char *name) {
+    size_t len = strlen(name);
+    for (const char *q = key; len && (q = strstr(q, name)); q += len)
+        if ((q == key || strchr("+,: ", q[-1])) && strchr("+,: ", q[len]))
+            return true;
+    return false;
+}
+
+static void decisions_about(ViewCtx *c, Page *p, const char *name) {
+    const Unit *u = pipeline_unit(session_pipeline(c->session), c->unit);
+    bool any = false;
+    for (int i = 0; u->decisions && i < decisions_count(u->decisions); i++) {
+        const Decision *d = decisions_at(u->decisions, i);
+        if (!mentions(d->ask.key, name))
+            continue;
+        if (!any)
+            page_section(p, "decisions");
+        any = true;
+        page_line(p)->enter = "why";
+        page_cell(p, ST_dim, 15, "%s", decision_kind_name(d->ask.kind));
+        page_cell(p, ST_text, 20, "%s", d->ask.key);
+        page_add(p, d->result ? ST_ok : ST_warn, " %s", d->result ? "✓" : "✗");
+        page_add(p, ST_dim, " %s", d->ask.reason ? d->ask.reason : "");
+    }
+}
+
+static bool node_open(ViewCtx *c, Buf *why) {
+    const Artifact *art = c->focus_art;
+    int item = c->focus.id;
+    if (!art || item < 0 || c->focus.artifact != art->id) {
+        buf_puts(why, "the cursor is on nothing that has more to tell");
+        return false;
+    }
+    Page *p = page_new(c);
+    switch (art->kind) {
+    case ART_graph:
+        fill_graph(c, p, art, item);
+        break;
+    case ART_schedule:
+        fill_sched(c, p, art, item);
+        break;
+    case ART_code:
+        fill_code(c, p, art, item);
+        break;
+    case ART_text:
+    case ART_none:
+        break;
+    }
+    if (art->kind != ART_code && art->kind != ART_text)
+        decisions_about(c, p, item_label(c->arena, art, item));
+    history(c, p, art, item);
+    return true;
+}
+
+static void node_title(ViewCtx *c, Buf *left, Buf *right) {
+    buf_printf(left, "node %s", c->focus_art ? item_label(c->tmp, c->focus_art, c->focus.id) : "");
+    (void)right;
+}
+
+const View view_node = {
+    .name = "node",
+    .doc = "all about the thing under the cursor, with its history",
+    .flags = VIEW_follows,
+    .stage = -1,
+    .open = node_open,
+    .count = page_count,
+    .line = page_line_of,
+    .title = node_title,
+    .node = page_node,
+    .enter = page_enter,
+};

@@ -1,0 +1,371 @@
+// overview.c: the first screen: how many ops became how many loops and launches, on one scale; what
+// decomposed, fused and was refused; which kernel computes what, with times once it has run.
+#include "views/brief.h"
+
+#include <string.h>
+
+enum { BAR_COLS = 30, NAME_COLS = 34 };
+
+typedef enum RowKind { ROW_text, ROW_bar, ROW_head, ROW_launch, ROW_problem } RowKind;
+
+typedef struct Row {
+    RowKind kind;
+    int unit, stage;
+    int n;                  // bar: count; launch: position in code->calls
+    const char *text;       // text, head; bar: the fact beside it
+    const char *name;       // launch
+    int kernel;             // launch: in code->kernels, -1 extern
+    int node;               // launch: position in the schedule, -1 unknown
+} Row;
+
+typedef struct Doc {
+    VEC(Row) rows;
+    VEC(const char *) facts;
+    int most;               // the longest bar
+    int launches;
+} Doc;
+
+static int ops_of(const Artifact *a) {
+    int n = 0;
+    switch (a->kind) {
+    case ART_graph:
+        for (const Node *at = a->graph->first; at; at = at->next)
+            n += at->op != FX_placeholder && at->op != FX_output;
+        return n;
+    case ART_schedule:
+        return a->schedule->nodes.n;
+    case ART_code:
+        return a->code->calls.n;
+    case ART_text:
+    case ART_none:
+        break;
+    }
+    return 0;
+}
+
+static const Artifact *at(ViewCtx *c, int unit, int stage) {
+    return pipeline_at(session_pipeline(c->session), unit, (StageId)stage);
+}
+
+static void add_fact(ViewCtx *c, Doc *d, const char *text) {
+    vec_push(c->arena, &d->facts, text);
+}
+
+// Which nodes of the captured graph became how many ops: layer_norm→9.
+static void decomposition_facts(ViewCtx *c, Doc *d, int unit) {
+    const Artifact *fx = at(c, unit, STAGE_fx), *joint = at(c, unit, STAGE_joint);
+    Buf b = {.arena = c->arena};
+    int shown = 0;
+    if (!fx || !joint || fx->kind != ART_graph || joint->kind != ART_graph)
+        return;
+    for (const Node *n = fx->graph->first; n && shown < 4; n = n->next) {
+        Link *links = NULL;
+        if (n->op == FX_placeholder || n->op == FX_output)
+            continue;
+        int count = pipeline_links(session_pipeline(c->session), fx, n->id, joint, c->tmp, &links);
+        if (count > 2) {
+            buf_printf(&b, "%s%s→%d", shown ? "  " : "", n->name, count);
+            shown++;
+        }
+    }
+    if (shown)
+        add_fact(c, d, buf_str(&b));
+}
+
+static void facts_of(ViewCtx *c, Doc *d, int unit) {
+    const Artifact *post = at(c, unit, STAGE_post_fusion);
+    const Unit *u = pipeline_unit(session_pipeline(c->session), unit);
+    decomposition_facts(c, d, unit);
+    if (post) {
+        int fused = 0, refused = 0;
+        for (int i = 0; i < post->schedule->attempts.n; i++)
+            *(post->schedule->attempts.at[i].fused ? &fused : &refused) += 1;
+        add_fact(c, d, arena_printf(c->arena, "%d fusion%s  %d pair%s refused", fused, fused == 1 ? "" : "s", refused,
+                                    refused == 1 ? "" : "s"));
+        if (post->plan && post->plan->peak_unplanned > 0)
+            add_fact(c, d, arena_printf(c->arena, "peak %s, %s without reuse",
+                                        text_bytes(c->arena, post->plan->peak_planned),
+                                        text_bytes(c->arena, post->plan->peak_unplanned)));
+    }
+    int64_t ns = 0;
+    for (int i = 0; i < u->steps.n; i++)
+        ns += u->steps.at[i]->ns;
+    add_fact(c, d, arena_printf(c->arena, "pipeline %s", text_time(c->arena, (double)ns)));
+    if (u->decisions && decisions_count(u->decisions))
+        add_fact(c, d, arena_printf(c->arena, "%d decisions on record", decisions_count(u->decisions)));
+    const SymGuard *guards;
+    int n = sym_guards(pipeline_sym(session_pipeline(c->session)), &guards);
+    if (n)
+        add_fact(c, d, arena_printf(c->arena, "%d guard%s on shapes", n, n == 1 ? "" : "s"));
+}
+
+// Stages that change the count are drawn; those between that keep it are left out.
+static void bars_of(ViewCtx *c, Doc *d, int unit) {
+    int last = -1;
+    for (int stage = STAGE_fx; stage < STAGE_count; stage++) {
+        const Artifact *a = at(c, unit, stage);
+        if (!a || a->kind == ART_text || a->kind == ART_none)
+            continue;
+        int n = ops_of(a);
+        bool keep = n != last || stage == STAGE_post_fusion || stage == STAGE_kernels;
+        last = n;
+        if (!keep)
+            continue;
+        d->most = n > d->most ? n : d->most;
+        vec_push(c->arena, &d->rows, (Row){.kind = ROW_bar, .unit = unit, .stage = stage, .n = n});
+    }
+}
+
+static const char *extern_name(const SchedNode *n, Arena *a) {
+    const char *k = n->op && n->op->kernel ? n->op->kernel : "call";
+    const char *dot = strrchr(k, '.');
+    if (str_starts(k, "torch.ops."))
+        return arena_printf(a, "fallback %s", k + strlen("torch.ops."));
+    return arena_printf(a, "extern %s", dot ? dot + 1 : k);
+}
+
+static void launches_of(ViewCtx *c, Doc *d, int unit) {
+    const Artifact *post = at(c, unit, STAGE_post_fusion), *code = at(c, unit, STAGE_kernels);
+    if (!post || !code)
+        return;
+    int n_kernels = 0;
+    for (int i = 0; i < post->schedule->nodes.n; i++) {
+        const SchedNode *n = post->schedule->nodes.at[i];
+        Row r = {.kind = ROW_launch, .unit = unit, .stage = STAGE_kernels, .node = i, .n = i};
+        r.kernel = kernel_of_node(code->code, i);
+        if (n->kind == SCHED_nop || (r.kernel < 0 && n->kind != SCHED_extern))
+            continue;
+        // Several nodes may share one kernel: it is one launch.
+        if (r.kernel >= 0 && code->code->kernels.at[r.kernel].nodes.at[0] != i)
+            continue;
+        r.name = r.kernel >= 0 ? code->code->kernels.at[r.kernel].name : extern_name(n, c->arena);
+        n_kernels++;
+        vec_push(c->arena, &d->rows, r);
+    }
+    d->launches += n_kernels;
+}
+
+static void summary(ViewCtx *c, Doc *d, int unit) {
+    const Artifact *first = at(c, unit, (int)pipeline_first_stage(session_pipeline(c->session), unit));
+    const Artifact *mid = at(c, unit, STAGE_post_grad), *pre = at(c, unit, STAGE_pre_fusion);
+    Buf b = {.arena = c->arena};
+    if (first && first->kind == ART_text)
+        first = at(c, unit, STAGE_fx);
+    if (first)
+        buf_printf(&b, "%d op%s", ops_of(first), ops_of(first) == 1 ? "" : "s");
+    if (mid && first && mid != first)
+        buf_printf(&b, " became %d", ops_of(mid));
+    if (pre)
+        buf_printf(&b, ", then %d loops and calls", ops_of(pre));
+    if (d->launches)
+        buf_printf(&b, ", then %d launch%s", d->launches, d->launches == 1 ? "" : "es");
+    buf_puts(&b, ".");
+    d->rows.at[0].text = buf_str(&b);
+}
+
+static void unit_rows(ViewCtx *c, Doc *d, int unit) {
+    Pipeline *p = session_pipeline(c->session);
+    Unit *u = pipeline_unit(p, unit);
+    pipeline_build(p, unit, STAGE_kernels);
+    if (pipeline_n_units(p) > 1)
+        vec_push(c->arena, &d->rows,
+                 (Row){.kind = ROW_head, .unit = unit, .text = arena_printf(c->arena, "graph %d · %s", unit, u->kind)});
+    bars_of(c, d, unit);
+    if (u->failed != STAGE_count) {
+        const char *why = *diag_first(&u->diag) ? diag_first(&u->diag) : "the stage could not be built";
+        vec_push(c->arena, &d->rows,
+                 (Row){.kind = ROW_problem, .unit = unit, .stage = (int)u->failed, .text = arena_strdup(c->arena, why)});
+    }
+    int before = d->rows.n;
+    vec_push(c->arena, &d->rows, (Row){.kind = ROW_text, .unit = unit, .text = ""});
+    vec_push(c->arena, &d->rows, (Row){.kind = ROW_head, .unit = unit, .text = "which kernel computes what"});
+    int head = d->rows.n;
+    launches_of(c, d, unit);
+    if (d->rows.n == head)
+        d->rows.n = before;
+}
+
+static bool overview_open(ViewCtx *c, Buf *why) {
+    Doc *d = ARENA_NEW(c->arena, Doc);
+    (void)why;
+    c->doc = d;
+    vec_push(c->arena, &d->rows, (Row){.kind = ROW_text, .text = ""});
+    vec_push(c->arena, &d->rows, (Row){.kind = ROW_text, .text = ""});
+    int n = pipeline_n_units(session_pipeline(c->session));
+    for (int i = 0; i < n; i++)
+        unit_rows(c, d, i);
+    if (n) {
+        facts_of(c, d, 0);
+        summary(c, d, 0);
+        int fact = 0;
+        for (int i = 0; i < d->rows.n && fact < d->facts.n; i++)
+            if (d->rows.at[i].kind == ROW_bar && d->rows.at[i].unit == 0)
+                d->rows.at[i].text = d->facts.at[fact++];
+    }
+    return true;
+}
+
+static int overview_count(ViewCtx *c) {
+    return ((Doc *)c->doc)->rows.n;
+}
+
+// ---- lines
+
+static void bar_line(ViewCtx *c, const Doc *d, const Row *r, Line *l) {
+    int cols = c->opt.cols >= 110 ? BAR_COLS + 20 : BAR_COLS;
+    line_cell(l, ST_text, stage_info[r->stage].name, 14);
+    line_bar(l, ST_bar, r->n, d->most, cols);
+    line_printf(l, ST_number, " %-5d", r->n);
+    line_printf(l, ST_dim, "  %s", r->text ? r->text : "");
+}
+
+static double run_ns(const ViewCtx *c, const Row *r, const char *name, double *most) {
+    double found = -1;
+    *most = 0;
+    if (!c->runs || c->runs->last < 0)
+        return -1;
+    const RunRow *run = &c->runs->rows.at[c->runs->last];
+    for (int i = 0; i < run->timing.n_kernels && run->unit == r->unit; i++) {
+        double ns = (double)run->timing.kernels[i].median_ns;
+        *most = ns > *most ? ns : *most;
+        if (!strcmp(run->timing.kernels[i].name, name))
+            found = ns;
+    }
+    return found;
+}
+
+static int letter_of(const Doc *d, const Row *r) {
+    int k = 0;
+    for (const Row *q = d->rows.at; q < r; q++)
+        k += q->kind == ROW_launch;
+    return k;
+}
+
+static void launch_line(ViewCtx *c, const Doc *d, const Row *r, Line *l) {
+    const Schedule *s = at(c, r->unit, STAGE_post_fusion)->schedule;
+    const SchedNode *n = s->nodes.at[r->node];
+    int k = letter_of(d, r), wide = c->opt.cols >= 110;
+    const char *what = brief_what(l->arena, s, n);
+    double most, ns = run_ns(c, r, r->name, &most);
+    line_add(l, style_kernel(k), kernel_letter(l->arena, k));
+    line_add(l, ST_text, " ");
+    l->name = l->n;
+    if (r->kernel >= 0)
+        line_cell(l, ST_name, r->name, NAME_COLS + (wide ? 10 : 0));
+    else
+        line_cell(l, ST_text, arena_printf(l->arena, "%s  %s", r->name,
+                                           n->outputs.n ? brief_layout(l->arena, n->outputs.at[0]->ir->layout) : ""),
+                  NAME_COLS + (wide ? 10 : 0));
+    line_add(l, ST_text, " ");
+    line_cell(l, ST_dim, n->name, wide ? 22 : 16);
+    line_add(l, ST_text, " ");
+    if (most > 0) {
+        line_bar(l, ST_bar, ns, most, 8);
+        line_right(l, ST_number, text_time(l->arena, ns), 9);
+        line_add(l, ST_text, "  ");
+    }
+    line_add(l, ST_dim, what);
+    l->item = (Item){at(c, r->unit, STAGE_kernels)->id,
+                     r->kernel >= 0 ? at(c, r->unit, STAGE_kernels)->code->kernels.at[r->kernel].first_line - 1 : -1};
+}
+
+static void overview_line(ViewCtx *c, int row, Line *l) {
+    const Doc *d = c->doc;
+    const Row *r = &d->rows.at[row];
+    switch (r->kind) {
+    case ROW_text:
+        line_add(l, ST_text, r->text);
+        l->passive = true;
+        return;
+    case ROW_head:
+        l->kind = LINE_section;
+        line_add(l, ST_dim, r->text);
+        if (!strcmp(r->text, "which kernel computes what") && (!c->runs || c->runs->last < 0))
+            line_add(l, ST_dim, "   r runs and times it");
+        return;
+    case ROW_problem:
+        l->sign = "!";
+        l->sign_style = ST_bad;
+        line_printf(l, ST_bad, "%s  ", stage_info[r->stage].name);
+        line_add(l, ST_text, r->text);
+        return;
+    case ROW_bar:
+        bar_line(c, d, r, l);
+        return;
+    case ROW_launch:
+        launch_line(c, d, r, l);
+        return;
+    }
+}
+
+static void overview_title(ViewCtx *c, Buf *left, Buf *right) {
+    const LoadedModel *m = session_model(c->session);
+    buf_printf(left, "%s", m->name);
+    if (m->graphs.n) {
+        const LoadedGraph *g = &m->graphs.at[0];
+        buf_printf(left, " · %s", *g->kind ? g->kind : "inference");
+        const Graph *graph = g->graph;
+        int shown = 0;
+        for (const Node *n = graph->first; n && n->op == FX_placeholder; n = n->next) {
+            int i = shown < g->n_inputs ? shown : -1;
+            shown++;
+            if (g->n_inputs && (i < 0 || g->inputs[i].kind != IN_user))
+                continue;
+            if (node_tensor(n)) {
+                buf_printf(left, " · in %s", brief_type(c->tmp, node_tensor(n)));
+                break;
+            }
+        }
+    }
+    if (m->graphs.n > 1)
+        buf_printf(left, " · %d graphs", m->graphs.n);
+    buf_puts(right, "overview");
+}
+
+static void overview_node(ViewCtx *c, int row, Buf *out) {
+    const Doc *d = c->doc;
+    const Row *r = &d->rows.at[row];
+    if (r->kind == ROW_bar)
+        buf_printf(out, "%s: %s.   Enter or %c shows it", stage_info[r->stage].name, stage_info[r->stage].doc,
+                   stage_info[r->stage].key);
+    if (r->kind == ROW_problem)
+        buf_printf(out, "%s could not be built: %s", stage_info[r->stage].name, r->text);
+    if (r->kind != ROW_launch)
+        return;
+    const Schedule *s = at(c, r->unit, STAGE_post_fusion)->schedule;
+    const SchedNode *n = s->nodes.at[r->node];
+    buf_printf(out, "%s computes %s: %s", r->name, n->name, brief_what(c->tmp, s, n));
+    if (n->snodes.n > 1)
+        buf_printf(out, ".  %d loops under one kernel", n->snodes.n);
+    if (r->kernel >= 0) {
+        const CKernel *k = &at(c, r->unit, STAGE_kernels)->code->kernels.at[r->kernel];
+        buf_printf(out, ".  moves %s, %s flops", text_bytes(c->tmp, k->bytes), text_count(c->tmp, k->flops));
+    } else {
+        buf_puts(out, ".  a library call: no loop is generated, nothing fuses into it");
+    }
+}
+
+static const char *overview_enter(ViewCtx *c, int row) {
+    const Row *r = &((Doc *)c->doc)->rows.at[row];
+    if (r->kind == ROW_bar || r->kind == ROW_problem)
+        return arena_printf(c->tmp, "stage %s graph %d", stage_info[r->stage].name, r->unit);
+    if (r->kind != ROW_launch)
+        return NULL;
+    if (r->kernel >= 0)
+        return arena_printf(c->tmp, "stage kernels graph %d ; goto %s", r->unit, r->name);
+    return arena_printf(c->tmp, "stage post_fusion graph %d ; goto %s", r->unit,
+                        at(c, r->unit, STAGE_post_fusion)->schedule->nodes.at[r->node]->name);
+}
+
+const View view_overview = {
+    .name = "overview",
+    .doc = "the first screen: what became of the model, on one page",
+    .flags = 0,
+    .stage = -1,
+    .open = overview_open,
+    .count = overview_count,
+    .line = overview_line,
+    .title = overview_title,
+    .node = overview_node,
+    .enter = overview_enter,
+};

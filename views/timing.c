@@ -1,0 +1,118 @@
+// timing.c: the runs of this sitting: backends against each other on one scale, and the kernels of the
+// last run with their share.
+#include "views/doc.h"
+
+#include <math.h>
+#include <string.h>
+
+static const RunRow *last_run(const ViewCtx *c) {
+    return c->runs && c->runs->last >= 0 ? &c->runs->rows.at[c->runs->last] : NULL;
+}
+
+static void table_of_runs(ViewCtx *c, Page *p) {
+    double most = 1;
+    for (int i = 0; i < c->runs->rows.n; i++)
+        most = fmax(most, (double)c->runs->rows.at[i].timing.median_ns);
+    page_line(p);
+    page_cell(p, ST_dim, 30, "backend");
+    page_cell(p, ST_dim, -10, "median");
+    page_cell(p, ST_dim, -6, "±");
+    page_cell(p, ST_dim, 24, "  of the slowest");
+    page_cell(p, ST_dim, -10, "compiled");
+    for (int i = 0; i < c->runs->rows.n; i++) {
+        const RunRow *r = &c->runs->rows.at[i];
+        const Timing *t = &r->timing;
+        double spread = t->median_ns ? 100.0 * (double)(t->p90_ns - t->median_ns) / (double)t->median_ns : 0;
+        page_line(p)->node =
+            arena_printf(c->arena, "%s: median of %d runs %s, fastest %s, 90 %% within %s%s", r->label, t->runs,
+                         text_time(c->arena, (double)t->median_ns), text_time(c->arena, (double)t->min_ns),
+                         text_time(c->arena, (double)t->p90_ns), t->noisy ? "; noisy: run it again" : "");
+        page_cell(p, i == c->runs->last ? ST_name : ST_text, 30, "%s", r->label);
+        page_cell(p, ST_number, -10, "%s", text_time(c->arena, (double)t->median_ns));
+        page_cell(p, t->noisy ? ST_warn : ST_dim, -6, "%.0f %%", spread);
+        page_add(p, ST_text, "  ");
+        page_bar(p, ST_bar, (double)t->median_ns, most, 20);
+        page_cell(p, ST_dim, -12, "%s", r->compile_ns ? text_time(c->arena, (double)r->compile_ns) : "");
+        page_add(p, ST_dim, "%s", r->cached ? " cached" : "");
+    }
+}
+
+static void table_of_kernels(ViewCtx *c, Page *p, const RunRow *r) {
+    double total = 0, most = 1;
+    for (int i = 0; i < r->timing.n_kernels; i++) {
+        total += (double)r->timing.kernels[i].median_ns;
+        most = fmax(most, (double)r->timing.kernels[i].median_ns);
+    }
+    page_section(p, "%s, by %s", r->label, r->backend == BACKEND_full ? "launch" : "op");
+    for (int i = 0; i < r->timing.n_kernels; i++) {
+        const KernelTime *k = &r->timing.kernels[i];
+        DocLine *l = page_line(p);
+        double ns = (double)k->median_ns;
+        l->frozen = 40;
+        l->enter = arena_printf(c->arena, r->backend == BACKEND_full ? "stage kernels ; goto %s" : "goto %s", k->name);
+        page_cell(p, ST_text, 40, "%s", k->name);
+        page_cell(p, ST_number, -10, "%s", text_time(c->arena, ns));
+        page_cell(p, ST_dim, -7, "%.0f %%", total > 0 ? 100 * ns / total : 0);
+        page_add(p, ST_text, "  ");
+        page_bar(p, ST_bar, ns, most, 20);
+    }
+}
+
+static void table_of_outputs(ViewCtx *c, Page *p, const RunRow *r) {
+    page_section(p, "outputs");
+    for (int i = 0; i < r->outputs.n; i++) {
+        const RunOutput *o = &r->outputs.at[i];
+        page_line(p);
+        page_cell(p, ST_text, 8, "%s", o->name);
+        page_cell(p, ST_type, 24, "%s", o->type);
+        page_cell(p, ST_dim, 20, "%016llx", (unsigned long long)o->digest);
+        if (!isnan(o->mean))
+            page_add(p, ST_text, "min %.5g  max %.5g  mean %.5g", o->low, o->high, o->mean);
+    }
+    (void)c;
+}
+
+static bool timing_open(ViewCtx *c, Buf *why) {
+    Page *p = page_new(c);
+    const RunRow *r = last_run(c);
+    (void)why;
+    if (c->runs && c->runs->running) {
+        page_line(p);
+        page_add(p, ST_stale, "~ %s runs", c->runs->running);
+    }
+    if (!r) {
+        page_line(p);
+        page_add(p, ST_dim, "nothing has run yet:  ");
+        page_add(p, ST_key, "r");
+        page_add(p, ST_dim, " runs and times it,  ");
+        page_add(p, ST_key, "@");
+        page_add(p, ST_dim, " picks the backend");
+        return true;
+    }
+    table_of_runs(c, p);
+    if (r->timing.n_kernels)
+        table_of_kernels(c, p, r);
+    if (r->outputs.n)
+        table_of_outputs(c, p, r);
+    return true;
+}
+
+static void timing_title(ViewCtx *c, Buf *left, Buf *right) {
+    const RunRow *r = last_run(c);
+    buf_puts(left, "= run · timing");
+    if (r)
+        buf_printf(right, "%s %s", r->label, text_time(c->tmp, (double)r->timing.median_ns));
+}
+
+const View view_timing = {
+    .name = "timing",
+    .doc = "runs of this sitting: backends and kernels against each other",
+    .flags = VIEW_live,
+    .stage = -1,
+    .open = timing_open,
+    .count = page_count,
+    .line = page_line_of,
+    .title = timing_title,
+    .node = page_node,
+    .enter = page_enter,
+};
