@@ -156,6 +156,10 @@ bool graph_verify(const Graph *g, Diag *d);             // order, users, names, 
 // The same up to names and ids: structure, targets, arguments, metadata.
 uint64_t graph_hash(const Graph *g);
 
+// infer.c: gives the nodes without a value one by their ops' meta functions; the number of nodes that
+// stay without. Trouble is a warning.
+int graph_infer(Graph *g, Diag *d);
+
 // print.c
 typedef struct FxStyle {
     bool strides, device;       // in annotations

@@ -1,0 +1,112 @@
+// infer.c: metadata of nodes that came without any (plain code, print(graph)): each op's meta function
+// applied to its inputs' values, in order. What has no meta function, or stands behind it, stays unknown.
+#include "core/fx/graph.h"
+
+#include <string.h>
+
+typedef struct Infer {
+    Graph *g;
+    Arena tmp;
+    Diag *d;
+    bool known;         // every node in the arguments has a value
+    bool sizes;         // and all are sizes
+} Infer;
+
+// The value with every node replaced by what it yields.
+static Value resolve(Infer *f, const Value *v) {
+    Value r = *v;
+    switch (v->kind) {
+    case VAL_node:
+        r = v->node->val;
+        f->known &= r.kind != VAL_none;
+        f->sizes &= r.kind == VAL_sym || r.kind == VAL_int;
+        break;
+    case VAL_list:
+    case VAL_tuple:
+        r.at = v->n ? ARENA_ARRAY(&f->tmp, v->n, Value) : NULL;
+        for (int i = 0; i < v->n; i++)
+            r.at[i] = resolve(f, &v->at[i]);
+        break;
+    default:
+        break;
+    }
+    return r;
+}
+
+static bool infer_item(Node *n, const Value *args) {
+    int64_t i;
+    bool item = !strcmp(n->target, "_operator.getitem") && n->n_args == 2 &&
+                (args[0].kind == VAL_tuple || args[0].kind == VAL_list);
+    if (!item || !val_as_int(&args[1], &i) || i < 0 || i >= args[0].n)
+        return false;
+    n->val = value_copy(n->graph->arena, &args[0].at[i], NULL);
+    return true;
+}
+
+// A tuple from the getitem nodes that take it apart; items that nobody takes stay unknown.
+static void infer_from_items(Node *n) {
+    enum { MAX_ITEMS = 4096 };
+    int64_t count = 0, i;
+    for (int u = 0; u < n->n_users; u++) {
+        const Node *user = n->users[u];
+        if (strcmp(user->target, "_operator.getitem") != 0 || user->n_args != 2 || user->val.kind == VAL_none ||
+            !val_as_int(&user->args[1], &i) || i < 0 || i >= MAX_ITEMS)
+            return;
+        count = i >= count ? i + 1 : count;
+    }
+    if (!count)
+        return;
+    Value tuple = val_list(n->graph->arena, VAL_tuple, (int)count);
+    for (int u = 0; u < n->n_users; u++)
+        if (val_as_int(&n->users[u]->args[1], &i))
+            tuple.at[i] = n->users[u]->val;
+    n->val = tuple;
+}
+
+static void infer_node(Infer *f, Node *n) {
+    int n_args = n->n_args, n_kwargs = n->n_kwargs;
+    Value *args = ARENA_ARRAY(&f->tmp, n_args + 1, Value);
+    Value *kwargs = ARENA_ARRAY(&f->tmp, n_kwargs + 1, Value);
+    const char **names = ARENA_ARRAY(&f->tmp, n_kwargs + 1, const char *);
+    f->known = f->sizes = true;
+    for (int i = 0; i < n_args; i++)
+        args[i] = resolve(f, &n->args[i]);
+    for (int i = 0; i < n_kwargs; i++) {
+        kwargs[i] = resolve(f, &n->kwargs[i].value);
+        names[i] = n->kwargs[i].name;
+    }
+    if (!f->known || infer_item(n, args))
+        return;
+    if (!n->def && f->sizes && str_starts(n->target, "_operator."))
+        n->def = op_find(n->target);
+    if (!n->def || !n->def->meta)
+        return;
+    Diag quiet = {.arena = &f->tmp};
+    Value *bound = ARENA_ARRAY(&f->tmp, n->def->n_args + 1, Value);
+    MetaCtx m = {.arena = f->g->arena, .sym = f->g->sym, .diag = &quiet};
+    if (!op_bind(n->def, args, n_args, names, kwargs, n_kwargs, bound, &f->tmp, &quiet, m.at))
+        return;
+    Value out = {.kind = VAL_none};
+    if (op_meta(&m, n->def, bound, &out))
+        n->val = out;
+    else
+        diag_warning(f->d, m.at, "node %s: %s", n->name, diag_first(&quiet));
+}
+
+int graph_infer(Graph *g, Diag *d) {
+    Infer f = {.g = g, .d = d};
+    int unknown = 0;
+    GRAPH_EACH(g, n) {
+        if (n->val.kind != VAL_none || n->op == FX_output)
+            continue;
+        ArenaMark mark = arena_mark(&f.tmp);
+        if (n->op == FX_call_function)
+            infer_node(&f, n);
+        if (n->op == FX_call_function && n->val.kind == VAL_none)
+            infer_from_items(n);
+        unknown += n->val.kind == VAL_none;
+        arena_rewind(&f.tmp, mark);
+    }
+    arena_free(&f.tmp);
+    return unknown;
+}

@@ -1,0 +1,202 @@
+// fx_runnable.c: fx_graph_runnable.py: plain code in `class Repro`, and load_args, which says what each
+// input is:
+//     s77 = 12                                      hints of symbols, at the top
+//     buf0 = reader.storage(None, 32*s77)
+//     reader.tensor(buf0, (s77, 8), is_leaf=True)   # arg1_1     strides, dtype=, storage_offset= if not the usual
+//     reader.symint(12)  # arg0_1
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/load/load_impl.h"
+
+static int sniff(Str head, const char *path, bool is_dir) {
+    (void)path;
+    bool repro = !is_dir && head.len && memmem(head.ptr, head.len, "class Repro(torch.nn.Module):", 29);
+    return repro && !memchr(head.ptr, 0, head.len) ? 60 : 0;
+}
+
+typedef struct Runnable {
+    LoadedModel *m;
+    Diag *d;
+    const char *file;
+    int line;               // being read, from 1
+    VEC(const Expr *) symbols;  // with hints, in the order of the text
+    Map used;               // expr_id of symbols that an input has -> 1
+    int input;              // next placeholder
+    Node **inputs;
+    int n_inputs;
+} Runnable;
+
+static bool broken(Runnable *r, const char *line, const char *what) {
+    diag_error(r->d, (Place){.file = r->file, .line = r->line, .source = line}, "%s", what);
+    return false;
+}
+
+// `s77 = 12`
+static void read_hint(Runnable *r, const char *line) {
+    size_t name = strspn(line, "szuf0123456789");
+    char *end;
+    if (!name || !islower((unsigned char)*line) || strncmp(line + name, " = ", 3) != 0)
+        return;
+    long long v = strtoll(line + name + 3, &end, 10);
+    if (*end || end == line + name + 3)
+        return;
+    const Expr *s = sym_symbol(r->m->sym, arena_strndup(r->m->arena, line, name));
+    sym_set_hint(r->m->sym, s, v);
+    vec_push(r->m->arena, &r->symbols, s);
+}
+
+enum { MAX_DIMS = 64 };
+
+// `(8, s77)` at *p; -1 if it is none.
+static int read_tuple(Runnable *r, const char **p, const Expr **out) {
+    int n = 0;
+    if (**p != '(')
+        return -1;
+    for ((*p)++; **p && **p != ')';) {
+        if (n == MAX_DIMS || !(out[n++] = sym_parse_prefix(r->m->sym, p, (Place){.file = r->file, .line = r->line}, r->d)))
+            return -1;
+        *p += strspn(*p, ", ");
+    }
+    if (**p != ')')
+        return -1;
+    (*p)++;
+    return n;
+}
+
+static const char *option(const char *line, const char *name) {
+    const char *p = strstr(line, name);
+    return p ? p + strlen(name) : NULL;
+}
+
+static Device read_device(Arena *a, const char *storage) {
+    Device d = {DEV_cpu, -1};
+    const char *type = option(storage, "device(type='"), *index = option(storage, "index=");
+    if (type)
+        device_parse(arena_strndup(a, type, strcspn(type, "'")), &d);
+    if (type && index)
+        d.index = atoi(index) & 0xff;
+    return d;
+}
+
+static bool read_tensor(Runnable *r, const char *line, const char *args, const char *storage, Value *out) {
+    const Expr *size[MAX_DIMS], *stride[MAX_DIMS];
+    const char *p = strchr(args, '(');
+    int n = p ? read_tuple(r, &p, size) : -1;
+    if (n < 0)
+        return broken(r, line, "reader.tensor(buf, (sizes), …) is expected");
+    const char *dtype = option(p, "dtype=torch."), *offset = option(p, "storage_offset=");
+    DType type = DT_f32;
+    if (dtype)
+        type = dtype_from_torch(arena_strndup(r->m->arena, dtype, strspn(dtype, "abcdefghijklmnopqrstuvwxyz0123456789_")));
+    if (type == DT_none)
+        return broken(r, line, "an unknown dtype");
+    TensorMeta *t = meta_contiguous(r->m->arena, r->m->sym, type, n, size, read_device(r->m->arena, storage));
+    const char *q = p + strspn(p, ", ");
+    if (*q == '(') {
+        if (read_tuple(r, &q, stride) != n)
+            return broken(r, line, "as many strides as sizes are expected");
+        for (int i = 0; i < n; i++)
+            t->stride[i] = stride[i];
+    }
+    if (offset)
+        t->offset = sym_parse_prefix(r->m->sym, &offset, (Place){.file = r->file, .line = r->line}, r->d);
+    t->requires_grad = strstr(p, "requires_grad=True") != NULL;
+    *out = val_tensor(t);
+    return t->offset != NULL;
+}
+
+// The symbol with that hint which no input has yet; the number itself if there is none.
+static Value read_symint(Runnable *r, const char *args) {
+    long long v = strtoll(args, NULL, 10);
+    for (int i = 0; i < r->symbols.n; i++) {
+        const Expr *s = r->symbols.at[i];
+        int64_t hint;
+        if (map_find_id(&r->used, expr_id(s)) || !sym_hint(r->m->sym, s, &hint) || hint != v)
+            continue;
+        map_put_id(&r->used, expr_id(s), r);
+        return (Value){.kind = VAL_sym, .sym = s};
+    }
+    return val_int(v);
+}
+
+static bool read_arg(Runnable *r, const char *line, const Map *storages) {
+    const char *call = line + strspn(line, " ");
+    Value v = {.kind = VAL_none};
+    if (str_starts(call, "reader.tensor(")) {
+        const char *args = call + strlen("reader.tensor(");
+        const char *buf = arena_strndup(r->m->arena, args, strcspn(args, ","));
+        const char *storage = map_get(storages, buf);
+        if (!read_tensor(r, line, args, storage ? storage : "", &v))
+            return false;
+    } else if (str_starts(call, "reader.symint(")) {
+        v = read_symint(r, call + strlen("reader.symint("));
+    } else if (!str_starts(call, "reader.const(") && !strstr(call, "was unsupported type for dumping")) {
+        return true;
+    }
+    if (r->input >= r->n_inputs)
+        return broken(r, line, "more inputs than the graph has");
+    r->inputs[r->input++]->val = v;
+    return true;
+}
+
+static bool read_lines(Runnable *r, Str text) {
+    Map storages = {.arena = r->m->arena};
+    bool in_args = false;
+    for (const char *p = text.ptr, *end = p + text.len; p < end;) {
+        const char *stop = memchr(p, '\n', (size_t)(end - p));
+        stop = stop ? stop : end;
+        const char *line = arena_strndup(r->m->arena, p, (size_t)(stop - p));
+        r->line++;
+        p = stop + 1;
+        const char *storage = strstr(line, " = reader.storage(");
+        if (str_starts(line, "def load_args("))
+            in_args = true;
+        else if (in_args && *line && *line != ' ')
+            in_args = false;
+        else if (in_args && storage)
+            map_put(&storages, arena_strndup(r->m->arena, line + strspn(line, " "), (size_t)(storage - line) - strspn(line, " ")),
+                    arena_strdup(r->m->arena, storage));
+        else if (in_args && !read_arg(r, line, &storages))
+            return false;
+        else if (!in_args && !r->inputs)
+            read_hint(r, line);
+    }
+    return true;
+}
+
+bool fx_runnable_add(LoadedModel *m, Str text, const char *path, Diag *d) {
+    FxDoc doc = {.arena = m->arena};
+    if (!fx_parse(&doc, m->sym, text, path, d))
+        return false;
+    Runnable r = {.m = m, .d = d, .file = path, .used = {.arena = m->arena}};
+    // Hints first: inputs refer to their symbols.
+    if (!read_lines(&r, (Str){text.ptr, doc.at[0].begin}))
+        return false;
+    Graph *g = doc.at[0].graph;
+    r.line = 0;
+    r.n_inputs = graph_placeholders(g, &r.inputs, m->arena);
+    r.inputs = r.inputs ? r.inputs : ARENA_ARRAY(m->arena, 1, Node *);
+    if (!read_lines(&r, text))
+        return false;
+    graph_infer(g, d);
+    LoadedGraph one = {.graph = g};
+    specs_of_text(m, &one, path);
+    for (int i = 0; i < one.n_inputs; i++)
+        one.inputs[i].requires_grad = node_tensor(r.inputs[i]) && node_tensor(r.inputs[i])->requires_grad;
+    vec_push(m->arena, &m->graphs, one);
+    return true;
+}
+
+static bool load(LoadedModel *m, const char *path, Diag *d) {
+    Str text = load_text(m, path, d);
+    return text.ptr && fx_runnable_add(m, text, path, d);
+}
+
+const Loader loader_fx_runnable = {
+    .name = "fx_runnable",
+    .doc = "fx_graph_runnable.py: the graph of class Repro with the inputs of load_args; nothing of it is run",
+    .sniff = sniff,
+    .load = load,
+};

@@ -1,0 +1,42 @@
+// fx_text.c: printed FX graphs: logs, readable files, prints; one or many in a text. Formats:
+// core/fx/graph.h, fx_parse.
+#include <string.h>
+
+#include "core/load/load_impl.h"
+
+static bool is_json(Str head) {
+    size_t i = strspn(head.ptr, " \t\r\n");
+    return i < head.len && head.ptr[i] == '{';
+}
+
+static int sniff(Str head, const char *path, bool is_dir) {
+    (void)path;
+    if (is_dir || !head.len || memchr(head.ptr, 0, head.len) || is_json(head) || foreign_python(head))
+        return 0;
+    return fx_sniff(head) ? 50 : 0;
+}
+
+bool fx_text_add(LoadedModel *m, Str text, const char *path, Diag *d) {
+    FxDoc doc = {.arena = m->arena};
+    if (!fx_parse(&doc, m->sym, text, path, d))
+        return false;
+    for (int i = 0; i < doc.n; i++) {
+        LoadedGraph g = {.graph = doc.at[i].graph};
+        graph_infer(doc.at[i].graph, d);    // nodes with several results are printed without
+        specs_of_text(m, &g, path);
+        vec_push(m->arena, &m->graphs, g);
+    }
+    return true;
+}
+
+static bool load(LoadedModel *m, const char *path, Diag *d) {
+    Str text = load_text(m, path, d);
+    return text.ptr && fx_text_add(m, text, path, d);
+}
+
+const Loader loader_fx_text = {
+    .name = "fx_text",
+    .doc = "printed FX graphs: TORCH_LOGS=graph_code or aot_graphs, fx_graph_readable.py, print(graph)",
+    .sniff = sniff,
+    .load = load,
+};

@@ -1,0 +1,46 @@
+// load_impl.h: inside core/load: what the loaders share.
+#ifndef CORE_LOAD_LOAD_IMPL_H
+#define CORE_LOAD_LOAD_IMPL_H
+
+#include "core/base/json.h"
+#include "core/base/zip.h"
+#include "core/load/load.h"
+
+#define LOADER(name) extern const Loader loader_##name;
+#include "core/load/loaders.def"
+#undef LOADER
+
+enum { LOAD_HEAD = 64 * 1024 };     // bytes that sniffing looks at
+
+// load.c
+// The file's text: what was read from standard input, else the file; kept in m->text. ptr NULL on error.
+Str load_text(LoadedModel *m, const char *path, Diag *d);
+
+// foreign.c: what a file that no loader takes is, in words ("a TorchScript archive"), and what to do.
+typedef struct Foreign {
+    const char *what, *hint;        // what NULL: nobody knows
+} Foreign;
+Foreign foreign_bytes(Str head);
+// The same for a zip archive by the names in it.
+Foreign foreign_zip(const Zip *z);
+// Python that is a program and not a printed graph.
+bool foreign_python(Str text);
+
+// specs.c: what the names of placeholders and titles tell.
+// Level, kind, folder, input and output specs of a graph that came from FX text.
+void specs_of_text(LoadedModel *m, LoadedGraph *g, const char *path);
+// `model__0_inference_0.0` -> its parts; false if the name is none.
+bool specs_folder(LoadedGraph *g, const char *name);
+// `_modules_fc_parameters_weight_` of the state fc.weight, as Dynamo spells sources. kind: parameters, buffers.
+const char *specs_mangle(Arena *a, const char *state, const char *kind);
+// Part of a Dynamo target that names state, `_modules_fc_parameters_weight_`; NULL if it names none.
+const char *specs_state_part(const char *target, InputKind *kind);
+
+// exported_json.c: the graph of a parsed ExportedProgram.
+bool exported_load(LoadedModel *m, const Json *program, const char *file, Diag *d);
+
+// fx_text.c, fx_runnable.c: graphs of a text added to m.
+bool fx_text_add(LoadedModel *m, Str text, const char *path, Diag *d);
+bool fx_runnable_add(LoadedModel *m, Str text, const char *path, Diag *d);
+
+#endif

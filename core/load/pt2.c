@@ -1,0 +1,241 @@
+// pt2.c: .pt2 archives as torch.export.save of PyTorch 2.11 writes them: a zip file of stored entries
+// below one folder (any name):
+//     archive_format "pt2"   archive_version "0"   models/NAME.json   the ExportedProgram
+//     data/weights/NAME_weights_config.json   data/constants/NAME_constants_config.json
+//         {"config": {"fc.weight": {"path_name": "weight_0", "is_param": true, "use_pickle": false,
+//                                   "tensor_meta": {dtype, sizes, strides, storage_offset, …}}}}
+//     data/weights/weight_0 …   bytes of a whole storage; tensors that share it name the same file
+// Weights are mapped, not read.
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/load/exported.h"
+
+enum { JSON_LIMIT = 256 << 20 };    // most bytes of a JSON entry
+
+typedef struct Archive {
+    LoadedModel *m;
+    Diag *d;
+    const char *path;
+    Zip *zip;
+    int fd;
+    const char *root;           // "model/", "" if entries lie at the top
+    Arena tmp;
+} Archive;
+
+// Storages of one folder, and the dtype of the first tensor that used each.
+typedef struct Payload {
+    const char *folder;         // data/weights/
+    Map storages;               // path_name -> Storage *
+    Map dtypes;                 // path_name -> DType
+} Payload;
+
+static int sniff(Str head, const char *path, bool is_dir) {
+    (void)path;
+    return !is_dir && head.len >= 4 && !memcmp(head.ptr, "PK\x03\x04", 4) ? 80 : 0;
+}
+
+static bool refuse(Archive *z, const char *fmt, ...) FX_PRINTF(2, 3);
+static bool refuse(Archive *z, const char *fmt, ...) {
+    va_list args;
+    va_start(args, fmt);
+    diag_error(z->d, (Place){.file = z->path}, "%s", arena_vprintf(&z->tmp, fmt, args));
+    va_end(args);
+    return false;
+}
+
+static int find(Archive *z, const char *name) {
+    return zip_find(z->zip, arena_printf(&z->tmp, "%s%s", z->root, name));
+}
+
+// A small entry's text without trailing blanks; NULL if it is absent.
+static const char *read_text(Archive *z, const char *name) {
+    int i = find(z, name);
+    Str s = i >= 0 ? zip_read(z->zip, i, 4096, &z->tmp, z->d) : (Str){NULL, 0};
+    if (!s.ptr)
+        return NULL;
+    size_t len = s.len;
+    while (len && strchr(" \r\n", s.ptr[len - 1]))
+        len--;
+    return arena_strndup(&z->tmp, s.ptr, len);
+}
+
+static bool open_root(Archive *z) {
+    for (int i = 0; i < zip_count(z->zip); i++) {
+        const char *name = zip_name(z->zip, i);
+        if (!str_ends(name, "archive_format"))
+            continue;
+        size_t len = strlen(name) - strlen("archive_format");
+        if (len && name[len - 1] != '/')
+            continue;
+        z->root = arena_strndup(&z->tmp, name, len);
+        const char *format = read_text(z, "archive_format"), *version = read_text(z, "archive_version");
+        if (!format || strcmp(format, "pt2") != 0)
+            return refuse(z, "archive format `%s`, and `pt2` is expected", format ? format : "");
+        if (version && strcmp(version, "0") != 0)
+            return refuse(z, "a .pt2 archive of version %s, and version 0 is expected", version);
+        return true;
+    }
+    Foreign f = foreign_zip(z->zip);
+    diag_error(z->d, (Place){.file = z->path}, "%s, not a model that this program opens", f.what)->hint = f.hint;
+    return false;
+}
+
+// ---- the program
+
+// models/model.json, else the first of models/.
+static const char *model_entry(Archive *z, int *index) {
+    const char *dir = arena_printf(&z->tmp, "%smodels/", z->root);
+    *index = -1;
+    for (int i = 0; i < zip_count(z->zip); i++) {
+        const char *name = zip_name(z->zip, i);
+        if (str_starts(name, dir) && str_ends(name, ".json") && (*index < 0 || str_ends(name, "/model.json")))
+            *index = i;
+    }
+    if (*index < 0)
+        return NULL;
+    const char *stem = zip_name(z->zip, *index) + strlen(dir);
+    return arena_strndup(&z->tmp, stem, strlen(stem) - strlen(".json"));
+}
+
+static Json *read_json(Archive *z, int index) {
+    Str text = zip_read(z->zip, index, JSON_LIMIT, &z->tmp, z->d);
+    return text.ptr ? json_parse(&z->tmp, text, arena_printf(&z->tmp, "%s:%s", z->path, zip_name(z->zip, index)), z->d)
+                    : NULL;
+}
+
+static bool load_program(Archive *z, const char **name) {
+    int index;
+    *name = model_entry(z, &index);
+    if (!*name && find(z, "data/aotinductor/") < 0) {
+        Foreign f = foreign_zip(z->zip);
+        diag_error(z->d, (Place){.file = z->path}, "%s", f.what)->hint = f.hint;
+        return false;
+    }
+    if (!*name)
+        return refuse(z, "the archive holds no %smodels/model.json", z->root);
+    Json *program = read_json(z, index);
+    return program && exported_load(z->m, program, z->path, z->d);
+}
+
+// ---- weights
+
+static Storage *map_storage(Archive *z, Payload *p, const char *file) {
+    MapEntry *known = map_find(&p->storages, file);
+    if (known)
+        return known->ptr;
+    int i = find(z, arena_printf(&z->tmp, "%s%s", p->folder, file));
+    if (i < 0) {
+        refuse(z, "the archive lacks %s%s", p->folder, file);
+        return NULL;
+    }
+    uint64_t bytes = zip_size(z->zip, i);
+    int64_t offset = zip_stored_offset(z->zip, i);
+    Storage *s = NULL;
+    if (offset >= 0 && bytes) {
+        s = storage_map(z->fd, offset, (size_t)bytes, z->d);
+    } else {
+        Str data = bytes ? zip_read(z->zip, i, UINT64_MAX, &z->tmp, z->d) : (Str){"", 0};
+        s = data.ptr ? storage_new(data.len, z->d) : NULL;
+        if (s && data.len)
+            memcpy(storage_data(s), data.ptr, data.len);
+    }
+    map_put(&p->storages, arena_strdup(&z->tmp, file), s);
+    return s;
+}
+
+static bool constant_sizes(const Expr *const *from, int n, int64_t *to) {
+    for (int i = 0; i < n; i++)
+        if (!expr_int(from[i], &to[i]) || to[i] < 0)
+            return false;
+    return true;
+}
+
+// An entry without bytes stands for zeros (empty and fake tensors).
+static bool make_tensor(Archive *z, Payload *p, const char *name, const char *file, const TensorMeta *meta) {
+    Tensor *t = ARENA_NEW(z->m->arena, Tensor);
+    if (meta->ndim > TENSOR_DIMS || !constant_sizes(meta->size, meta->ndim, t->size) ||
+        !constant_sizes(meta->stride, meta->ndim, t->stride) || !constant_sizes(&meta->offset, 1, &t->offset))
+        return refuse(z, "weight `%s` has a size that is no number", name);
+    Storage *s = map_storage(z, p, file);
+    if (!s)
+        return false;
+    t->ndim = meta->ndim;
+    // The first tensor on a storage says what its bytes are.
+    MapEntry *first = map_at(&p->dtypes, file);
+    t->dtype = first->i ? (DType)first->i : meta->dtype;
+    first->i = t->dtype;
+    if (!storage_bytes(s)) {
+        int64_t size[TENSOR_DIMS];
+        memcpy(size, t->size, sizeof size);
+        if (!tensor_new(t, t->dtype, t->ndim, size, z->d))
+            return false;
+    } else {
+        t->storage = storage_keep(s);
+        if (!tensor_in_bounds(t)) {
+            tensor_drop(t);
+            return refuse(z, "weight `%s` reaches beyond the bytes that the archive has for it", name);
+        }
+    }
+    MapEntry *e = map_at(&z->m->state, arena_strdup(z->m->arena, name));
+    if (e->ptr)
+        tensor_drop(e->ptr);
+    e->ptr = t;
+    return true;
+}
+
+static bool load_payload(Archive *z, const char *folder, const char *config) {
+    int index = find(z, config);
+    if (index < 0)
+        return true;
+    Json *top = read_json(z, index);
+    const Json *list = json_get(top, "config");
+    Payload p = {.folder = folder, .storages = {.arena = &z->tmp}, .dtypes = {.arena = &z->tmp}};
+    Exported x = {.m = z->m, .d = z->d, .file = z->path, .tmp = &z->tmp};
+    bool ok = top != NULL;
+    for (const Json *j = list ? list->child : NULL; ok && j; j = j->next) {
+        const char *file = json_str(json_get(j, "path_name"), NULL);
+        const Json *meta = json_get(j, "tensor_meta");
+        if (!j->key || !file || !meta || meta->kind != JSON_object || json_bool(json_get(j, "use_pickle"), false)) {
+            diag_warning(z->d, (Place){.file = z->path}, "%s of `%s` is stored as a pickle and not read",
+                         folder, j->key ? j->key : "");
+            continue;
+        }
+        const TensorMeta *t;
+        x.node = j->key;
+        ok = exported_tensor_meta(&x, meta, &t) && make_tensor(z, &p, j->key, file, t);
+    }
+    for (MapEntry *e = map_first(&p.storages); e; e = map_next(&p.storages, e))
+        if (e->ptr)
+            storage_drop(e->ptr);
+    return ok;
+}
+
+static bool load_parts(Archive *z) {
+    const char *name;
+    return open_root(z) && load_program(z, &name) &&
+           load_payload(z, "data/weights/", arena_printf(&z->tmp, "data/weights/%s_weights_config.json", name)) &&
+           load_payload(z, "data/constants/", arena_printf(&z->tmp, "data/constants/%s_constants_config.json", name));
+}
+
+static bool load(LoadedModel *m, const char *path, Diag *d) {
+    Archive z = {.m = m, .d = d, .path = path, .fd = -1};
+    z.zip = zip_open_file(m->arena, path, d);
+    if (!z.zip)
+        return false;
+    z.fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool ok = z.fd >= 0 ? load_parts(&z) : (diag_fail(d, "cannot open '%s'", path), false);
+    if (z.fd >= 0)
+        close(z.fd);
+    zip_shut(z.zip);
+    arena_free(&z.tmp);
+    return ok;
+}
+
+const Loader loader_pt2 = {
+    .name = "pt2",
+    .doc = "a .pt2 archive of torch.export.save, its weights mapped",
+    .sniff = sniff,
+    .load = load,
+};
