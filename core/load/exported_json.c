@@ -15,7 +15,7 @@ static int sniff(Str head, const char *path, bool is_dir) {
     size_t i = strspn(head.ptr, " \t\r\n");
     if (i >= head.len || head.ptr[i] != '{')
         return 0;
-    return memmem(head.ptr, head.len, "\"graph_module\"", 14) || memmem(head.ptr, head.len, "\"schema_version\"", 16) ? 70 : 0;
+    return load_contains(head, "\"graph_module\"") || load_contains(head, "\"schema_version\"") ? 70 : 0;
 }
 
 // ---- signature

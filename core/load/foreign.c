@@ -35,8 +35,8 @@ static const Magic magics[] = {
     {0, "SQLite format 3", 15, "an SQLite database", NULL},
 };
 
-static bool contains(Str s, const char *what) {
-    return s.len && memmem(s.ptr, s.len, what, strlen(what)) != NULL;
+bool load_contains(Str s, const char *what) {
+    return s.ptr && s.len && memmem(s.ptr, s.len, what, strlen(what)) != NULL;
 }
 
 // Eight bytes of length, then a JSON object of that length.
@@ -53,7 +53,7 @@ static bool is_safetensors(Str head) {
 static bool is_onnx(Str head) {
     Str start = {head.ptr, head.len < 256 ? head.len : 256};
     return head.len > 8 && head.ptr[0] == 8 && head.ptr[1] > 0 && head.ptr[1] < 32 &&
-           (contains(start, "pytorch") || contains(start, "onnx") || head.ptr[2] == 0x12);
+           (load_contains(start, "pytorch") || load_contains(start, "onnx") || head.ptr[2] == 0x12);
 }
 
 Foreign foreign_bytes(Str head) {
@@ -107,10 +107,10 @@ Foreign foreign_zip(const Zip *z) {
 
 // Printed graphs free their names, carry annotations in quotes and comments with places; programs import.
 bool foreign_python(Str text) {
-    if (contains(text, "\ndef load_args(reader)") || contains(text, "class Repro(torch.nn.Module)"))
+    if (load_contains(text, "\ndef load_args(reader)") || load_contains(text, "class Repro(torch.nn.Module)"))
         return false;
-    bool marks = contains(text, " = None\n") || contains(text, "        # File: ") || contains(text, ": \"f32[") ||
-                 contains(text, "No stacktrace found for following nodes");
+    bool marks = load_contains(text, " = None\n") || load_contains(text, "        # File: ") || load_contains(text, ": \"f32[") ||
+                 load_contains(text, "No stacktrace found for following nodes");
     const char *p = text.ptr, *end = text.ptr + text.len;
     bool program = false;
     while (p && p < end && !program) {

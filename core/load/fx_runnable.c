@@ -12,7 +12,7 @@
 
 static int sniff(Str head, const char *path, bool is_dir) {
     (void)path;
-    bool repro = !is_dir && head.len && memmem(head.ptr, head.len, "class Repro(torch.nn.Module):", 29);
+    bool repro = !is_dir && load_contains(head, "class Repro(torch.nn.Module):");
     return repro && !memchr(head.ptr, 0, head.len) ? 60 : 0;
 }
 

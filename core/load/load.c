@@ -55,13 +55,18 @@ static bool is_text(Str head) {
 
 static void refuse_unknown(const char *path, Str head, Diag *d) {
     Foreign f = foreign_bytes(head);
+    if (!f.what && is_text(head) && foreign_python(head)) {
+        diag_error(d, (Place){.file = path}, "Python code: this build opens printed graphs, .pt2 files and debug "
+                                             "folders, and capture of Python is not in it")->hint =
+            "torch.export.save(torch.export.export(model, args), 'x.pt2'), or run it with TORCH_LOGS=graph_code";
+        return;
+    }
+    size_t blank = strspn(head.ptr, " \t\r\n");
     if (!f.what && is_text(head)) {
         f = (Foreign){"a text without a printed FX graph",
                       "TORCH_LOGS=graph_code prints one; .pt2 files and debug folders open too"};
-        if (foreign_python(head))
-            f = (Foreign){"Python code",
-                          "this build opens printed graphs, .pt2 files and debug folders, and does not capture Python: "
-                          "use torch.export.save(torch.export.export(model, args), 'x.pt2') or TORCH_LOGS=graph_code"};
+        if (head.ptr[blank] == '{' || head.ptr[blank] == '[')
+            f = (Foreign){"JSON that is no ExportedProgram", "models/model.json of a .pt2 archive is one"};
     }
     if (!f.what)
         f = (Foreign){"a binary file of unknown kind", "a .pt2 file, printed FX text or a debug folder is expected"};

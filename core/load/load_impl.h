@@ -23,6 +23,7 @@ typedef struct Foreign {
 Foreign foreign_bytes(Str head);
 // The same for a zip archive by the names in it.
 Foreign foreign_zip(const Zip *z);
+bool load_contains(Str s, const char *what);
 // Python that is a program and not a printed graph.
 bool foreign_python(Str text);
 

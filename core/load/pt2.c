@@ -75,7 +75,9 @@ static bool open_root(Archive *z) {
             return refuse(z, "archive format `%s`, and `pt2` is expected", format ? format : "");
         if (version && strcmp(version, "0") != 0)
             return refuse(z, "a .pt2 archive of version %s, and version 0 is expected", version);
-        return true;
+        if (find(z, "data/weights/model.pt") < 0)
+            return true;
+        break;      // pickled weights
     }
     Foreign f = foreign_zip(z->zip);
     diag_error(z->d, (Place){.file = z->path}, "%s, not a model that this program opens", f.what)->hint = f.hint;
