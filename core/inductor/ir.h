@@ -60,6 +60,8 @@ typedef struct LoopBody {
     const Expr **sizes;     // (n_vars)
     VEC(const Expr *) index;        // distinct index expressions in order of first use; over vars, indirectK, sizes
     VEC(const Expr *) indirect;     // symbols indirect0 …
+    VEC(const Expr *) indirect_size;    // the size that each of them indexes into
+    VEC(bool) indirect_wrap;            // negative values count from the end
     VEC(LoopBlock) blocks;  // 0 is the body, the others are masked sub-blocks
     VEC(int) block_number;  // N of masked_subblockN, by block; 0 for the body
 } LoopBody;
@@ -68,8 +70,13 @@ typedef struct LoopBody {
 // line_ops, if given: for each line the number of the op in block 0, or -1.
 void loop_body_print(Buf *out, const char *op_name, const LoopBody *b, IntVec *line_ops);
 // Same body over other loops: var i of old is exprs[i] of new vars (used by merging, reordering, recompute).
+// A substituted index is simplified with the new loops' ranges; numbers of indexes stay.
 LoopBody *loop_body_reindex(Arena *a, Sym *sym, const LoopBody *old, const Expr *const exprs[], const Expr *const vars[],
                             const Expr *const sizes[], int n_vars, int n_iter);
+
+// Orders and merges the loops of a body as traced (IrOp.plain); extra: further index expressions over its
+// variables that must also allow a merge (fusion by recompute). prefix names the new variables: "p".
+LoopBody *loop_body_simplify(Arena *a, Sym *sym, const LoopBody *plain, const Expr *const extra[], int n_extra);
 
 typedef enum IrLayoutKind {
     IRL_fixed, IRL_flexible, IRL_non_owning, IRL_mutation, IRL_none, IRL_multi_output
@@ -81,7 +88,7 @@ typedef struct IrLayout {
     DType dtype;
     int ndim;
     const Expr **size, **stride;    // (ndim)
-    const Expr *offset;
+    const Expr *offset;             // non_owning: where it begins in its owner; neither printed nor part of its indexes
     bool as_tuple;                  // sizes and strides print as tuples (ConcatKernel in channels_last)
     const char *view_of;            // non_owning: buffer that owns the memory; mutation: the target
 } IrLayout;
@@ -123,6 +130,7 @@ struct IrOp {
     const char *loop_kind;      // Pointwise, Reduction, WelfordReduction, Scatter, …
     const char *reduction;      // "sum", "max", … NULL for pointwise
     LoopBody *body;             // after simplify_and_reorder
+    LoopBody *plain;            // as traced: loops q0 … in their original order, those of size 1 left out
     int n_ranges;               // original iteration ranges (before merging), for fusion by recompute
     const Expr **ranges;
     // extern, fallback
@@ -153,6 +161,7 @@ typedef struct IrModule {
     VEC(IrBuffer *) constants;  // graph constants, by name
     VEC(IrArg) outputs;
     VEC(const char *) mutated_inputs;
+    VEC(const char *) mutated_buffers;  // targets of mutation, inputs among them, once an operation
     Origins *origins;           // item = op number -> node ids of graph
 } IrModule;
 

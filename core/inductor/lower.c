@@ -1,0 +1,343 @@
+// lower.c: lowering walks the FX graph in order, as torch/_inductor/graph.py GraphLowering.run_node
+// does: each call through the table of lowerings (or to a library kernel), then the rules of realization
+// and of output strides; at the end every layout is decided and every loop body traced.
+#include "core/inductor/lower.h"
+
+#include <stdlib.h>
+
+static int compare_ints(const void *a, const void *b) {
+    return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b);
+}
+
+typedef VEC(int) Ids;
+
+static void add_origins(Arena *a, Ids *ids, const LVal *v) {
+    if (v->kind == L_list)
+        for (int i = 0; i < v->n; i++)
+            add_origins(a, ids, &v->at[i]);
+    if (v->kind != L_box)
+        return;
+    const Data *d = v->box->data, *under = d;
+    while (under->kind == D_view)
+        under = under->base;
+    if (under->kind == D_reinterpret || under->buf)     // in memory: its origins are its own
+        return;
+    for (int i = 0; i < d->origins.n; i++)
+        vec_push(a, ids, d->origins.ids[i]);
+    if (under != d)
+        for (int i = 0; i < under->origins.n; i++)
+            vec_push(a, ids, under->origins.ids[i]);
+}
+
+typedef struct OriginCtx {
+    Lower *l;
+    Ids ids;
+} OriginCtx;
+
+static void visit_input(Node *input, void *ctx) {
+    OriginCtx *c = ctx;
+    add_origins(&c->l->tmp, &c->ids, &c->l->env[input->id]);
+}
+
+// This node and those of its arguments that are not in memory.
+static OriginSet origins_of(Lower *l, const Node *n) {
+    ArenaMark mark = arena_mark(&l->tmp);
+    OriginCtx c = {.l = l};
+    vec_push(&l->tmp, &c.ids, n->id);
+    node_each_input(n, visit_input, &c);
+    qsort(c.ids.at, (size_t)c.ids.n, sizeof *c.ids.at, compare_ints);
+    int k = 0;
+    int *out = ARENA_ARRAY(l->arena, c.ids.n, int);
+    for (int i = 0; i < c.ids.n; i++)
+        if (!k || out[k - 1] != c.ids.at[i])
+            out[k++] = c.ids.at[i];
+    arena_rewind(&l->tmp, mark);
+    return (OriginSet){out, k};
+}
+
+// ---- inputs
+
+static const TensorMeta *known_meta(Lower *l, const TensorMeta *m) {
+    if (m->stride || !m->ndim)
+        return m;
+    return meta_contiguous(l->arena, l->sym, m->dtype, m->ndim, m->size, m->device);
+}
+
+static LVal input_tensor(Lower *l, const char *name, const TensorMeta *m) {
+    m = known_meta(l, m);
+    LBuf *b = ARENA_NEW(l->arena, LBuf);
+    b->ir = ARENA_NEW(l->arena, IrBuffer);
+    b->ir->name = name;
+    b->ir->layout = layout_new(l, IRL_fixed, m->device, m->dtype, m->ndim, m->size, m->stride, NULL);
+    b->is_input = true;
+    b->node = -1;
+    map_put(&l->by_name, name, b);
+    map_put(&l->m->buffers, name, b->ir);
+    Data *d = ARENA_NEW(l->arena, Data);
+    d->kind = D_store;
+    d->buf = b;
+    return lv_box(box_new(l, d));
+}
+
+static void placeholder(Lower *l, const Node *n) {
+    IrInput in = {.name = n->name};
+    LVal *v = &l->env[n->id];
+    if (n->val.kind == VAL_tensor) {
+        *v = input_tensor(l, n->name, n->val.tensor);
+        in.buf = v->box->data->buf->ir;
+    } else if (n->val.kind == VAL_sym || n->val.kind == VAL_int) {
+        *v = (LVal){.kind = L_value, .v = n->val};
+        val_as_expr(l->sym, &n->val, &in.sym);
+    }
+    vec_push(l->arena, &l->m->inputs, in);
+}
+
+static void get_attr(Lower *l, const Node *n) {
+    if (n->val.kind != VAL_tensor)
+        return;
+    LVal v = input_tensor(l, n->target, n->val.tensor);
+    l->env[n->id] = v;
+    vec_push(l->arena, &l->m->constants, v.box->data->buf->ir);
+}
+
+// ---- calls
+
+static bool is_getitem(const Node *n) {
+    return n->op == FX_call_function && n->n_args == 2
+           && (str_ends(n->target, "getitem") || (n->def && !n->def->schema && str_ends(n->target, "getitem")));
+}
+
+static LVal call(Lower *l, const Node *n) {
+    if (is_getitem(n)) {
+        LVal list = l_of(l, &n->args[0]);
+        int64_t i = arg_int(l, n->args, 1);
+        i = i < 0 ? i + list.n : i;
+        if (list.kind == L_list && i >= 0 && i < list.n)
+            return list.at[i];
+        diag_fail(l->req->diag, "%s: there is no item %lld of %s", n->name, (long long)i,
+                  n->args[0].kind == VAL_node ? n->args[0].node->name : "its argument");
+        l->failed = true;
+        return (LVal){0};
+    }
+    if (n->val.kind == VAL_sym || n->val.kind == VAL_int || n->val.kind == VAL_bool)
+        return (LVal){.kind = L_value, .v = n->val};
+    if (!n->def) {
+        diag_fail(l->req->diag, "cannot lower %s: %s is not an operator that is known here", n->name, n->target);
+        l->failed = true;
+        return (LVal){0};
+    }
+    Value *args = node_bound(n, l->arena);
+    const Lowering *w = lowering_of(n->def->id);
+    Decide q = {.kind = DECIDE_lowering, .key = n->name, .by_default = w != NULL,
+                .reason = w ? "it has a lowering" : "no lowering: a library kernel is called"};
+    if (w && decide(l->req->decisions, &q))
+    {
+        l->promote = w->promote;
+        return w->fn(l, args, w->kind);
+    }
+    return lower_fallback(l, n->def, args);
+}
+
+// ---- after each node
+
+static bool used_by_output(const Node *n) {
+    for (int i = 0; i < n->n_users; i++)
+        if (n->users[i]->op == FX_output)
+            return true;
+    return false;
+}
+
+static bool used_by_as_strided(const Node *n) {
+    for (int i = 0; i < n->n_users; i++)
+        if (node_is(n->users[i], OP_aten_as_strided_default) || node_is(n->users[i], OP_aten_as_strided_scatter_default)
+            || node_is(n->users[i], OP_aten_as_strided__default))
+            return true;
+    return false;
+}
+
+static bool dense_meta(Lower *l, const TensorMeta *m) {
+    int order[64];
+    if (m->ndim > 64)
+        return false;
+    stride_order(l, m->ndim, m->stride, order);
+    const Expr *next = sym_int(l->sym, 1);
+    for (int k = 0; k < m->ndim; k++)
+        for (int i = 0; i < m->ndim; i++)
+            if (order[i] == k && !is_one(l, m->size[i])) {
+                if (m->stride[i] != next && !sym_known_eq(l->sym, m->stride[i], next))
+                    return false;
+                next = sym_mul(l->sym, next, m->size[i]);
+            }
+    return true;
+}
+
+static Box *output_strides(Lower *l, const Node *n, Box *b) {
+    const TensorMeta *m = node_meta(n);
+    bool output = used_by_output(n);
+    if (output && (b->data->kind == D_view || b->data->kind == D_reinterpret))
+        box_realize(l, b, "a view of it is an output");
+    if (!m || !(output || used_by_as_strided(n)) || m->ndim == 0)
+        return b;
+    m = known_meta(l, m);
+    (void)dense_meta;
+    if (b->data->kind == D_view || b->data->kind == D_reinterpret || (n->def && n->def->tags & OPT_view)) {
+        int order[64];
+        stride_order(l, m->ndim, m->stride, order);
+        return require_order(l, b, order);
+    }
+    return require_exact(l, b, m->stride);
+}
+
+static bool is_call_of(const Node *n, OpId a, OpId b, OpId c) {
+    return node_is(n, a) || node_is(n, b) || node_is(n, c);
+}
+
+static Box *reused(Lower *l, const Node *n, Box *b) {
+    for (int i = 0; i < n->n_users; i++) {
+        const Node *u = n->users[i];
+        if (u->op == FX_output) {
+            Data *d = b->data;
+            if (d->kind == D_store)
+                data_realize(l, d, "output with several users");
+        } else if (u->def && op_needs_realized_inputs(u->def)) {
+            box_realize_hint(l, b);
+            const TensorMeta *m = node_meta(n);
+            bool fixed = is_call_of(u, OP_aten_convolution_backward_default, OP_aten_mm_default, OP_aten__int_mm_default)
+                         || (!l->layout_opt && node_is(u, OP_aten_convolution_default));
+            if (fixed && m && m->ndim) {
+                int order[64];
+                stride_order(l, m->ndim, known_meta(l, m)->stride, order);
+                b = require_order(l, b, order);
+            }
+        }
+    }
+    box_mark_reuse(l, b, n->n_users);
+    return b;
+}
+
+static void register_reads(Lower *l, Box *b) {
+    Data *d = data_unwrap(b->data);
+    if (d->kind != D_store)
+        return;
+    OpCount *c = d->buf ? NULL : loops_count(l, d->loops);
+    for (int i = 0; i < (c ? c->reads.n : 1); i++) {
+        const char *name = c ? c->reads.at[i].buf : d->buf->ir->name;
+        MapEntry *e = map_at(&l->users, name);
+        if (!e->ptr)
+            e->ptr = ARENA_NEW(l->arena, BoxVec);
+        BoxVec *v = e->ptr;
+        if (!v->n || vec_last(v) != b)
+            vec_push(l->arena, v, b);
+    }
+}
+
+static void after(Lower *l, const Node *n, LVal *v) {
+    if (v->kind == L_list)
+        for (int i = 0; i < v->n; i++)
+            if (v->at[i].kind == L_box)
+                register_reads(l, v->at[i].box);
+    if (v->kind != L_box)
+        return;
+    v->box = output_strides(l, n, v->box);
+    if (n->n_users > 1)
+        v->box = reused(l, n, v->box);
+    box_too_large(l, v->box);
+    box_ask_lazy(l, v->box);
+    register_reads(l, v->box);
+}
+
+// ---- the end
+
+static IrArg output_arg(Lower *l, const Value *v) {
+    LVal r = l_of(l, v);
+    if (r.kind == L_value)
+        return (IrArg){.value = r.v};
+    if (r.kind != L_box)
+        return (IrArg){.value = val_none()};
+    return data_arg(l, r.box->data);
+}
+
+static void output(Lower *l, const Node *n) {
+    const Value *v = &n->args[0];
+    bool list = v->kind == VAL_tuple || v->kind == VAL_list;
+    for (int i = 0; i < (list ? v->n : 1); i++) {
+        IrArg a = output_arg(l, list ? &v->at[i] : v);
+        vec_push(l->arena, &l->m->outputs, a);
+    }
+}
+
+static void finalize(Lower *l) {
+    for (int i = 0; i < l->bufs.n; i++)
+        buf_decide(l, l->bufs.at[i]);
+    for (int i = 0; i < l->bufs.n; i++) {
+        LBuf *b = l->bufs.at[i];
+        if (b->ir->layout->kind == IRL_non_owning) {
+            b->ir->layout->view_of = b->target->ir->name;
+            vec_push(l->arena, &b->ir->aliases, b->target->ir->name);
+        }
+        // A mutated buffer's layout may have been decided since.
+        if (b->ir->layout->kind == IRL_mutation)
+            for (int k = 0; k < b->ir->layout->ndim; k++)
+                b->ir->layout->stride[k] = b->into->stride[k];
+    }
+    for (int i = 0; i < l->bufs.n; i++)
+        if (l->bufs.at[i]->loops)
+            simplify_and_reorder(l, l->bufs.at[i]);
+    l->m->origins = origins_new(l->arena);
+    for (int i = 0; i < l->m->ops.n; i++) {
+        const IrOp *op = l->m->ops.at[i];
+        for (int k = 0; k < op->origins.n; k++)
+            origins_add(l->m->origins, i, op->origins.at[k],
+                        op->origins.n == 1 ? LINK_same : LINK_part);
+    }
+    for (int i = 0; i < l->m->inputs.n; i++)
+        for (int k = 0; k < l->m->mutated_buffers.n; k++)
+            if (l->m->inputs.at[i].buf && l->m->inputs.at[i].name == l->m->mutated_buffers.at[k]) {
+                vec_push(l->arena, &l->m->mutated_inputs, l->m->inputs.at[i].name);
+                break;
+            }
+}
+
+static bool decide_layout_opt(const Lower *l) {
+    if (!l->req->config->layout_optimization)
+        return false;
+    bool any = false;
+    GRAPH_EACH(l->g, n)
+        if (node_is(n, OP_aten_convolution_default)) {
+            const TensorMeta *m = node_meta(n);
+            any = true;
+            if (m && m->device.type != DEV_cpu)
+                return false;
+        }
+    return any;
+}
+
+IrModule *inductor_lower(const LowerRequest *request) {
+    Lower l = {.req = request, .arena = request->arena, .sym = request->graph->sym, .g = request->graph};
+    l.m = ARENA_NEW(l.arena, IrModule);
+    *l.m = (IrModule){.arena = l.arena, .sym = l.sym, .graph = request->graph, .buffers = {.arena = l.arena}};
+    l.by_name.arena = l.arena;
+    l.users.arena = l.arena;
+    l.env = ARENA_ARRAY(l.arena, l.g->by_id.n, LVal);
+    l.layout_opt = decide_layout_opt(&l);
+    GRAPH_EACH(l.g, n) {
+        l.node = n;
+        l.origins = n->op == FX_call_function ? origins_of(&l, n) : (OriginSet){0};
+        if (n->op == FX_placeholder)
+            placeholder(&l, n);
+        else if (n->op == FX_get_attr)
+            get_attr(&l, n);
+        else if (n->op == FX_output)
+            output(&l, n);
+        else
+            l.env[n->id] = call(&l, n);
+        if (l.failed)
+            break;
+        if (n->op == FX_call_function)
+            after(&l, n, &l.env[n->id]);
+    }
+    if (!l.failed)
+        finalize(&l);
+    arena_free(&l.tmp);
+    return l.failed ? NULL : l.m;
+}
