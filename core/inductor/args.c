@@ -60,10 +60,15 @@ const Expr **arg_exprs(Lower *l, const Value *v, int *n) {
     return e;
 }
 
-const TensorMeta *node_meta(const Node *n) {
-    return n->val.kind == VAL_tensor ? n->val.tensor : NULL;
+const Value *node_val(Lower *l, const Node *n) {
+    return &l->val[n->id];
 }
 
-const TensorMeta *arg_meta(const Value *v) {
-    return v->kind == VAL_node ? node_meta(v->node) : NULL;
+const TensorMeta *node_meta(Lower *l, const Node *n) {
+    const Value *v = node_val(l, n);
+    return v->kind == VAL_tensor ? v->tensor : NULL;
+}
+
+const TensorMeta *arg_meta(Lower *l, const Value *v) {
+    return v->kind == VAL_node ? node_meta(l, v->node) : NULL;
 }

@@ -57,14 +57,7 @@ static OriginSet origins_of(Lower *l, const Node *n) {
 
 // ---- inputs
 
-static const TensorMeta *known_meta(Lower *l, const TensorMeta *m) {
-    if (m->stride || !m->ndim)
-        return m;
-    return meta_contiguous(l->arena, l->sym, m->dtype, m->ndim, m->size, m->device);
-}
-
 static LVal input_tensor(Lower *l, const char *name, const TensorMeta *m) {
-    m = known_meta(l, m);
     LBuf *b = ARENA_NEW(l->arena, LBuf);
     b->ir = ARENA_NEW(l->arena, IrBuffer);
     b->ir->name = name;
@@ -82,8 +75,8 @@ static LVal input_tensor(Lower *l, const char *name, const TensorMeta *m) {
 static void placeholder(Lower *l, const Node *n) {
     IrInput in = {.name = n->name};
     LVal *v = &l->env[n->id];
-    if (n->val.kind == VAL_tensor) {
-        *v = input_tensor(l, n->name, n->val.tensor);
+    if (node_meta(l, n)) {
+        *v = input_tensor(l, n->name, node_meta(l, n));
         in.buf = v->box->data->buf->ir;
     } else if (n->val.kind == VAL_sym || n->val.kind == VAL_int) {
         *v = (LVal){.kind = L_value, .v = n->val};
@@ -93,9 +86,9 @@ static void placeholder(Lower *l, const Node *n) {
 }
 
 static void get_attr(Lower *l, const Node *n) {
-    if (n->val.kind != VAL_tensor)
+    if (!node_meta(l, n))
         return;
-    LVal v = input_tensor(l, n->target, n->val.tensor);
+    LVal v = input_tensor(l, n->target, node_meta(l, n));
     l->env[n->id] = v;
     vec_push(l->arena, &l->m->constants, v.box->data->buf->ir);
 }
@@ -172,13 +165,12 @@ static bool dense_meta(Lower *l, const TensorMeta *m) {
 }
 
 static Box *output_strides(Lower *l, const Node *n, Box *b) {
-    const TensorMeta *m = node_meta(n);
+    const TensorMeta *m = node_meta(l, n);
     bool output = used_by_output(n);
     if (output && (b->data->kind == D_view || b->data->kind == D_reinterpret))
         box_realize(l, b, "a view of it is an output");
     if (!m || !(output || used_by_as_strided(n)) || m->ndim == 0)
         return b;
-    m = known_meta(l, m);
     (void)dense_meta;
     if (b->data->kind == D_view || b->data->kind == D_reinterpret || (n->def && n->def->tags & OPT_view)) {
         int order[64];
@@ -201,12 +193,12 @@ static Box *reused(Lower *l, const Node *n, Box *b) {
                 data_realize(l, d, "output with several users");
         } else if (u->def && op_needs_realized_inputs(u->def)) {
             box_realize_hint(l, b);
-            const TensorMeta *m = node_meta(n);
+            const TensorMeta *m = node_meta(l, n);
             bool fixed = is_call_of(u, OP_aten_convolution_backward_default, OP_aten_mm_default, OP_aten__int_mm_default)
                          || (!l->layout_opt && node_is(u, OP_aten_convolution_default));
             if (fixed && m && m->ndim) {
                 int order[64];
-                stride_order(l, m->ndim, known_meta(l, m)->stride, order);
+                stride_order(l, m->ndim, m->stride, order);
                 b = require_order(l, b, order);
             }
         }
@@ -298,13 +290,13 @@ static void finalize(Lower *l) {
             }
 }
 
-static bool decide_layout_opt(const Lower *l) {
+static bool decide_layout_opt(Lower *l) {
     if (!l->req->config->layout_optimization)
         return false;
     bool any = false;
     GRAPH_EACH(l->g, n)
         if (node_is(n, OP_aten_convolution_default)) {
-            const TensorMeta *m = node_meta(n);
+            const TensorMeta *m = node_meta(l, n);
             any = true;
             if (m && m->device.type != DEV_cpu)
                 return false;
@@ -319,6 +311,7 @@ IrModule *inductor_lower(const LowerRequest *request) {
     l.by_name.arena = l.arena;
     l.users.arena = l.arena;
     l.env = ARENA_ARRAY(l.arena, l.g->by_id.n, LVal);
+    l.val = fake_values(l.arena, l.g, request->stage);
     l.layout_opt = decide_layout_opt(&l);
     GRAPH_EACH(l.g, n) {
         l.node = n;

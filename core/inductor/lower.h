@@ -161,6 +161,7 @@ struct Lower {
     IrModule *m;
     const Graph *g;
     LVal *env;                  // by node id
+    Value *val;                 // by node id: metadata with strides
     const Node *node;           // being lowered
     OriginSet origins;          // of what is made now
     VEC(LBuf *) bufs;
@@ -172,6 +173,9 @@ struct Lower {
     bool failed;
 };
 typedef VEC(Box *) BoxVec;
+
+// fake_prop.c: metadata of every node, by id, strides and offsets known.
+Value *fake_values(Arena *a, const Graph *g, int stage);
 
 // layout.c
 const Expr **contiguous_exprs(Lower *l, int ndim, const Expr *const *size);
@@ -255,8 +259,9 @@ int64_t arg_int(Lower *l, const Value *args, int i);
 const Expr *arg_expr(Lower *l, const Value *args, int i);
 double arg_float(const Value *args, int i);
 const Expr **arg_exprs(Lower *l, const Value *v, int *n);       // int list
-const TensorMeta *node_meta(const Node *n);
-const TensorMeta *arg_meta(const Value *v);                     // of an FX argument
+const Value *node_val(Lower *l, const Node *n);                 // what it yields, strides known
+const TensorMeta *node_meta(Lower *l, const Node *n);           // NULL: not a tensor
+const TensorMeta *arg_meta(Lower *l, const Value *v);           // of an FX argument
 
 // Lowering functions: args in schema order.
 typedef LVal LowerFn(Lower *l, const Value *args, LoopOpKind kind);

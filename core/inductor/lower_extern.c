@@ -157,7 +157,7 @@ LVal lower_bmm(Lower *l, const Value *args, LoopOpKind kind) {
             return lv_box(sum_box(l, binary(l, LOOP_mul, a, b, PK_default), axis, false, DT_none));
         }
         for (int i = 0; i < 2; i++) {
-            const TensorMeta *m = arg_meta(&args[i]);
+            const TensorMeta *m = arg_meta(l, &args[i]);
             if (m && may_ask_contiguous(in[i]->data) && !preferred_for_bmm(l, m))
                 in[i] = require_contiguous(l, in[i]);
         }
@@ -176,7 +176,7 @@ static Value tuple_of(Lower *l, const Value *v, int n) {
 
 // Sizes of the node's result; channels_last if an operand is.
 static IrLayout *conv_layout(Lower *l, Box *x, Box *w) {
-    const TensorMeta *m = node_meta(l->node);
+    const TensorMeta *m = node_meta(l, l->node);
     const IrLayout *a = data_layout(x->data), *b = data_layout(w->data);
     bool last = m->ndim == 4 && ((a && layout_is_channels_last(l, a->ndim, a->size, a->stride))
                                  || (b && layout_is_channels_last(l, b->ndim, b->size, b->stride)) || l->layout_opt);
@@ -188,7 +188,7 @@ LVal lower_convolution(Lower *l, const Value *args, LoopOpKind kind) {
     Box *x = arg_box(l, args, 0), *w = arg_box(l, args, 1), *bias = arg_box(l, args, 2);
     int spatial = data_ndim(w->data) - 2;
     (void)kind;
-    if (!node_meta(l->node) || data_ndim(x->data) != data_ndim(w->data))
+    if (!node_meta(l, l->node) || data_ndim(x->data) != data_ndim(w->data))
         return lower_fallback(l, l->node->def, args);
     box_realize(l, x, "input of a convolution");
     box_realize(l, w, "weight of a convolution");
@@ -250,13 +250,13 @@ static Value meta_value(Lower *l, const Value *v) {
 // Result metadata with the inputs' real strides; the node's own if the op has no meta function.
 static Value result_meta(Lower *l, const Op *op, const Value *args) {
     if (!op->meta)
-        return l->node->val;
+        return *node_val(l, l->node);
     Value *in = ARENA_ARRAY(l->arena, op->n_args, Value), out = {0};
     for (int i = 0; i < op->n_args; i++)
         in[i] = meta_value(l, &args[i]);
     Diag quiet = {.arena = l->arena};
     MetaCtx c = {.arena = l->arena, .sym = l->sym, .diag = &quiet, .stage = l->req->stage};
-    return op_meta(&c, op, in, &out) ? out : l->node->val;
+    return op_meta(&c, op, in, &out) ? out : *node_val(l, l->node);
 }
 
 static LVal multi_output(Lower *l, LBuf *packed, const TensorMeta *m, int item) {
@@ -338,7 +338,7 @@ static LVal constrained_call(Lower *l, const Value *args, Constrain *constrain) 
         if (args[i].kind != VAL_node)
             continue;
         saved[i] = l->env[args[i].node->id];
-        const TensorMeta *m = node_meta(args[i].node);
+        const TensorMeta *m = node_meta(l, args[i].node);
         int order[64];
         if (saved[i].kind != L_box || !m || m->ndim > 64)
             continue;

@@ -142,9 +142,9 @@ typedef struct Operands {
 
 static Operands operands(Lower *l, const Value *args, int n, Promote p) {
     Operands o = {.n = n};
-    DType dt[4];
-    int nd[4], k = 0, n_scalars = 0;
-    Value scalars[4];
+    DType dt[4] = {0};
+    int nd[4] = {0}, k = 0, n_scalars = 0;
+    Value scalars[4] = {0};
     Box *tensors[4];
     LVal v[4];
     for (int i = 0; i < n; i++) {
@@ -355,9 +355,9 @@ LVal lower_pow(Lower *l, const Value *args, LoopOpKind kind) {
 
 LVal lower_where(Lower *l, const Value *args, LoopOpKind kind) {
     Box *in[3] = {arg_box(l, args, 0), NULL, NULL};
-    DType dt[2];
-    int nd[2], n = 0, n_scalars = 0;
-    Value scalars[2];
+    DType dt[2] = {0};
+    int nd[2] = {0}, n = 0, n_scalars = 0;
+    Value scalars[2] = {0};
     LVal v[2] = {l_of(l, &args[1]), l_of(l, &args[2])};
     for (int i = 0; i < 2; i++)
         if (v[i].kind == L_box) {
@@ -422,7 +422,7 @@ Box *full_box(Lower *l, Value fill, DType dtype, Device dev, int n, const Expr *
 
 // Tensors of one value: dtype, device and size as the node's metadata has them.
 LVal lower_full(Lower *l, const Value *args, LoopOpKind kind) {
-    const TensorMeta *m = node_meta(l->node);
+    const TensorMeta *m = node_meta(l, l->node);
     const Op *op = l->node->def;
     Value fill = val_int(kind == LOOP_identity ? 1 : 0);
     for (int i = 0; i < op->n_args; i++)
@@ -445,7 +445,7 @@ static TVal run_iota(Tracer *t, const void *ctx, Index idx, Index red) {
 }
 
 LVal lower_iota(Lower *l, const Value *args, LoopOpKind kind) {
-    const TensorMeta *m = node_meta(l->node);
+    const TensorMeta *m = node_meta(l, l->node);
     IotaCtx *c = ARENA_NEW(l->arena, IotaCtx);
     (void)kind;
     *c = (IotaCtx){arg_expr(l, args, 1), arg_expr(l, args, 2), args[3].kind == VAL_dtype ? args[3].dtype : DT_i64};

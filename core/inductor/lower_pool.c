@@ -96,7 +96,7 @@ static Value lowest(DType d) {
 
 LVal lower_max_pool(Lower *l, const Value *args, LoopOpKind kind) {
     Box *x = arg_box(l, args, 0);
-    const Value *outs = &l->node->val;
+    const Value *outs = node_val(l, l->node);
     (void)kind;
     if (outs->kind != VAL_tuple && outs->kind != VAL_list)
         return lower_fallback(l, l->node->def, args);
@@ -137,7 +137,7 @@ static TVal run_count(Tracer *t, const void *ctx, Index idx, Index red) {
 
 LVal lower_avg_pool(Lower *l, const Value *args, LoopOpKind kind) {
     Box *x = arg_box(l, args, 0);
-    const TensorMeta *m = node_meta(l->node);
+    const TensorMeta *m = node_meta(l, l->node);
     int dim = args[1].n ? args[1].n : 2;
     (void)kind;
     if (!m)

@@ -7,7 +7,7 @@
 
 LVal lower_seeds(Lower *l, const Value *args, LoopOpKind kind) {
     const Expr *n = arg_expr(l, args, 0);
-    const TensorMeta *m = node_meta(l->node);
+    const TensorMeta *m = node_meta(l, l->node);
     (void)kind;
     Device dev = m ? m->device : (Device){DEV_cpu, -1};
     IrLayout *y = layout_new(l, IRL_fixed, dev, DT_i64, 1, &n, NULL, NULL);
@@ -87,7 +87,7 @@ LVal lower_randint(Lower *l, const Value *args, LoopOpKind kind) {
 
 // An uninitialised tensor: a buffer whose loops run zero times.
 LVal lower_empty(Lower *l, const Value *args, LoopOpKind kind) {
-    const TensorMeta *m = node_meta(l->node);
+    const TensorMeta *m = node_meta(l, l->node);
     (void)args, (void)kind;
     Box *b = full_box(l, val_int(0), m->dtype, m->device, m->ndim, m->size);
     box_realize(l, b, "uninitialised memory");

@@ -483,7 +483,7 @@ static bool any_channels_last(Lower *l, Box *const *in, int n, const Value *list
             return true;
     }
     for (int i = 0; i < n && !any_storage; i++) {
-        const TensorMeta *m = arg_meta(&list->at[i]);
+        const TensorMeta *m = arg_meta(l, &list->at[i]);
         if (m && m->stride && layout_is_channels_last(l, m->ndim, m->size, m->stride))
             return true;
     }

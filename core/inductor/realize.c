@@ -304,7 +304,7 @@ Data *to_reinterpret(Lower *l, Data *d) {
     Data *store = data_unwrap(d);
     LBuf *b = store->buf;
     const Node *origin = b->node >= 0 ? graph_by_id(l->g, b->node) : NULL;
-    const TensorMeta *m = origin ? node_meta(origin) : NULL;
+    const TensorMeta *m = origin ? node_meta(l, origin) : NULL;
     IrLayout *y = b->ir->layout;
     if (y->kind == IRL_flexible && m && m->ndim == y->ndim && y->ndim == 4
         && layout_is_channels_last(l, m->ndim, m->size, m->stride))
