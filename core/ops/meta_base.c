@@ -91,7 +91,7 @@ bool meta_dims(MetaCtx *m, const Value *v, int ndim, bool all_if_empty, uint64_t
     *mask = 0;
     for (int i = 0; i < (list ? v->n : 1); i++) {
         int64_t dim;
-        int d;
+        int d = 0;
         if (!val_as_int(list ? &v->at[i] : v, &dim))
             return meta_fail(m, "TypeError: a dimension must be an int");
         if (!meta_dim(m, dim, ndim, &d))

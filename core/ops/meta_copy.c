@@ -128,14 +128,13 @@ bool meta_rot90(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     if (!self || dims->n != 2 || !val_as_int(&dims->at[0], &x) || !val_as_int(&dims->at[1], &y) ||
         !meta_dim(m, x, self->ndim, &a) || !meta_dim(m, y, self->ndim, &b))
         return self && meta_fail(m, "RuntimeError: expected total rotation dims == 2");
-    TensorMeta *t = meta_like(m, self, self->dtype, k % 2 ? MF_preserve : MF_contiguous);
-    if (k % 2) {
+    TensorMeta *t = meta_like(m, self, self->dtype, k % 4 ? MF_preserve : MF_contiguous);
+    if (k % 2) {    // flipped, then transposed
         const Expr *size = t->size[a], *stride = t->stride[a];
         t->size[a] = t->size[b];
         t->size[b] = size;
         t->stride[a] = t->stride[b];
         t->stride[b] = stride;
-        meta_set_contiguous(m, t);
     }
     return meta_out(out, t);
 }

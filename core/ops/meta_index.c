@@ -3,8 +3,9 @@
 
 #include <string.h>
 
+// An empty index may be of any dtype.
 static bool index_dtype_ok(MetaCtx *m, const Op *op, const TensorMeta *index) {
-    return index->dtype == DT_i64 || index->dtype == DT_i32 ||
+    return index->dtype == DT_i64 || index->dtype == DT_i32 || expr_is(meta_numel(m->sym, index), 0) ||
            meta_fail(m, "RuntimeError: %s(): Expected dtype int32/int64 for index, got %s", op->name,
                      dtype_info[index->dtype].torch_name);
 }
@@ -16,7 +17,7 @@ bool meta_gather(MetaCtx *m, const Op *op, const Value *args, Value *out) {
         !index_dtype_ok(m, op, index))
         return false;
     int a = self->ndim ? self->ndim : 1, b = index->ndim ? index->ndim : 1;
-    if (a != b)
+    if (a != b && !expr_is(meta_numel(m->sym, index), 0))
         return meta_fail(m, "RuntimeError: Index tensor must have the same number of dimensions as input tensor");
     return meta_out_new(m, out, self->dtype, index->ndim, index->size, self->device);
 }
@@ -200,10 +201,11 @@ bool meta_embedding_bag(MetaCtx *m, const Op *op, const Value *args, Value *out)
     if (meta_arg_bool(op, args, "include_last_offset"))
         bags = sym_add_int(m->sym, bags, -1);
     const Expr *size[2] = {bags, weight->size[1]};
-    bool forward_only = strstr(op->name, "forward_only");
-    int64_t padding = meta_arg_int(op, args, "padding_idx", -1);
-    bool fast = mode == SUM && padding < 0 && forward_only;
-    const Expr *offset2bag = mode == MAX || (mode == SUM && !fast) || mode == MEAN ? index->size[0] : zero;
+    const TensorMeta *scale = meta_arg_tensor(op, args, "per_sample_weights");
+    bool fast = mode == SUM && meta_arg_int(op, args, "padding_idx", -1) < 0 && expr_is(weight->stride[1], 1) &&
+                (weight->dtype == DT_f32 || dtype_is_low(weight->dtype)) &&
+                (!scale || (scale->dtype == weight->dtype && expr_is(scale->stride[0], 1)));
+    const Expr *offset2bag = fast ? zero : index->size[0];
     *out = meta_tuple(m, 4);
     out->at[0] = val_tensor(meta_make(m, weight->dtype, 2, size, weight->device));
     out->at[1] = val_tensor(meta_make(m, index->dtype, 1, &offset2bag, index->device));

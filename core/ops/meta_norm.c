@@ -132,7 +132,7 @@ bool meta_native_group_norm(MetaCtx *m, const Op *op, const Value *args, Value *
                  meta_make(m, d, 2, size, input->device), meta_make(m, d, 2, size, input->device), out);
 }
 
-// (B, H, L, E) laid out as (B, L, H, E), as the flash kernels leave it.
+// (B, H, L, E) laid out as (B, L, H, E), as the flash kernels leave gradients.
 static TensorMeta *attention_layout(MetaCtx *m, const TensorMeta *q, const Expr *last, DType dtype) {
     Sym *s = m->sym;
     const Expr *size[4] = {q->size[0], q->size[1], q->size[2], last};
@@ -167,7 +167,7 @@ bool meta_flash_attention(MetaCtx *m, const Op *op, const Value *args, Value *ou
     lse->stride[2] = q->size[1];
     lse->stride[0] = sym_mul(m->sym, q->size[1], q->size[2]);
     *out = meta_tuple(m, 2);
-    out->at[0] = val_tensor(attention_layout(m, q, v->size[3], q->dtype));
+    out->at[0] = val_tensor(meta_like(m, q, q->dtype, MF_preserve));
     out->at[1] = val_tensor(lse);
     return true;
 }
@@ -188,8 +188,8 @@ bool meta_attention(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     val_as_float(meta_arg(op, args, "dropout_p"), &dropout);
     if (!attention_shapes(m, q, k, v))
         return false;
-    if (q->ndim == 4 && k->ndim == 4 && v->ndim == 4 && dropout == 0)
-        return meta_out(out, attention_layout(m, q, v->size[3], q->dtype));
+    if (q->ndim == 4 && k->ndim == 4 && v->ndim == 4 && dropout == 0 && meta_eq(m, q->size[3], v->size[3]))
+        return meta_out(out, meta_like(m, q, q->dtype, MF_preserve));
     const Expr **size = ARENA_ARRAY(m->arena, q->ndim, const Expr *);
     memcpy(size, q->size, (size_t)q->ndim * sizeof *size);
     size[q->ndim - 1] = v->size[v->ndim - 1];
