@@ -1,5 +1,5 @@
-// decide.c: the log of choices and the overrides that outlive it. Both find a decision by kind and key:
-// the key of the map is "kind key" in one string.
+// decide.c: the log of choices and the overrides that outlive it. Both find a decision by kind and
+// key: the key of the map is "kind key" in one string.
 #include "core/record/decide.h"
 
 #include "core/base/map.h"
@@ -19,13 +19,13 @@ typedef struct Override {
     DecisionKind kind;
     const char *key;
     bool result;
-    bool live;          // false once taken back
+    bool live; // false once taken back
 } Override;
 
 struct Overrides {
     Arena *arena;
     VEC(Override) at;
-    Map index;          // "kind key" -> place + 1
+    Map index; // "kind key" -> place + 1
     int live;
     bool limited[DECIDE_n_kinds];
     int limit[DECIDE_n_kinds];
@@ -36,7 +36,7 @@ struct Decisions {
     Arena *arena;
     const Overrides *overrides;
     VEC(Decision) at;
-    Map index;          // "kind key" -> place of the last + 1
+    Map index; // "kind key" -> place of the last + 1
     int stage;
     int defaults_true[DECIDE_n_kinds];
 };
@@ -61,15 +61,8 @@ static char *joined(Arena *a, DecisionKind kind, const char *key) {
 }
 
 static int64_t place_of(const Map *m, DecisionKind kind, const char *key) {
-    char few[128];
     Arena tmp = {0};
-    size_t need = strlen(kinds[kind].name) + strlen(key) + 2;
-    char *text = few;
-    if (need > sizeof few)
-        text = joined(&tmp, kind, key);
-    else
-        strcat(strcat(strcpy(few, kinds[kind].name), " "), key);
-    int64_t place = map_get_int(m, text, 0);
+    int64_t place = map_get_int(m, joined(&tmp, kind, key), 0);
     arena_free(&tmp);
     return place - 1;
 }
@@ -171,7 +164,8 @@ bool decide(Decisions *d, const Decide *q) {
     x.ask.reason = q->reason ? arena_strdup(d->arena, q->reason) : NULL;
     const Overrides *o = d->overrides;
     const bool *wish = o && o->live ? decide_override_at(o, q->kind, key) : NULL;
-    bool beyond = o && o->limited[q->kind] && q->by_default && d->defaults_true[q->kind] >= o->limit[q->kind];
+    bool beyond =
+        o && o->limited[q->kind] && q->by_default && d->defaults_true[q->kind] >= o->limit[q->kind];
     if (wish || beyond) {
         x.result = wish ? *wish : false;
         x.overridden = true;

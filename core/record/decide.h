@@ -1,6 +1,6 @@
-// decide.h: every choice that the pipeline makes asks here. It is logged with its key, reason, score and
-// result, and an override from the user (or a bisection, a fault, a pin) wins over the default. Keys are
-// made of origin names, so they mean the same after a rebuild.
+// decide.h: every choice that the pipeline makes asks here. It is logged with its key, reason,
+// score and result, and an override from the user (or a bisection, a fault, a pin) wins over the
+// default. Keys are made of origin names, so they mean the same after a rebuild.
 #ifndef CORE_RECORD_DECIDE_H
 #define CORE_RECORD_DECIDE_H
 
@@ -38,13 +38,14 @@ void decide_override(Overrides *o, DecisionKind kind, const char *key, bool resu
 // Takes an override back; false if there was none.
 bool decide_clear(Overrides *o, DecisionKind kind, const char *key);
 void decide_clear_all(Overrides *o);
-// Bisection: of this kind only the first `limit` decisions whose default is true stay true, the others
-// become false; < 0: no limit. An override of a single key wins.
+// Bisection: of this kind only the first `limit` decisions whose default is true stay true, the
+// others become false; < 0: no limit. An override of a single key wins.
 void decide_limit(Overrides *o, DecisionKind kind, int limit);
 // NULL if there is none.
 const bool *decide_override_at(const Overrides *o, DecisionKind kind, const char *key);
 typedef void OverrideVisit(void *ctx, DecisionKind kind, const char *key, bool result);
-void decide_override_each(const Overrides *o, OverrideVisit *visit, void *ctx);    // in order of setting
+// In order of first setting.
+void decide_override_each(const Overrides *o, OverrideVisit *visit, void *ctx);
 int overrides_count(const Overrides *o);
 // Grows with every change: a cached artifact made under another number may be stale.
 uint64_t overrides_version(const Overrides *o);
@@ -62,8 +63,8 @@ const Decision *decisions_at(const Decisions *d, int i);    // in order of askin
 const Decision *decisions_find(const Decisions *d, DecisionKind kind, const char *key);
 // Number of decisions of a kind whose default is true: what a bisection searches over.
 int decisions_true(const Decisions *d, DecisionKind kind);
-// An array of objects {"id", "stage", "kind", "key", "default", "result", "overridden", "score", "bytes", "reason"}
-// as member `key` (NULL at top).
+// An array of objects {"id", "stage", "kind", "key", "default", "result", "overridden", "score",
+// "bytes", "reason"} as member `key` (NULL at top).
 void decisions_json(const Decisions *d, JsonOut *j, const char *key);
 
 const char *decision_kind_name(DecisionKind k);

@@ -1,5 +1,5 @@
-// origin.c: links from the items of an artifact to those of its parent, a sorted list an item; the way
-// back is derived when asked for.
+// origin.c: links from the items of an artifact to those of its parent, a sorted list an item; the
+// way back is derived when asked for.
 #include "core/record/origin.h"
 
 #include <assert.h>
@@ -12,12 +12,12 @@ typedef struct LinkList {
 
 struct Origins {
     Arena *arena;
-    LinkList *from;     // (n_from) by item of this artifact
+    LinkList *from; // (n_from) by item of this artifact
     int n_from, cap_from;
-    LinkList *to;       // (n_to) by item of the parent, made by index_back
+    LinkList *to; // (n_to) by item of the parent, made by index_back
     int n_to, cap_to;
-    int parents;        // 1 + highest parent item
-    bool stale;         // `to` does not know the last links
+    int parents; // 1 + highest parent item
+    bool stale; // `to` does not know the last links
 };
 
 Origins *origins_new(Arena *a) {
@@ -144,6 +144,7 @@ Origins *origins_identity(Arena *a, int n) {
 }
 
 const char *link_name(LinkStrength s) {
-    static const char *const names[] = {[LINK_kin] = "kin", [LINK_part] = "part", [LINK_same] = "same"};
+    static const char *const names[] = {
+        [LINK_kin] = "kin", [LINK_part] = "part", [LINK_same] = "same"};
     return names[s];
 }

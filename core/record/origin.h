@@ -1,6 +1,6 @@
-// origin.h: provenance. Artifacts are numbered; each has items 0..n-1 (an FX node, a scheduler node, a
-// loop-IR op, a C line, a wrapper line). An Origins maps the items of one artifact to items of its parent
-// artifact. Links hold both ways, and a link never claims more than is true.
+// origin.h: provenance. Artifacts are numbered; each has items 0..n-1 (an FX node, a scheduler
+// node, a loop-IR op, a C line, a wrapper line). An Origins maps the items of one artifact to items
+// of its parent artifact. Links hold both ways, and a link never claims more than is true.
 #ifndef CORE_RECORD_ORIGIN_H
 #define CORE_RECORD_ORIGIN_H
 
@@ -30,8 +30,8 @@ const Link *origins_from(const Origins *o, int item, int *n);
 const Link *origins_to(Origins *o, int parent_item, int *n);
 int origins_items(const Origins *o);        // 1 + highest item with a link
 int origins_parents(const Origins *o);      // 1 + highest parent item with a link
-// From the last artifact of a chain straight to the parent of the first: chain[0] is the nearest to the
-// parent. A path is as strong as its weakest step; of several paths the strongest counts.
+// From the last artifact of a chain straight to the parent of the first: chain[0] is the nearest to
+// the parent. A path is as strong as its weakest step; of several paths the strongest counts.
 Origins *origins_compose(Arena *a, Origins *const chain[], int n);
 // Every item i < n is the same as the parent's i.
 Origins *origins_identity(Arena *a, int n);

@@ -1,5 +1,6 @@
-// arith.c: sums, products and powers in sympy's canonical form: like terms collected, numbers folded
-// and put first, arguments in the order of expr_compare, a number times a sum multiplied out.
+// arith.c: sums, products and powers in sympy's canonical form: like terms collected, numbers
+// folded and put first, arguments in the order of expr_compare, a number times a sum multiplied
+// out.
 #include "core/sym/expr.h"
 
 #include <assert.h>
@@ -8,18 +9,18 @@
 // A sum or product being collected. Small ones live in `few`.
 enum { FEW = 16 };
 typedef struct Part {
-    const Expr *e;      // rest of a term, or base of a factor
-    int64_t k;          // its coefficient or exponent
+    const Expr *e; // rest of a term, or base of a factor
+    int64_t k; // its coefficient or exponent
 } Part;
 typedef struct Parts {
-    Arena tmp;          // when there are many
+    Arena tmp; // when there are many
     Part few[FEW];
     Part *at;
     int n, cap;
-    int64_t number;     // the constant term or factor
-    int inf;            // bit 0: +inf seen, bit 1: -inf
-    bool bad;           // overflow
-    Map index;          // id -> place, once there are more than FEW
+    int64_t number; // the constant term or factor
+    int inf; // bit 0: +inf seen, bit 1: -inf
+    bool bad; // overflow
+    Map index; // id -> place, once there are more than FEW
 } Parts;
 
 static void parts_init(Parts *p, int64_t number) {

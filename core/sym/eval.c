@@ -1,5 +1,5 @@
-// eval.c: the value of an expression. Every operation is checked; a value outside 64 bits, a division
-// by zero or a kind that has no integer value makes the whole evaluation fail.
+// eval.c: the value of an expression. Every operation is checked; a value outside 64 bits, a
+// division by zero or a kind that has no integer value makes the whole evaluation fail.
 #include "core/sym/expr.h"
 
 typedef struct Eval {

@@ -127,7 +127,7 @@ static int sign_of(const Expr *e) {
     case SYM_modular:
         return e->args[0]->sign & e->args[1]->sign & e->args[2]->sign & SIGN_nonneg;
     case SYM_pymod:
-        return has_sign(e->args[1], SIGN_pos) ? SIGN_nonneg
+        return has_sign(e->args[1], SIGN_pos)   ? SIGN_nonneg
                : has_sign(e->args[1], SIGN_neg) ? SIGN_nonpos
                                                 : 0;
     case SYM_mod:
@@ -239,8 +239,13 @@ const Expr *expr_symbol(Sym *s, const char *name, Assume assume) {
     e->value = index;
     e->assume = (uint8_t)assume;
     e->symbols = UINT64_C(1) << (index % 64);
-    e->sign = assume == ASSUME_pos ? SIGN_pos | SIGN_nonneg : assume == ASSUME_nonneg ? SIGN_nonneg : 0;
-    SymRange r = {assume == ASSUME_pos ? 2 : assume == ASSUME_nonneg ? 0 : SYM_NEG_INF, SYM_POS_INF};
+    e->sign = assume == ASSUME_pos      ? SIGN_pos | SIGN_nonneg
+              : assume == ASSUME_nonneg ? SIGN_nonneg
+                                        : 0;
+    SymRange r = {assume == ASSUME_pos      ? 2
+                  : assume == ASSUME_nonneg ? 0
+                                            : SYM_NEG_INF,
+                  SYM_POS_INF};
     vec_push(s->arena, &s->symbols, (SymbolInfo){.e = e, .given = r, .range = r});
     map_put(&s->by_name, e->name, e);
     return e;

@@ -6,8 +6,8 @@
 #include "core/base/vec.h"
 #include "core/sym/sym.h"
 
-// What a symbol is assumed to be, fixed at making: sympy's assumptions, unlike ranges, never change, so
-// that the same arguments always construct the same expression.
+// What a symbol is assumed to be, fixed at making: sympy's assumptions, unlike ranges, never
+// change, so that the same arguments always construct the same expression.
 typedef enum Assume { ASSUME_any, ASSUME_nonneg, ASSUME_pos } Assume;
 
 // Signs that follow from the assumptions.
@@ -21,7 +21,7 @@ struct Expr {
     uint32_t id;            // number of making
     uint32_t hash;
     uint32_t size;          // nodes as a tree, saturating
-    int64_t value;          // int: its value; mul: its integer coefficient; symbol: index in Sym.symbols
+    int64_t value;          // int: value; mul: integer coefficient; symbol: index in Sym.symbols
     uint64_t kinds;         // bit per kind that occurs in it
     uint64_t symbols;       // bit (index % 64) per symbol that occurs in it
     const Expr *rest;       // mul with a coefficient: the product without it; else itself

@@ -1,5 +1,6 @@
-// func.c: the integer functions with the simplifications that PyTorch's sympy classes do when they are
-// constructed (torch/utils/_sympy/functions.py tells which): division, remainder, minimum, maximum.
+// func.c: the integer functions with the simplifications that PyTorch's sympy classes do when they
+// are constructed (torch/utils/_sympy/functions.py tells which): division, remainder, minimum,
+// maximum.
 #include "core/sym/expr.h"
 
 #include <string.h>
@@ -8,8 +9,10 @@ static const Expr *intern2(Sym *s, SymKind kind, const Expr *a, const Expr *b) {
     return expr_intern(s, kind, (const Expr *const[]){a, b}, 2);
 }
 
-// Takes the terms that the number divides out of the sum: base = *multiple * divisor + what is returned.
-static const Expr *split_multiples(Sym *s, const Expr *base, int64_t divisor, const Expr **multiple) {
+// Takes the terms that the number divides out of the sum: base = *multiple * divisor + what is
+// returned.
+static const Expr *split_multiples(Sym *s, const Expr *base, int64_t divisor,
+                                   const Expr **multiple) {
     const Expr *const *terms;
     int n = terms_of(base, &terms, &base);
     *multiple = sym_int(s, 0);
@@ -95,7 +98,8 @@ const Expr *sym_ceildiv(Sym *s, const Expr *a, const Expr *b) {
     return sym_floordiv(s, sym_add(s, a, sym_add_int(s, b, -1)), b);
 }
 
-// In a sum modulo (mod * div) the multiples of that vanish, unless what is left has a negative term.
+// In a sum modulo (mod * div) the multiples of that vanish, unless what is left has a negative
+// term.
 static const Expr *drop_multiples(Sym *s, const Expr *base, const Expr *period) {
     const Expr *left = sym_int(s, 0);
     for (int i = 0; i < base->n; i++) {
@@ -176,8 +180,8 @@ static const Expr *make_mod(Sym *s, const Expr *a, const Expr *b) {
 
 // Minimum and maximum as one: flattens, folds numbers, drops doubles.
 typedef struct Extremes {
-    VEC(const Expr *) found;    // arguments that are no numbers
-    const Expr *number;         // the extreme one, NULL: none
+    VEC(const Expr *) found; // arguments that are no numbers
+    const Expr *number; // the extreme one, NULL: none
     bool bad;
 } Extremes;
 
@@ -189,7 +193,8 @@ static void collect_extremes(Arena *a, Extremes *x, SymKind kind, const Expr *e)
     }
     x->bad = x->bad || is_poison(e);
     if (e->kind == SYM_int) {
-        if (!x->number || (kind == SYM_min ? e->value < x->number->value : e->value > x->number->value))
+        if (!x->number ||
+            (kind == SYM_min ? e->value < x->number->value : e->value > x->number->value))
             x->number = e;
         return;
     }

@@ -1,6 +1,6 @@
-// indexing.c: Inductor's simplification of index expressions under known loop sizes, and taking an index
-// apart into strides. The rules are those of torch/_inductor/sizevars.py: the same ones, no more, since
-// every one shows in the printed loop bodies.
+// indexing.c: Inductor's simplification of index expressions under known loop sizes, and taking an
+// index apart into strides. The rules are those of torch/_inductor/sizevars.py: the same ones, no
+// more, since every one shows in the printed loop bodies.
 #include "core/sym/expr.h"
 
 #include <string.h>
@@ -8,12 +8,12 @@
 // Answers of sym_simplify_with_ranges, remembered by question.
 struct IndexCache {
     uint32_t version;
-    Map at;                 // hash of the question -> first IndexAnswer
+    Map at; // hash of the question -> first IndexAnswer
 };
 typedef struct IndexAnswer IndexAnswer;
 struct IndexAnswer {
     const Expr *e, *out;
-    const Expr **loops;     // (2 * n) vars, then sizes
+    const Expr **loops; // (2 * n) vars, then sizes
     int n;
     IndexAnswer *next;
 };
@@ -21,7 +21,7 @@ struct IndexAnswer {
 typedef struct Loops {
     Sym *s;
     const Expr *const *vars, *const *sizes;
-    SymRange *ranges;       // (n) of the variables
+    SymRange *ranges; // (n) of the variables
     int n;
 } Loops;
 
@@ -38,7 +38,8 @@ static bool known_nonneg(const Loops *l, const Expr *a) {
     return sym_range_with(l->s, a, l->vars, l->ranges, l->n).lo >= 0;
 }
 
-// A loop variable smaller than the divisor adds nothing to the quotient if the rest is a multiple of it.
+// A loop variable smaller than the divisor adds nothing to the quotient if the rest is a multiple
+// of it.
 static const Expr *remove_zero_terms(const Loops *l, const Expr *base, const Expr *divisor) {
     if (!known_nonneg(l, base))
         return base;
@@ -118,7 +119,8 @@ static const Expr *join_quotients(Sym *s, const Expr *e) {
         if (!scale)
             continue;
         const Expr *div = sym_mul(s, m->args[1], m->args[2]);
-        const Expr *want = sym_mul(s, sym_mul(s, scale, m->args[2]), sym_floordiv(s, m->args[0], div));
+        const Expr *want =
+            sym_mul(s, sym_mul(s, scale, m->args[2]), sym_floordiv(s, m->args[0], div));
         for (int j = 0; j < e->n; j++)
             if (e->args[j] == want)
                 return sym_add(s, without(s, e, e->args[i], want),
@@ -143,7 +145,8 @@ static const Expr *join_dimensions(Sym *s, const Expr *e) {
 static const Expr *simplify(const Loops *l, const Expr *e) {
     for (int round = 0; round < 64; round++) {
         e = join_dimensions(l->s, sym_simplify(l->s, e));
-        const Expr *next = visit_floordiv((void *)(uintptr_t)l, visit_modular((void *)(uintptr_t)l, e));
+        const Expr *next =
+            visit_floordiv((void *)(uintptr_t)l, visit_modular((void *)(uintptr_t)l, e));
         if (next == e)
             break;
         e = next;
@@ -151,7 +154,8 @@ static const Expr *simplify(const Loops *l, const Expr *e) {
     return e;
 }
 
-static IndexAnswer *cached(Sym *s, const Expr *e, const Expr *const vars[], const Expr *const sizes[], int n) {
+static IndexAnswer *cached(Sym *s, const Expr *e, const Expr *const vars[],
+                           const Expr *const sizes[], int n) {
     if (!s->index_cache)
         s->index_cache = ARENA_NEW(s->arena, IndexCache);
     if (s->index_cache->version != s->version)
@@ -241,12 +245,12 @@ typedef struct Merge {
     const Expr *const *vars;
     const Expr **sizes;
     const Expr *const *index;
-    const Expr **strides;   // (n_index, n)
+    const Expr **strides; // (n_index, n)
     int n, n_index;
 } Merge;
 
-// May loop b go on where loop a ends? The strides tell quickly, a substitution surely: size_a steps of
-// a must be one step of b in every index.
+// May loop b go on where loop a ends? The strides tell quickly, a substitution surely: size_a steps
+// of a must be one step of b in every index.
 static bool can_merge(const Merge *m, int a, int b) {
     Sym *s = m->s;
     const Expr *m1 = sym_symbol(s, "_merge_tester1"), *m2 = sym_symbol(s, "_merge_tester2");
@@ -280,8 +284,8 @@ static void merge_all(Merge *m) {
     }
 }
 
-SymLoops sym_simplify_loops(Sym *s, Arena *a, const Expr *const vars[], const Expr *const sizes[], int n,
-                            const Expr *const index[], int n_index) {
+SymLoops sym_simplify_loops(Sym *s, Arena *a, const Expr *const vars[], const Expr *const sizes[],
+                            int n, const Expr *const index[], int n_index) {
     Arena tmp = {0};
     Merge m = {s, vars, ARENA_ARRAY(&tmp, n, const Expr *), index, NULL, n, n_index};
     m.strides = arena_array(&tmp, (size_t)n_index, (size_t)(n ? n : 1) * sizeof *m.strides);

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-static void merge_sort(const Expr **at, const Expr **tmp, int n, int (*compare)(const Expr *, const Expr *)) {
+static void merge_sort(const Expr **at, const Expr **tmp, int n,
+                       int (*compare)(const Expr *, const Expr *)) {
     if (n < 12) {
         for (int i = 1; i < n; i++) {
             const Expr *e = at[i];
@@ -40,7 +41,8 @@ static int compare_ints(int64_t a, int64_t b) {
     return (a > b) - (a < b);
 }
 
-// Place of a class in sympy's ordering_of_classes; the classes it does not list go by name behind it.
+// Place of a class in sympy's ordering_of_classes; the classes it does not list go by name behind
+// it.
 static int class_rank(const Expr *e) {
     switch ((SymKind)e->kind) {
     case SYM_int:
@@ -97,7 +99,8 @@ int expr_compare(const Expr *a, const Expr *b) {
         return strcmp(class_name(a), class_name(b));
     if (a->kind == SYM_int)
         return compare_ints(a->value, b->value);
-    // sympy compares the number of facts known of a symbol first: the stronger the assumption, the more.
+    // sympy compares the number of facts known of a symbol first: the stronger the assumption, the
+    // more.
     if (a->kind == SYM_symbol)
         return a->assume != b->assume ? a->assume - b->assume : strcmp(a->name, b->name);
     if (a->n != b->n)
@@ -164,15 +167,20 @@ static int compare_key_args(const Expr *a, const Expr *b) {
     return 0;
 }
 
+// Numbers come before all else.
+static int compare_numbers(const Expr *a, const Expr *b) {
+    if (a->kind == SYM_int && b->kind == SYM_int)
+        return compare_ints(a->value, b->value);
+    return a->kind == SYM_int ? -1 : 1;
+}
+
 int expr_sort_key_compare(const Expr *a, const Expr *b) {
     if (a == b)
         return 0;
-    if (a->kind == SYM_int && b->kind == SYM_int)
-        return compare_ints(a->value, b->value);
-    const Expr *ra, *rb;
-    int64_t ca = term_split(a, &ra), cb = term_split(b, &rb);
-    if (!ra || !rb)
-        return ra ? key_group(ra) - 1 + (ra->kind == SYM_inf) : -(key_group(rb) - 1 + (rb->kind == SYM_inf));
+    if (a->kind == SYM_int || b->kind == SYM_int)
+        return compare_numbers(a, b);
+    const Expr *ra = a->rest, *rb = b->rest;
+    int64_t ca = a->kind == SYM_mul ? a->value : 1, cb = b->kind == SYM_mul ? b->value : 1;
     int64_t ea, eb;
     const Expr *xa = factor_split(ra, &ea), *xb = factor_split(rb, &eb);
     if (xa != xb) {
@@ -187,7 +195,8 @@ int expr_sort_key_compare(const Expr *a, const Expr *b) {
 }
 
 int expr_lattice_compare(const Expr *a, const Expr *b) {
-    return a->size != b->size ? (a->size > b->size) - (a->size < b->size) : expr_sort_key_compare(a, b);
+    return a->size != b->size ? (a->size > b->size) - (a->size < b->size)
+                              : expr_sort_key_compare(a, b);
 }
 
 // Factors of a term without its coefficient, in order of their bases.
@@ -228,11 +237,13 @@ static bool number_goes_first(const Expr *e) {
 }
 
 const Expr *const *expr_ordered(const Expr *e) {
-    bool sorted = e->kind == SYM_add || e->kind == SYM_mul || e->kind == SYM_min || e->kind == SYM_max;
+    bool sorted =
+        e->kind == SYM_add || e->kind == SYM_mul || e->kind == SYM_min || e->kind == SYM_max;
     if (!sorted || e->n < 2)
         return e->args;
     if (!e->ordered) {
-        // Filled in late because only printing needs it; the expression is its home's, which is not const.
+        // Filled in late because only printing needs it; the expression is its home's, which is not
+        // const.
         Expr *own = (Expr *)(uintptr_t)e;
         own->ordered = ARENA_ARRAY(e->sym->arena, e->n, const Expr *);
         memcpy(own->ordered, e->args, (size_t)e->n * sizeof *e->args);

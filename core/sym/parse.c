@@ -1,10 +1,12 @@
 // parse.c: reads expressions in sympy's str form. The grammar is Python's:
-//   or: and {"|" and}   and: not {"&" not}   not: "~" not | relation   relation: sum [("<" | "==" …) sum]
+//   or: and {"|" and}   and: not {"&" not}   not: "~" not | relation
+//   relation: sum [("<" | "==" …) sum]
 //   sum: product {("+" | "-") product}   product: unary {("*" | "//" | "%" | "/") unary}
 //   unary: "-" unary | power   power: atom ["**" unary]
 //   atom: number | name | name "(" or {"," or} ")" | "(" or ")"
-// sympy never prints needless parentheses, so a pair that its place does not call for is what Identity
-// leaves: `48*((indirect0 - 32))` is 48*Identity(indirect0 - 32), and so is a pair around the whole text.
+// sympy never prints needless parentheses, so a pair that its place does not call for is what
+// Identity leaves: `48*((indirect0 - 32))` is 48*Identity(indirect0 - 32), and so is a pair around
+// the whole text.
 #include "core/sym/expr.h"
 #include "core/sym/reader.h"
 
@@ -13,10 +15,10 @@
 
 typedef struct Operand {
     const Expr *e;
-    bool group;     // stood in parentheses that may mean Identity
-    bool quotient;  // written as a//b at this level: the parentheses around it are its own
-    bool minus;     // a sign in front, still to be applied
-    int written;    // precedence of the operator that it was written with, 0: none
+    bool group; // stood in parentheses that may mean Identity
+    bool quotient; // written as a//b at this level: the parentheses around it are its own
+    bool minus; // a sign in front, still to be applied
+    int written; // precedence of the operator that it was written with, 0: none
 } Operand;
 
 static Operand read_or(Reader *r);
@@ -30,7 +32,8 @@ static Operand composed(const Expr *e, SymKind kind) {
     return (Operand){.e = e, .written = sym_kinds[kind].precedence};
 }
 
-// The operand's expression for a place where anything of precedence up to `place` needs parentheses.
+// The operand's expression for a place where anything of precedence up to `place` needs
+// parentheses.
 static const Expr *settle(Reader *r, Operand o, int place) {
     bool is_bool = sym_kinds[o.e->kind].value == VALUE_bool;
     if (!o.group || is_bool || expr_precedence(o.e) <= place || (o.written && o.written <= place))
@@ -88,8 +91,10 @@ static Operand read_atom(Reader *r) {
         return operand(reader_number(r, false));
     if (isalpha((unsigned char)*r->p) || *r->p == '_')
         return read_name(r);
-    reader_fail(r, r->p, *r->p ? "expected a number, a name or '(', found '%c'"
-                               : "expected a number, a name or '('", *r->p);
+    reader_fail(r, r->p,
+                *r->p ? "expected a number, a name or '(', found '%c'"
+                      : "expected a number, a name or '('",
+                *r->p);
     return operand(r->s->overflow);
 }
 
@@ -102,8 +107,9 @@ static Operand read_power(Reader *r) {
     const Expr *a = settle(r, base, sym_kinds[SYM_pow].precedence);
     const Expr *b = signed_value(r, read_unary(r), sym_kinds[SYM_pow].precedence);
     reader_leave(r);
-    return composed(sym_make(r->s, b->kind == SYM_int ? SYM_pow : SYM_powint, (const Expr *const[]){a, b}, 2),
-                    SYM_pow);
+    return composed(
+        sym_make(r->s, b->kind == SYM_int ? SYM_pow : SYM_powint, (const Expr *const[]){a, b}, 2),
+        SYM_pow);
 }
 
 static Operand read_unary(Reader *r) {
@@ -146,7 +152,8 @@ static Operand read_product(Reader *r) {
         for (int i = 0; i < COUNT(divisions) && !more; i++) {
             if (!reader_take(r, divisions[i].text))
                 continue;
-            const Expr *a = factors.n ? sym_product(r->s, factors.at, factors.n) : settle(r, o, quotient_place);
+            const Expr *a =
+                factors.n ? sym_product(r->s, factors.at, factors.n) : settle(r, o, quotient_place);
             const Expr *b = signed_value(r, read_unary(r), quotient_place);
             factors.n = 0;
             o = operand(sym_make(r->s, divisions[i].kind, (const Expr *const[]){a, b}, 2));
@@ -177,7 +184,8 @@ static Operand read_relation(Reader *r) {
     static const struct {
         const char *text;
         SymKind kind;
-    } relations[] = {{"==", SYM_eq}, {"!=", SYM_ne}, {"<=", SYM_le}, {">=", SYM_ge}, {"<", SYM_lt}, {">", SYM_gt}};
+    } relations[] = {{"==", SYM_eq}, {"!=", SYM_ne}, {"<=", SYM_le},
+                     {">=", SYM_ge}, {"<", SYM_lt},  {">", SYM_gt}};
     const int place = sym_kinds[SYM_lt].precedence;
     Operand o = read_sum(r);
     for (int i = 0; i < COUNT(relations); i++) {

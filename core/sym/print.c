@@ -1,13 +1,22 @@
 // print.c: expressions as PyTorch prints them (sympy's StrPrinter and srepr). Parentheses follow
-// sympy's precedences, of which PyTorch's functions have odd ones: FloorDiv prints its own pair and, as
-// an argument of a sum, gets another.
+// sympy's precedences, of which PyTorch's functions have odd ones: FloorDiv prints its own pair
+// and, as an argument of a sum, gets another.
 #include "core/sym/expr.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-enum { PREC_none = 0, PREC_relation = 35, PREC_or = 36, PREC_and = 38, PREC_sum = 40, PREC_product = 50,
-       PREC_power = 60, PREC_not = 100, PREC_atom = 1000 };
+enum {
+    PREC_none = 0,
+    PREC_relation = 35,
+    PREC_or = 36,
+    PREC_and = 38,
+    PREC_sum = 40,
+    PREC_product = 50,
+    PREC_power = 60,
+    PREC_not = 100,
+    PREC_atom = 1000
+};
 
 static void print(Buf *b, const Expr *e);
 
@@ -166,8 +175,9 @@ const char *sym_str(Arena *a, const Expr *e) {
 }
 
 static void print_srepr_symbol(Buf *b, const Expr *e) {
-    static const char *const facts[] = {
-        [ASSUME_any] = "", [ASSUME_nonneg] = ", nonnegative=True", [ASSUME_pos] = ", positive=True"};
+    static const char *const facts[] = {[ASSUME_any] = "",
+                                        [ASSUME_nonneg] = ", nonnegative=True",
+                                        [ASSUME_pos] = ", positive=True"};
     buf_puts(b, "Symbol(");
     buf_py_str(b, e->name);
     buf_printf(b, ", integer=True%s)", facts[e->assume]);
@@ -187,7 +197,8 @@ void sym_print_srepr(Buf *b, const Expr *e) {
     } else {
         buf_puts(b, srepr_name((SymKind)e->kind));
         buf_putc(b, '(');
-        const Expr *const *args = e->kind == SYM_add || e->kind == SYM_mul ? expr_ordered(e) : e->args;
+        const Expr *const *args =
+            e->kind == SYM_add || e->kind == SYM_mul ? expr_ordered(e) : e->args;
         for (int i = 0; i < e->n; i++) {
             if (i)
                 buf_puts(b, ", ");

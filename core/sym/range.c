@@ -1,5 +1,5 @@
-// range.c: bounds of expressions by interval arithmetic over the symbols' ranges. A bound that leaves
-// 64 bits counts as none, so that what is returned always holds.
+// range.c: bounds of expressions by interval arithmetic over the symbols' ranges. A bound that
+// leaves 64 bits counts as none, so that what is returned always holds.
 #include "core/sym/expr.h"
 
 static const SymRange everything = {SYM_NEG_INF, SYM_POS_INF};
@@ -40,7 +40,8 @@ static SymRange range_add(SymRange a, SymRange b) {
 }
 
 static SymRange range_mul(SymRange a, SymRange b) {
-    int64_t v[] = {mul_ends(a.lo, b.lo), mul_ends(a.lo, b.hi), mul_ends(a.hi, b.lo), mul_ends(a.hi, b.hi)};
+    int64_t v[] = {mul_ends(a.lo, b.lo), mul_ends(a.lo, b.hi), mul_ends(a.hi, b.lo),
+                   mul_ends(a.hi, b.hi)};
     return hull(v, 4);
 }
 
@@ -58,8 +59,10 @@ static SymRange range_pow(SymRange a, int64_t n) {
 static int64_t div_ends(int64_t a, int64_t b) {
     int64_t q;
     if (is_inf(b))
-        return a == 0 ? 0 : is_inf(a) ? ((a > 0) == (b > 0) ? SYM_POS_INF : SYM_NEG_INF)
-                                      : (a > 0) == (b > 0) ? 0 : -1;
+        return a == 0               ? 0
+               : is_inf(a)          ? ((a > 0) == (b > 0) ? SYM_POS_INF : SYM_NEG_INF)
+               : (a > 0) == (b > 0) ? 0
+                                    : -1;
     if (is_inf(a))
         return (a > 0) == (b > 0) ? SYM_POS_INF : SYM_NEG_INF;
     return int_floordiv(a, b, &q) ? q : SYM_POS_INF;
@@ -68,7 +71,8 @@ static int64_t div_ends(int64_t a, int64_t b) {
 static SymRange range_floordiv(SymRange a, SymRange b) {
     if (b.lo <= 0 && b.hi >= 0)
         return everything;
-    int64_t v[] = {div_ends(a.lo, b.lo), div_ends(a.lo, b.hi), div_ends(a.hi, b.lo), div_ends(a.hi, b.hi)};
+    int64_t v[] = {div_ends(a.lo, b.lo), div_ends(a.lo, b.hi), div_ends(a.hi, b.lo),
+                   div_ends(a.hi, b.hi)};
     return hull(v, 4);
 }
 
@@ -96,7 +100,7 @@ typedef struct Context {
     const Expr *const *vars;
     const SymRange *ranges;
     int n;
-    uint64_t symbols;   // that vars have
+    uint64_t symbols; // that vars have
 } Context;
 
 static SymRange range_of(const Context *x, const Expr *e);
@@ -174,7 +178,8 @@ SymRange sym_range(Sym *s, const Expr *e) {
     return range_of(&(Context){.s = s}, e);
 }
 
-SymRange sym_range_with(Sym *s, const Expr *e, const Expr *const vars[], const SymRange *ranges, int n) {
+SymRange sym_range_with(Sym *s, const Expr *e, const Expr *const vars[], const SymRange *ranges,
+                        int n) {
     Context x = {s, vars, ranges, n, 0};
     for (int i = 0; i < n; i++)
         x.symbols |= vars[i]->symbols;

@@ -8,7 +8,14 @@ enum { DEPTH_LIMIT = 200, ARGS_LIMIT = 1000, TEXT_LIMIT = 1 << 18 };
 
 void reader_init(Reader *r, Sym *s, Arena *tmp, const char *text, Place at, Diag *d) {
     size_t len = strnlen(text, TEXT_LIMIT + 1);
-    *r = (Reader){.s = s, .tmp = tmp, .start = text, .p = text, .end = text + len, .at = at, .d = d, .ok = true};
+    *r = (Reader){.s = s,
+                  .tmp = tmp,
+                  .start = text,
+                  .p = text,
+                  .end = text + len,
+                  .at = at,
+                  .d = d,
+                  .ok = true};
     if (len > TEXT_LIMIT)
         reader_fail(r, text, "an expression of more than %d bytes", TEXT_LIMIT);
 }
@@ -79,10 +86,12 @@ const Expr *reader_number(Reader *r, bool negative) {
     bool fits = true;
     for (; isdigit((unsigned char)*r->p); r->p++) {
         int digit = negative ? -(*r->p - '0') : *r->p - '0';
-        fits = fits && !__builtin_mul_overflow(v, INT64_C(10), &v) && !__builtin_add_overflow(v, digit, &v);
+        fits = fits && !__builtin_mul_overflow(v, INT64_C(10), &v) &&
+               !__builtin_add_overflow(v, digit, &v);
     }
     if (!fits)
-        reader_fail(r, start, "%.*s does not fit in 64 bits", (int)(r->p - start < 40 ? r->p - start : 40), start);
+        reader_fail(r, start, "%.*s does not fit in 64 bits",
+                    (int)(r->p - start < 40 ? r->p - start : 40), start);
     else if (r->p == start)
         reader_fail(r, start, "expected a number");
     else if (*r->p == '.' || isalpha((unsigned char)*r->p) || *r->p == '_')
@@ -110,7 +119,7 @@ static const struct {
     const char *name;
     SymKind kind;
 } aliases[] = {
-    {"Equality", SYM_eq}, {"Unequality", SYM_ne}, {"Lt", SYM_lt}, {"Le", SYM_le},
+    {"Equality", SYM_eq}, {"Unequality", SYM_ne}, {"Lt", SYM_lt},   {"Le", SYM_le},
     {"Gt", SYM_gt},       {"Ge", SYM_ge},         {"min", SYM_min}, {"max", SYM_max},
     {"sym_min", SYM_min}, {"sym_max", SYM_max},
 };
@@ -139,7 +148,8 @@ const Expr *reader_constant(Reader *r, const char *name, size_t len) {
     return NULL;
 }
 
-const Expr *reader_make(Reader *r, const char *name, SymKind kind, const Expr *const args[], int n) {
+const Expr *reader_make(Reader *r, const char *name, SymKind kind, const Expr *const args[],
+                        int n) {
     int want = sym_kinds[kind].n_args;
     if (want >= 0 && n != want) {
         reader_fail(r, name, "%s takes %d arguments, found %d", sym_kinds[kind].printed, want, n);

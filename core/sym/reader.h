@@ -1,4 +1,5 @@
-// reader.h: what the two expression parsers share: a sticky cursor with limits against hostile text.
+// reader.h: what the two expression parsers share: a sticky cursor with limits against hostile
+// text.
 #ifndef CORE_SYM_READER_H
 #define CORE_SYM_READER_H
 

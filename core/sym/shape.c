@@ -1,6 +1,7 @@
-// shape.c: the shape environment of a compilation: what symbols stand for, their hints, and the guards
-// under which the compiled code is right. Guards carry the stage that added them; dropping a stage's
-// guards replays the others, so that ranges and replacements are again what they were before it.
+// shape.c: the shape environment of a compilation: what symbols stand for, their hints, and the
+// guards under which the compiled code is right. Guards carry the stage that added them; dropping a
+// stage's guards replays the others, so that ranges and replacements are again what they were
+// before it.
 #include "core/base/sha256.h"
 #include "core/sym/expr.h"
 
@@ -86,7 +87,8 @@ const Expr *sym_simplify(Sym *s, const Expr *e) {
         vec_push(&tmp, &from, s->symbols.at[i].e);
         vec_push(&tmp, &to, s->symbols.at[i].replaced);
     }
-    // A replacement may hold a symbol that was replaced later: as often as there are symbols is enough.
+    // A replacement may hold a symbol that was replaced later: as often as there are symbols is
+    // enough.
     for (int i = 0; i < from.n; i++) {
         const Expr *next = sym_subst(s, e, from.at, to.at, from.n);
         if (next == e)
@@ -150,7 +152,7 @@ static bool implies(Sym *s, const Expr *fact, SymKind kind, const Expr *diff) {
         return kind == SYM_ge ? same && more >= 0
                               : kind == SYM_ne && ((same && more > 0) || (opposite && minus < 0));
     if (fact_kind == SYM_eq)
-        return kind == SYM_ge ? (same && more >= 0) || (opposite && minus >= 0)
+        return kind == SYM_ge   ? (same && more >= 0) || (opposite && minus >= 0)
                : kind == SYM_eq ? (same && !more) || (opposite && !minus)
                                 : (same && more) || (opposite && minus);
     return kind == SYM_ne && ((same && !more) || (opposite && !minus));
@@ -246,8 +248,8 @@ static void learn_bound(Sym *s, SymKind kind, const Expr *diff) {
         SymRange *r = &info_of(s, symbols[0])->range;
         const Expr *rest = sym_subst(s, diff, &symbols[0], &zero, 1);
         bool linear = expr_int(sym_stride_of(s, diff, symbols[0]), &k) && k && expr_int(rest, &c) &&
-                      c > INT64_MIN / 4 && c < INT64_MAX / 4 && k > INT64_MIN / 4 && k < INT64_MAX / 4 &&
-                      sym_add(s, sym_mul_int(s, symbols[0], k), rest) == diff;
+                      c > INT64_MIN / 4 && c < INT64_MAX / 4 && k > INT64_MIN / 4 &&
+                      k < INT64_MAX / 4 && sym_add(s, sym_mul_int(s, symbols[0], k), rest) == diff;
         if (linear && kind == SYM_ge && k > 0 && int_floordiv(-c + k - 1, k, &bound)) {
             r->lo = bound > r->lo ? bound : r->lo;
         } else if (linear && kind == SYM_ge && k < 0 && int_floordiv(c, -k, &bound)) {
@@ -287,7 +289,7 @@ bool sym_guard(Sym *s, const Expr *cond, int stage, const char *reason, bool *un
     if (sym_statically_known_true(s, cond))
         return true;
     const Expr *not = sym_not(s, cond);
-    if (!is_poison(not) && sym_statically_known_true(s, not))
+    if (!is_poison(not ) && sym_statically_known_true(s, not ))
         return false;
     int64_t v;
     if (is_poison(cond) || !sym_hint(s, cond, &v)) {

@@ -1,5 +1,6 @@
 // srepr.c: reads sympy's srepr form, as ExportedProgram JSON holds it:
-//   expr: "Integer(" number ")" | "Symbol('" name "'" {", " fact "=" bool} ")" | name "(" expr {", " expr} ")"
+//   expr: "Integer(" number ")" | "Symbol('" name "'" {", " fact "=" bool} ")"
+//         | name "(" expr {", " expr} ")"
 //         | name | number
 #include "core/sym/reader.h"
 
@@ -33,7 +34,7 @@ static const char *read_quoted(Reader *r, char quote) {
 }
 
 static const Expr *read_symbol(Reader *r) {
-    const char *name = reader_take(r, "'") ? read_quoted(r, '\'')
+    const char *name = reader_take(r, "'")    ? read_quoted(r, '\'')
                        : reader_take(r, "\"") ? read_quoted(r, '"')
                                               : "";
     if (!*name)

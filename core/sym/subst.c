@@ -1,4 +1,5 @@
-// subst.c: expressions from expressions: substitution, multiplying out, common divisors, evaluation.
+// subst.c: expressions from expressions: substitution, multiplying out, common divisors,
+// evaluation.
 #include "core/sym/expr.h"
 
 #include <string.h>
@@ -21,9 +22,9 @@ typedef struct Subst {
     Sym *s;
     const Expr *const *from, *const *to;
     int n;
-    uint64_t symbols;   // that from[] has, if all are symbols
+    uint64_t symbols; // that from[] has, if all are symbols
     bool only_symbols;
-    uint32_t limit;     // ids from here on are not remembered
+    uint32_t limit; // ids from here on are not remembered
 } Subst;
 
 static const Expr *subst(void *ctx, const Expr *e) {
@@ -59,7 +60,8 @@ static void memo_begin(Sym *s) {
     }
 }
 
-const Expr *sym_subst(Sym *s, const Expr *e, const Expr *const from[], const Expr *const to[], int n) {
+const Expr *sym_subst(Sym *s, const Expr *e, const Expr *const from[], const Expr *const to[],
+                      int n) {
     Subst x = {.s = s, .from = from, .to = to, .n = n, .only_symbols = true};
     for (int i = 0; i < n; i++) {
         x.only_symbols = x.only_symbols && from[i]->kind == SYM_symbol;
@@ -258,7 +260,8 @@ static const Expr *divide_by_sum(Sym *s, const Expr *a, const Expr *b) {
 }
 
 const Expr *sym_exact_div(Sym *s, const Expr *a, const Expr *b) {
-    if (is_poison(a) || is_poison(b) || expr_is(b, 0) || ((a->kinds | b->kinds) & KIND_BIT(SYM_inf)))
+    if (is_poison(a) || is_poison(b) || expr_is(b, 0) ||
+        ((a->kinds | b->kinds) & KIND_BIT(SYM_inf)))
         return NULL;
     if (a == b || expr_is(b, 1))
         return a == b ? sym_int(s, 1) : a;

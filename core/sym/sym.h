@@ -1,10 +1,12 @@
-// sym.h: symbolic integers: expressions, ranges, and the shape environment. Sizes, strides, offsets,
-// loop bounds and indexes all over the program are `const Expr *`, a plain number being the usual case.
+// sym.h: symbolic integers: expressions, ranges, and the shape environment. Sizes, strides,
+// offsets, loop bounds and indexes all over the program are `const Expr *`, a plain number being
+// the usual case.
 //
-// An Expr is immutable and interned in its Sym: structurally equal expressions are the same pointer, so
-// `a == b` compares them. They live as long as the Sym's arena (one a compilation, not one an artifact).
-// Constructors bring to sympy's canonical form with PyTorch's own simplifications, so that printing
-// gives PyTorch's bytes. Arithmetic is checked: what leaves 64 bits becomes SYM_overflow.
+// An Expr is immutable and interned in its Sym: structurally equal expressions are the same
+// pointer, so `a == b` compares them. They live as long as the Sym's arena (one a compilation, not
+// one an artifact). Constructors bring to sympy's canonical form with PyTorch's own
+// simplifications, so that printing gives PyTorch's bytes. Arithmetic is checked: what leaves 64
+// bits becomes SYM_overflow.
 #ifndef CORE_SYM_SYM_H
 #define CORE_SYM_SYM_H
 
@@ -32,18 +34,19 @@ const Expr *sym_add(Sym *s, const Expr *a, const Expr *b);
 const Expr *sym_sub(Sym *s, const Expr *a, const Expr *b);
 const Expr *sym_mul(Sym *s, const Expr *a, const Expr *b);
 const Expr *sym_neg(Sym *s, const Expr *a);
-const Expr *sym_pow(Sym *s, const Expr *a, int64_t n);                         // n >= 0
-const Expr *sym_floordiv(Sym *s, const Expr *a, const Expr *b);                // rounds down
-const Expr *sym_cleandiv(Sym *s, const Expr *a, const Expr *b);                // known to be exact
-const Expr *sym_ceildiv(Sym *s, const Expr *a, const Expr *b);                 // FloorDiv(a + b - 1, b)
-const Expr *sym_mod(Sym *s, const Expr *a, const Expr *b);                     // PythonMod
-const Expr *sym_modular(Sym *s, const Expr *a, const Expr *div, const Expr *mod);  // (a // div) % mod
+const Expr *sym_pow(Sym *s, const Expr *a, int64_t n);                  // n >= 0
+const Expr *sym_floordiv(Sym *s, const Expr *a, const Expr *b);         // rounds down
+const Expr *sym_cleandiv(Sym *s, const Expr *a, const Expr *b);         // known to be exact
+const Expr *sym_ceildiv(Sym *s, const Expr *a, const Expr *b);          // (a + b - 1) // b
+const Expr *sym_mod(Sym *s, const Expr *a, const Expr *b);              // PythonMod
+// ModularIndexing: (a // div) % mod.
+const Expr *sym_modular(Sym *s, const Expr *a, const Expr *div, const Expr *mod);
 const Expr *sym_min(Sym *s, const Expr *a, const Expr *b);
 const Expr *sym_max(Sym *s, const Expr *a, const Expr *b);
 const Expr *sym_identity(Sym *s, const Expr *a);
-const Expr *sym_inf(Sym *s);                                                   // int_oo
+const Expr *sym_inf(Sym *s);                                            // int_oo
 const Expr *sym_bool(Sym *s, bool v);
-const Expr *sym_cmp(Sym *s, SymKind kind, const Expr *a, const Expr *b);       // SYM_eq ne lt le gt ge
+const Expr *sym_cmp(Sym *s, SymKind kind, const Expr *a, const Expr *b);   // SYM_eq ne lt le gt ge
 const Expr *sym_and(Sym *s, const Expr *a, const Expr *b);
 const Expr *sym_or(Sym *s, const Expr *a, const Expr *b);
 const Expr *sym_not(Sym *s, const Expr *a);
@@ -53,8 +56,8 @@ const Expr *sym_make(Sym *s, SymKind kind, const Expr *const args[], int n);
 // Shorthands with a plain number.
 const Expr *sym_add_int(Sym *s, const Expr *a, int64_t v);
 const Expr *sym_mul_int(Sym *s, const Expr *a, int64_t v);
-const Expr *sym_product(Sym *s, const Expr *const args[], int n);              // 1 if n is 0
-const Expr *sym_sum(Sym *s, const Expr *const args[], int n);                  // 0 if n is 0
+const Expr *sym_product(Sym *s, const Expr *const args[], int n);       // 1 if n is 0
+const Expr *sym_sum(Sym *s, const Expr *const args[], int n);           // 0 if n is 0
 
 // expr.c: looking into them.
 SymKind expr_kind(const Expr *e);
@@ -80,17 +83,19 @@ int expr_compare(const Expr *a, const Expr *b);
 
 // subst.c
 // All at once; from[i] is a symbol or any subexpression (matched whole, outermost first).
-const Expr *sym_subst(Sym *s, const Expr *e, const Expr *const from[], const Expr *const to[], int n);
+const Expr *sym_subst(Sym *s, const Expr *e, const Expr *const from[], const Expr *const to[],
+                      int n);
 // Products of sums multiplied out (sympy's expand), inside arguments too.
 const Expr *sym_expand(Sym *s, const Expr *e);
-// Greatest common divisor by common integer factor and common factors of products (PyTorch's quick gcd).
+// Greatest common divisor by common integer factor and common factors of products (PyTorch's quick
+// gcd).
 const Expr *sym_gcd(Sym *s, const Expr *a, const Expr *b);
 // a / b if that is exact term by term, else NULL.
 const Expr *sym_exact_div(Sym *s, const Expr *a, const Expr *b);
 // Without Identity wrappers.
 const Expr *sym_strip_identity(Sym *s, const Expr *e);
-// Value for values of symbols (a comparison gives 0 or 1); false if a symbol is unknown (lookup returns
-// false), on overflow, division by zero, or a kind that is not evaluated.
+// Value for values of symbols (a comparison gives 0 or 1); false if a symbol is unknown (lookup
+// returns false), on overflow, division by zero, or a kind that is not evaluated.
 typedef bool SymLookup(void *ctx, const Expr *symbol, int64_t *v);
 bool sym_eval(const Expr *e, SymLookup *lookup, void *ctx, int64_t *out);
 
@@ -106,8 +111,8 @@ void sym_print_srepr(Buf *b, const Expr *e);
 // parse.c: both forms back; NULL and an error on bad text. The whole text must be one expression.
 const Expr *sym_parse(Sym *s, const char *text, Place at, Diag *d);
 const Expr *sym_parse_srepr(Sym *s, const char *text, Place at, Diag *d);
-// Reads one expression at *text in the str form and moves *text behind it (stops at a `,`, `]`, `)`,
-// `:` or quote of the surrounding text).
+// Reads one expression at *text in the str form and moves *text behind it (stops at a `,`, `]`,
+// `)`, `:` or quote of the surrounding text).
 const Expr *sym_parse_prefix(Sym *s, const char **text, Place at, Diag *d);
 
 // range.c: bounds, both ends included.
@@ -119,26 +124,29 @@ typedef struct SymRange {
 SymRange sym_range(Sym *s, const Expr *e);                  // sound, not always tight
 void sym_set_range(Sym *s, const Expr *symbol, int64_t lo, int64_t hi);
 // With other ranges for some symbols: var in [0, size - 1].
-SymRange sym_range_with(Sym *s, const Expr *e, const Expr *const vars[], const SymRange *ranges, int n);
+SymRange sym_range_with(Sym *s, const Expr *e, const Expr *const vars[], const SymRange *ranges,
+                        int n);
 
 // indexing.c: Inductor's simplification of index expressions (its sizevars.py).
-// Given 0 <= vars[i] < sizes[i]: drops FloorDiv and ModularIndexing that do nothing, joins those that
-// take one dimension apart.
+// Given 0 <= vars[i] < sizes[i]: drops FloorDiv and ModularIndexing that do nothing, joins those
+// that take one dimension apart.
 const Expr *sym_simplify_with_ranges(Sym *s, const Expr *e, const Expr *const vars[],
                                      const Expr *const sizes[], int n);
-// Drops loops of size 1 and merges those that every index walks as one (inner size times inner stride is
-// the outer stride). A merged loop stands in the place of the innermost; the others' variables become 0.
+// Drops loops of size 1 and merges those that every index walks as one (inner size times inner
+// stride is the outer stride). A merged loop stands in the place of the innermost; the others'
+// variables become 0.
 typedef struct SymLoops {
     int n;                      // loops left
     const Expr **sizes;         // (n) their sizes
     int n_old;                  // loops before
-    int *into;                  // (n_old) the new loop that stands in its place, -1: its variable is 0
+    int *into;                  // (n_old) the new loop in its place, -1: its variable is 0
 } SymLoops;
-SymLoops sym_simplify_loops(Sym *s, Arena *a, const Expr *const vars[], const Expr *const sizes[], int n,
-                            const Expr *const index[], int n_index);
+SymLoops sym_simplify_loops(Sym *s, Arena *a, const Expr *const vars[], const Expr *const sizes[],
+                            int n, const Expr *const index[], int n_index);
 // Values of the old variables in terms of the new ones: out has n_old rooms, vars n.
 void sym_loops_reindex(Sym *s, const SymLoops *l, const Expr *const vars[], const Expr *out[]);
-// Stride of each variable: e(var = 1) - e(var = 0), the other support variables being 0, offset removed.
+// Stride of each variable: e(var = 1) - e(var = 0), the other support variables being 0, offset
+// removed.
 void sym_stride_vars(Sym *s, const Expr *e, const Expr *const vars[], int n,
                      const Expr *const support[], int n_support, const Expr *out[]);
 // e(var = 1) - e(var = 0), other symbols kept.
@@ -171,8 +179,8 @@ typedef struct SymGuard {
     int stage;          // id of the stage that added it
     const char *reason; // text for the reader: place and why
 } SymGuard;
-// Decides cond by what is known, else by hints, recording a guard (cond or its negation). An unknown
-// hint (unbacked) decides `false` without a guard and sets *unknown if that is not NULL.
+// Decides cond by what is known, else by hints, recording a guard (cond or its negation). An
+// unknown hint (unbacked) decides `false` without a guard and sets *unknown if that is not NULL.
 bool sym_guard(Sym *s, const Expr *cond, int stage, const char *reason, bool *unknown);
 // a == b, guarded. The hints must agree; false (nothing recorded) if they do not.
 bool sym_guard_eq(Sym *s, const Expr *a, const Expr *b, int stage, const char *reason);

@@ -1,5 +1,5 @@
-// sym.c: what the constructors of core/sym cost. One row an operation: nanoseconds when the operands were
-// just combined before (the cache knows), and when they were not.
+// sym.c: what the constructors of core/sym cost. One row an operation: nanoseconds when the
+// operands were just combined before (the cache knows), and when they were not.
 #include "core/base/file.h"
 #include "core/sym/sym.h"
 
@@ -28,7 +28,8 @@ static const Expr *op_print(Sym *s, const Expr *a, const Expr *b) {
     return sym_sub(s, a, a);
 }
 
-// pairs: every left with every right; else one left only, since the operation looks at the right one.
+// pairs: every left with every right; else one left only, since the operation looks at the right
+// one.
 static void measure(const char *name, Op *op, bool pairs) {
     Arena a = {0};
     Sym *s = sym_new(&a);
@@ -38,8 +39,10 @@ static void measure(const char *name, Op *op, bool pairs) {
         left[i] = sym_add(s, sym_mul_int(s, p0, 768 + i), i % 3 ? sym_mul(s, n, p0) : n);
         right[i] = sym_add_int(s, sym_add(s, sym_mul_int(s, p1, 1 + i), p0), i / 4);
         if (op == op_simplify)
-            right[i] = sym_add(s, sym_modular(s, sym_add(s, sym_mul_int(s, p0, 768), p1), sym_int(s, 1 + i % 7),
-                                              sym_int(s, 768)), right[i]);
+            right[i] = sym_add(s,
+                               sym_modular(s, sym_add(s, sym_mul_int(s, p0, 768), p1),
+                                           sym_int(s, 1 + i % 7), sym_int(s, 768)),
+                               right[i]);
     }
     int64_t start = clock_ns();
     int lefts = pairs ? N : 1;
@@ -52,7 +55,8 @@ static void measure(const char *name, Op *op, bool pairs) {
         for (int i = 0; i < N; i++)
             op(s, left[i], right[i]);
     int64_t again = clock_ns() - start;
-    printf("%-12s new %6.0f ns   again %5.0f ns\n", name, (double)first / (lefts * N), (double)again / (ROUNDS * N));
+    printf("%-12s new %6.0f ns   again %5.0f ns\n", name, (double)first / (lefts * N),
+           (double)again / (ROUNDS * N));
     arena_free(&a);
 }
 

@@ -5,7 +5,11 @@
 #include <string.h>
 
 static bool ask(Decisions *d, DecisionKind kind, const char *key, bool by_default) {
-    return decide(d, &(Decide){.kind = kind, .key = key, .by_default = by_default, .score = 2.5, .bytes = 64,
+    return decide(d, &(Decide){.kind = kind,
+                               .key = key,
+                               .by_default = by_default,
+                               .score = 2.5,
+                               .bytes = 64,
                                .reason = "shared reads"});
 }
 

@@ -1,5 +1,6 @@
-// sym_expr.c: canonical form and simplification against an independent evaluator. Random expressions are
-// built twice: as a plain tree evaluated by the definitions, and through the constructors.
+// sym_expr.c: canonical form and simplification against an independent evaluator. Random
+// expressions are built twice: as a plain tree evaluated by the definitions, and through the
+// constructors.
 #include "core/sym/sym.h"
 #include "tests/unit/unit.h"
 
@@ -17,8 +18,8 @@ static int pick(int n) {
 
 typedef struct Tree Tree;
 struct Tree {
-    char op;            // + * / % m (ModularIndexing) < > (Min, Max) i (Identity) p (square), v, n
-    int n;              // number or variable
+    char op; // + * / % m (ModularIndexing) < > (Min, Max) i (Identity) p (square), v, n
+    int n; // number or variable
     Tree *a, *b, *c;
 };
 
@@ -158,8 +159,8 @@ static void same_value(const Tree *t, const Expr *e, const char *what) {
             continue;
         // Simplifying may define what divided by zero, never the other way round.
         ck_assert_msg(sym_eval(e, lookup, vars, &got), "%s: no value", what);
-        ck_assert_msg(got == want, "%s: p0=%d p1=%d s7=%d u0=%d gives %d, not %d", what, (int)vars[0],
-                      (int)vars[1], (int)vars[2], (int)vars[3], (int)got, (int)want);
+        ck_assert_msg(got == want, "%s: p0=%d p1=%d s7=%d u0=%d gives %d, not %d", what,
+                      (int)vars[0], (int)vars[1], (int)vars[2], (int)vars[3], (int)got, (int)want);
     }
 }
 
@@ -210,7 +211,8 @@ START_TEST(test_structure) {
     ck_assert_ptr_eq(sym_symbol(s, "p0"), x);
     ck_assert_ptr_eq(sym_add(s, x, y), sym_add(s, y, x));
     ck_assert_ptr_eq(sym_sub(s, sym_add(s, x, y), y), x);
-    ck_assert_ptr_eq(sym_mul(s, two, sym_add(s, x, y)), sym_add(s, sym_mul(s, two, x), sym_mul(s, y, two)));
+    ck_assert_ptr_eq(sym_mul(s, two, sym_add(s, x, y)),
+                     sym_add(s, sym_mul(s, two, x), sym_mul(s, y, two)));
     ck_assert_ptr_eq(sym_mul(s, x, x), sym_pow(s, x, 2));
     ck_assert_ptr_eq(sym_floordiv(s, sym_mul_int(s, x, 6), sym_int(s, 4)),
                      sym_floordiv(s, sym_mul_int(s, x, 3), two));
@@ -222,7 +224,8 @@ START_TEST(test_structure) {
     ck_assert_int_eq(expr_kind(sym_cmp(s, SYM_ge, y, sym_int(s, 2))), SYM_ge);
     ck_assert_ptr_eq(sym_not(s, sym_cmp(s, SYM_lt, x, y)), sym_cmp(s, SYM_ge, x, y));
     const Expr *e = sym_add(s, sym_mul(s, x, y), sym_floordiv(s, x, two)), **symbols;
-    ck_assert(expr_has(e, x) && expr_has(e, sym_floordiv(s, x, two)) && !expr_has(e, sym_symbol(s, "q")));
+    ck_assert(expr_has(e, x) && expr_has(e, sym_floordiv(s, x, two)) &&
+              !expr_has(e, sym_symbol(s, "q")));
     ck_assert_int_eq(expr_symbols(&a, e, &symbols), 2);
     ck_assert_str_eq(expr_name(symbols[0]), "p0");
     ck_assert_uint_eq(expr_size(e), 1 + 3 + 3);
@@ -244,8 +247,10 @@ START_TEST(test_substitution_is_simultaneous) {
     ck_assert_ptr_eq(sym_expand(s, sym_mul(s, x, sym_add_int(s, y, 2))),
                      sym_add(s, sym_mul(s, x, y), sym_mul_int(s, x, 2)));
     ck_assert_ptr_eq(sym_expand(s, sym_pow(s, sym_add(s, x, y), 2)),
-                     sym_add(s, sym_add(s, sym_pow(s, x, 2), sym_pow(s, y, 2)), sym_mul_int(s, sym_mul(s, x, y), 2)));
-    const Expr *sum2 = sym_add_int(s, y, 1), *product = sym_expand(s, sym_mul(s, sum2, sym_add(s, x, y)));
+                     sym_add(s, sym_add(s, sym_pow(s, x, 2), sym_pow(s, y, 2)),
+                             sym_mul_int(s, sym_mul(s, x, y), 2)));
+    const Expr *sum2 = sym_add_int(s, y, 1),
+               *product = sym_expand(s, sym_mul(s, sum2, sym_add(s, x, y)));
     ck_assert_ptr_eq(sym_exact_div(s, product, sum2), sym_add(s, x, y));
     ck_assert_ptr_null(sym_exact_div(s, sym_add_int(s, product, 1), sum2));
     ck_assert(expr_is(sym_gcd(s, sym_mul_int(s, x, 12), sym_int(s, 18)), 6));
@@ -305,8 +310,11 @@ START_TEST(test_wide_sums_and_products) {
 END_TEST
 
 Suite *suite_sym_expr(void) {
-    const TTest *tests[] = {test_simplification_keeps_values, test_printed_text_reads_back_as_the_same,
-                            test_structure, test_substitution_is_simultaneous, test_overflow_poisons,
+    const TTest *tests[] = {test_simplification_keeps_values,
+                            test_printed_text_reads_back_as_the_same,
+                            test_structure,
+                            test_substitution_is_simultaneous,
+                            test_overflow_poisons,
                             test_wide_sums_and_products};
     return unit_suite("sym_expr", tests, 6);
 }

@@ -1,13 +1,15 @@
 // sym_print.c: printed forms against PyTorch's files and against sympy itself.
 // tests/data/sym_corpus.txt: expressions found in PyTorch's dumps, one a line.
-// tests/data/sym_sympy.txt: made with sympy 1.14 and PyTorch's classes, three columns: an expression as it
-// is written in srepr form, not yet simplified; what sympy makes of it in str form; the same in srepr form.
+// tests/data/sym_sympy.txt: made with sympy 1.14 and PyTorch's classes, three columns: an
+// expression as it is written in srepr form, not yet simplified; what sympy makes of it in str
+// form; the same in srepr form.
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/base/zip.h"
 #include "core/sym/sym.h"
 #include "tests/unit/unit.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static void reads_back(Sym *s, Arena *a, const char *text) {
@@ -70,12 +72,35 @@ END_TEST
 
 START_TEST(test_forms_one_by_one) {
     static const char *const texts[] = {
-        "8*c0 - c1 + 7", "140*p0 + 2*p1 + 71", "p0*s98 + p1", "(p0//30)", "ModularIndexing(p0, 3, 8)",
-        "48*((indirect0 - 32))", "-2*p0 + p1 + 2*s77 - 2", "13*((p0//12)) + (ModularIndexing(p0, 1, 12)) + 1",
-        "Min(((p2//2)) + 1, Min(16, (((p2 + 1)//2)) + 1) - 1)", "5 - 2*p0", "-2*p0*p1 + 5", "p0**2 + p0",
-        "(p0 + 1)**2", "-p0", "(indirect0)", "((s77//2)) > 3", "Eq(2*u0, 4)", "(u0 > 1) & (p0 < 9)",
-        "(s77//(6*p1))", "(p0//(-2))", "Where(p0 < 3, p0, 2)", "int_oo", "-int_oo", "True", "-9223372036854775808",
-        "(PythonMod(u0, 3)) + 1", "PowByNatural(2, u0)", "3*(PowByNatural(2, u0))", "-(p0 - 3)*Min(p1, s77)",
+        "8*c0 - c1 + 7",
+        "140*p0 + 2*p1 + 71",
+        "p0*s98 + p1",
+        "(p0//30)",
+        "ModularIndexing(p0, 3, 8)",
+        "48*((indirect0 - 32))",
+        "-2*p0 + p1 + 2*s77 - 2",
+        "13*((p0//12)) + (ModularIndexing(p0, 1, 12)) + 1",
+        "Min(((p2//2)) + 1, Min(16, (((p2 + 1)//2)) + 1) - 1)",
+        "5 - 2*p0",
+        "-2*p0*p1 + 5",
+        "p0**2 + p0",
+        "(p0 + 1)**2",
+        "-p0",
+        "(indirect0)",
+        "((s77//2)) > 3",
+        "Eq(2*u0, 4)",
+        "(u0 > 1) & (p0 < 9)",
+        "(s77//(6*p1))",
+        "(p0//(-2))",
+        "Where(p0 < 3, p0, 2)",
+        "int_oo",
+        "-int_oo",
+        "True",
+        "-9223372036854775808",
+        "(PythonMod(u0, 3)) + 1",
+        "PowByNatural(2, u0)",
+        "3*(PowByNatural(2, u0))",
+        "-(p0 - 3)*Min(p1, s77)",
     };
     Arena a = {0};
     Sym *s = sym_new(&a);
@@ -83,7 +108,8 @@ START_TEST(test_forms_one_by_one) {
         reads_back(s, &a, texts[i]);
     Diag d = {.arena = &a};
     ck_assert_str_eq(sym_str(&a, sym_parse(s, " s77*4 ", (Place){0}, &d)), "4*s77");
-    ck_assert_str_eq(sym_str(&a, sym_parse(s, "s77//2 + 3*(1 + 2)", (Place){0}, &d)), "((s77//2)) + 9");
+    ck_assert_str_eq(sym_str(&a, sym_parse(s, "s77//2 + 3*(1 + 2)", (Place){0}, &d)),
+                     "((s77//2)) + 9");
     const Expr *sizes[] = {sym_int(s, 2), sym_symbol(s, "s77")};
     Buf b = {.arena = &a};
     sym_print_list(&b, sizes, 2);
@@ -103,11 +129,16 @@ START_TEST(test_bad_text_is_refused) {
         const char *text, *says;
         int col;
     } cases[] = {
-        {"", "expected a number", 1},          {"2*", "expected a number", 3},
-        {"(p0", "expected ')'", 4},            {"p0)", "end of the expression", 3},
-        {"Foo(2)", "unknown function Foo", 1}, {"99999999999999999999", "64 bits", 1},
-        {"1.5", "integer", 1},                 {"Min(1,", "expected a number", 7},
-        {"p0 p1", "end of the expression", 4}, {"FloorDiv(1)", "takes 2 arguments", 1},
+        {"", "expected a number", 1},
+        {"2*", "expected a number", 3},
+        {"(p0", "expected ')'", 4},
+        {"p0)", "end of the expression", 3},
+        {"Foo(2)", "unknown function Foo", 1},
+        {"99999999999999999999", "64 bits", 1},
+        {"1.5", "integer", 1},
+        {"Min(1,", "expected a number", 7},
+        {"p0 p1", "end of the expression", 4},
+        {"FloorDiv(1)", "takes 2 arguments", 1},
         {"a+$", "found '$'", 3},
     };
     Arena a = {0};
@@ -115,15 +146,25 @@ START_TEST(test_bad_text_is_refused) {
     for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
         Diag d = {.arena = &a};
         ck_assert_ptr_null(sym_parse(s, cases[i].text, (Place){"f", 3, 1, cases[i].text}, &d));
-        ck_assert_msg(strstr(diag_first(&d), cases[i].says), "%s: %s", cases[i].text, diag_first(&d));
+        ck_assert_msg(strstr(diag_first(&d), cases[i].says), "%s: %s", cases[i].text,
+                      diag_first(&d));
         ck_assert_msg(d.at[0].col == cases[i].col, "%s: column %d", cases[i].text, d.at[0].col);
         ck_assert_int_eq(d.errors, 1);
     }
-    static const char *const sreprs[] = {"", "Integer(", "Symbol('x'", "Symbol()", "Symbol('x', integer=2)", "x",
-                                         "Add()", "Mul(Integer(2), )", "FloorDiv(Integer(1))", "Integer(1) 2"};
+    static const char *const sreprs[] = {"",
+                                         "Integer(",
+                                         "Symbol('x'",
+                                         "Symbol()",
+                                         "Symbol('x', integer=2)",
+                                         "x",
+                                         "Add()",
+                                         "Mul(Integer(2), )",
+                                         "FloorDiv(Integer(1))",
+                                         "Integer(1) 2"};
     for (int i = 0; i < (int)(sizeof sreprs / sizeof *sreprs); i++) {
         Diag d = {.arena = &a};
-        ck_assert_msg(!sym_parse_srepr(s, sreprs[i], (Place){0}, &d) && d.errors == 1, "%s", sreprs[i]);
+        ck_assert_msg(!sym_parse_srepr(s, sreprs[i], (Place){0}, &d) && d.errors == 1, "%s",
+                      sreprs[i]);
     }
     char deep[100001];
     memset(deep, '(', sizeof deep - 1);
@@ -207,7 +248,8 @@ static void scan_dep(Scan *x, const char *line) {
 
 static void scan_ir(Scan *x, const char *line) {
     const char *p = line + strspn(line, " ");
-    if (!strncmp(p, "index", 5) && p > line && !strncmp(p + 5 + strspn(p + 5, "0123456789"), " = ", 3))
+    if (!strncmp(p, "index", 5) && p > line &&
+        !strncmp(p + 5 + strspn(p + 5, "0123456789"), " = ", 3))
         scan_after(x, p, " = ", false);
     scan_after(x, line, "var_ranges = ", true);
     scan_after(x, line, "size=", true);
@@ -216,10 +258,11 @@ static void scan_ir(Scan *x, const char *line) {
 }
 
 static void scan_fx(Scan *x, const char *line) {
-    static const char *const dtypes[] = {"f64", "f32", "f16", "bf16", "i64", "i32", "i16", "i8", "u8", "b8"};
+    static const char *const dtypes[] = {"f64", "f32", "f16", "bf16", "i64",
+                                         "i32", "i16", "i8",  "u8",   "b8"};
     for (int i = 0; i < (int)(sizeof dtypes / sizeof *dtypes); i++) {
-        char mark[8] = "\"";
-        strcat(mark, dtypes[i]);
+        char mark[8];
+        snprintf(mark, sizeof mark, "\"%s", dtypes[i]);
         for (const char *p = line; (p = strstr(p, mark)); p++)
             for (const char *q = p + strlen(mark); q && *q == '['; q = behind(q))
                 scan_list(x, q);
@@ -229,16 +272,15 @@ static void scan_fx(Scan *x, const char *line) {
 }
 
 static void scan_file(Scan *x, const char *path, void (*scan)(Scan *, const char *)) {
-    Arena tmp = {0};
-    Diag d = {.arena = &tmp};
-    Str text = file_exists(path) ? file_read(&tmp, path, &d) : (Str){0};
-    x->a = &tmp;
+    ArenaMark mark = arena_mark(x->a);
+    Diag d = {.arena = x->a};
+    Str text = file_exists(path) ? file_read(x->a, path, &d) : (Str){0};
     if (text.ptr) {
-        char *p = arena_strndup(&tmp, text.ptr, text.len), *line;
+        char *p = arena_strndup(x->a, text.ptr, text.len), *line;
         while ((line = next_line(&p)))
             scan(x, line);
     }
-    arena_free(&tmp);
+    arena_rewind(x->a, mark);
 }
 
 static void scan_srepr(Scan *x, const Json *j) {
@@ -257,20 +299,19 @@ static void scan_srepr(Scan *x, const Json *j) {
 }
 
 static void scan_pt2(Scan *x, const char *path) {
-    Arena tmp = {0};
-    Diag d = {.arena = &tmp};
-    Zip *z = file_exists(path) ? zip_open_file(&tmp, path, &d) : NULL;
-    x->a = &tmp;
+    ArenaMark mark = arena_mark(x->a);
+    Diag d = {.arena = x->a};
+    Zip *z = file_exists(path) ? zip_open_file(x->a, path, &d) : NULL;
     for (int i = 0; z && i < zip_count(z); i++) {
         if (!str_ends(zip_name(z, i), "models/model.json"))
             continue;
-        Json *j = json_parse(&tmp, zip_read(z, i, 1 << 26, &tmp, &d), path, &d);
+        Json *j = json_parse(x->a, zip_read(z, i, 1 << 26, x->a, &d), path, &d);
         if (j)
             scan_srepr(x, j);
     }
     if (z)
         zip_shut(z);
-    arena_free(&tmp);
+    arena_rewind(x->a, mark);
 }
 
 static void scan_model(Scan *x, Arena *a, const char *model) {
@@ -294,8 +335,8 @@ static void scan_model(Scan *x, Arena *a, const char *model) {
 
 START_TEST(test_whole_corpus) {
     static const char *const roots[] = {"../shared/corpus", "../shared/corpus_large"};
-    Arena a = {0};
-    Scan x = {.s = sym_new(&a)};
+    Arena a = {0}, home = {0}; // what is read goes after each file, the expressions stay
+    Scan x = {.s = sym_new(&home), .a = ARENA_NEW(&a, Arena)};
     Diag d = {.arena = &a};
     for (int r = 0; r < 2; r++) {
         int n = 0;
@@ -305,12 +346,14 @@ START_TEST(test_whole_corpus) {
     }
     if (file_is_dir(roots[0]))
         ck_assert_int_gt(x.n, 100000);
+    arena_free(x.a);
+    arena_free(&home);
     arena_free(&a);
 }
 END_TEST
 
 Suite *suite_sym_print(void) {
-    const TTest *tests[] = {test_corpus_sample, test_sympy, test_forms_one_by_one, test_bad_text_is_refused,
-                            test_whole_corpus};
+    const TTest *tests[] = {test_corpus_sample, test_sympy, test_forms_one_by_one,
+                            test_bad_text_is_refused, test_whole_corpus};
     return unit_suite("sym_print", tests, 5);
 }

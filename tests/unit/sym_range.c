@@ -51,7 +51,8 @@ static const Expr *random_expr(Sym *s, const Values *x, int depth) {
     case 8:
         return sym_min(s, a, b);
     default:
-        return pick(2) ? sym_max(s, a, b) : sym_where(s, sym_cmp(s, SYM_lt, a, b), a, sym_pow(s, b, 2));
+        return pick(2) ? sym_max(s, a, b)
+                       : sym_where(s, sym_cmp(s, SYM_lt, a, b), a, sym_pow(s, b, 2));
     }
 }
 
@@ -79,8 +80,8 @@ START_TEST(test_ranges_are_sound) {
             for (x.at[1] = r[1].lo; x.at[1] <= r[1].hi; x.at[1]++) {
                 if (!sym_eval(e, lookup, &x, &v))
                     continue;
-                ck_assert_msg(v >= range.lo && v <= range.hi, "%s = %d outside [%ld, %ld]", sym_str(&a, e),
-                              (int)v, (long)range.lo, (long)range.hi);
+                ck_assert_msg(v >= range.lo && v <= range.hi, "%s = %d outside [%ld, %ld]",
+                              sym_str(&a, e), (int)v, (long)range.lo, (long)range.hi);
                 lo = v < lo ? v : lo;
                 hi = v > hi ? v : hi;
             }
@@ -130,7 +131,8 @@ START_TEST(test_index_simplification_by_example) {
         const char *sizes[3];
         const char *want;
     } cases[] = {
-        {"ModularIndexing(p0, 1, 32) + 32*ModularIndexing(p0, 32, 4)", {"1000", "8", "8"},
+        {"ModularIndexing(p0, 1, 32) + 32*ModularIndexing(p0, 32, 4)",
+         {"1000", "8", "8"},
          "ModularIndexing(p0, 1, 128)"},
         {"ModularIndexing(p0, 1, 32) + 32*(p0//32)", {"1000", "8", "8"}, "p0"},
         {"ModularIndexing(p0, 1, 32) + 32*ModularIndexing(p0, 32, 4)", {"128", "8", "8"}, "p0"},
@@ -139,12 +141,15 @@ START_TEST(test_index_simplification_by_example) {
         {"((8*p0 + p1)//8)", {"9", "9", "8"}, "(((8*p0 + p1)//8))"},
         {"ModularIndexing(8*p0 + p1, 1, 8)", {"9", "8", "8"}, "p1"},
         {"ModularIndexing(8*p0 + p1, 8, 9)", {"9", "8", "8"}, "p0"},
-        {"48*p0 + 24*p1 + p2 + 48*((24*p1 + p2)//48)", {"4", "3", "24"},
+        {"48*p0 + 24*p1 + p2 + 48*((24*p1 + p2)//48)",
+         {"4", "3", "24"},
          "48*p0 + 24*p1 + p2 + 48*(((24*p1 + p2)//48))"},
         {"ModularIndexing(s7*p0 + p1, 1, s7)", {"4", "s7", "8"}, "p1"},
         {"((s7*p0 + p1)//s7)", {"4", "s7", "8"}, "p0"},
         {"p0*(p1 + 3)", {"4", "8", "8"}, "p0*p1 + 3*p0"},
-        {"((ModularIndexing(p0, 1, 24))//24)", {"48", "8", "8"}, "(((ModularIndexing(p0, 1, 24))//24))"},
+        {"((ModularIndexing(p0, 1, 24))//24)",
+         {"48", "8", "8"},
+         "(((ModularIndexing(p0, 1, 24))//24))"},
     };
     Arena a = {0};
     Sym *s = sym_new(&a);
@@ -185,7 +190,8 @@ START_TEST(test_index_simplification_keeps_values) {
     for (int round = 0; round < 1500; round++) {
         Arena a = {0};
         Sym *s = sym_new(&a);
-        Values x = {.vars = {sym_symbol(s, "p0"), sym_symbol(s, "p1"), sym_symbol(s, "p2")}, .n = 3};
+        Values x = {.vars = {sym_symbol(s, "p0"), sym_symbol(s, "p1"), sym_symbol(s, "p2")},
+                    .n = 3};
         int size[3];
         const Expr *sizes[3];
         for (int i = 0; i < 3; i++)
@@ -229,18 +235,22 @@ END_TEST
 START_TEST(test_loops_merge) {
     static const struct {
         const char *sizes[3], *index[2];
-        int n;              // loops left
-        const char *left[3];
+        const char *left[3]; // sizes of the loops left
+        int n; // and their number
         int into[3];
     } cases[] = {
-        {{"4", "8", "16"}, {"128*p0 + 16*p1 + p2", NULL}, 1, {"512"}, {-1, -1, 0}},
-        {{"4", "8", "16"}, {"128*p0 + 16*p1 + p2", "p2"}, 2, {"32", "16"}, {-1, 0, 1}},
-        {{"4", "1", "16"}, {"16*p0 + p2", NULL}, 1, {"64"}, {-1, -1, 0}},
-        {{"4", "8", "16"}, {"128*p0 + p1 + 8*p2", NULL}, 1, {"512"}, {-1, 0, -1}},
-        {{"4", "8", "16"}, {"129*p0 + 16*p1 + p2", NULL}, 2, {"4", "128"}, {0, -1, 1}},
-        {{"s7", "8", "16"}, {"128*p0 + 16*p1 + p2", NULL}, 1, {"128*s7"}, {-1, -1, 0}},
-        {{"2", "s27", "8"}, {"8*p0*s27 + 8*p1 + p2", "((8*p0*s27 + 8*p1 + p2)//3)"}, 3, {"2", "s27", "8"}, {0, 1, 2}},
-        {{"1", "1", "1"}, {"0", NULL}, 0, {NULL}, {-1, -1, -1}},
+        {{"4", "8", "16"}, {"128*p0 + 16*p1 + p2", NULL}, {"512"}, 1, {-1, -1, 0}},
+        {{"4", "8", "16"}, {"128*p0 + 16*p1 + p2", "p2"}, {"32", "16"}, 2, {-1, 0, 1}},
+        {{"4", "1", "16"}, {"16*p0 + p2", NULL}, {"64"}, 1, {-1, -1, 0}},
+        {{"4", "8", "16"}, {"128*p0 + p1 + 8*p2", NULL}, {"512"}, 1, {-1, 0, -1}},
+        {{"4", "8", "16"}, {"129*p0 + 16*p1 + p2", NULL}, {"4", "128"}, 2, {0, -1, 1}},
+        {{"s7", "8", "16"}, {"128*p0 + 16*p1 + p2", NULL}, {"128*s7"}, 1, {-1, -1, 0}},
+        {{"2", "s27", "8"},
+         {"8*p0*s27 + 8*p1 + p2", "((8*p0*s27 + 8*p1 + p2)//3)"},
+         {"2", "s27", "8"},
+         3,
+         {0, 1, 2}},
+        {{"1", "1", "1"}, {"0", NULL}, {NULL}, 0, {-1, -1, -1}},
     };
     Arena a = {0};
     Sym *s = sym_new(&a);
@@ -259,7 +269,8 @@ START_TEST(test_loops_merge) {
         for (int k = 0; k < 3; k++) {
             if (k < l.n)
                 ck_assert_str_eq(sym_str(&a, l.sizes[k]), cases[i].left[k]);
-            ck_assert_msg(l.into[k] == cases[i].into[k], "case %d, loop %d went into %d", i, k, l.into[k]);
+            ck_assert_msg(l.into[k] == cases[i].into[k], "case %d, loop %d went into %d", i, k,
+                          l.into[k]);
             ck_assert_ptr_eq(old[k], l.into[k] < 0 ? sym_int(s, 0) : fresh[l.into[k]]);
         }
     }
@@ -268,8 +279,11 @@ START_TEST(test_loops_merge) {
 END_TEST
 
 Suite *suite_sym_range(void) {
-    const TTest *tests[] = {test_ranges_are_sound, test_ranges_without_bounds,
-                            test_index_simplification_by_example, test_index_simplification_keeps_values,
-                            test_strides, test_loops_merge};
+    const TTest *tests[] = {test_ranges_are_sound,
+                            test_ranges_without_bounds,
+                            test_index_simplification_by_example,
+                            test_index_simplification_keeps_values,
+                            test_strides,
+                            test_loops_merge};
     return unit_suite("sym_range", tests, 6);
 }

@@ -54,7 +54,7 @@ END_TEST
 typedef struct Env {
     Arena a;
     Sym *s;
-    const Expr *x, *y;  // sizes with hints 8 and 8
+    const Expr *x, *y; // sizes with hints 8 and 8
 } Env;
 
 static void env_init(Env *e) {
@@ -122,7 +122,8 @@ START_TEST(test_equalities_specialise) {
     ck_assert(sym_guard_eq(e.s, e.x, e.y, 3, "broadcast"));
     ck_assert(sym_known_eq(e.s, e.x, e.y));
     ck_assert(sym_known_eq(e.s, area, sym_pow(e.s, e.y, 2)));
-    ck_assert_str_eq(sym_str(&e.a, sym_simplify(e.s, area)), "s27**2"); // s77 = s27: the later name goes
+    ck_assert_str_eq(sym_str(&e.a, sym_simplify(e.s, area)),
+                     "s27**2"); // s77 = s27: the later name goes
     int64_t v;
     ck_assert(sym_guard_int(e.s, e.y, 4, "specialised", &v) && v == 8);
     ck_assert(expr_is(sym_simplify(e.s, area), 64));
@@ -154,13 +155,16 @@ START_TEST(test_facts_from_guards) {
     ck_assert(sym_known_le(s, sym_add_int(s, e.y, -3), e.x));
     ck_assert(sym_known_multiple(s, sym_mul_int(s, e.x, 12), sym_int(s, 4)));
     ck_assert(!sym_known_multiple(s, e.x, sym_int(s, 4)));
-    ck_assert(sym_guard(s, sym_cmp(s, SYM_eq, sym_mod(s, e.x, sym_int(s, 4)), sym_int(s, 0)), 1, "", NULL));
+    ck_assert(sym_guard(s, sym_cmp(s, SYM_eq, sym_mod(s, e.x, sym_int(s, 4)), sym_int(s, 0)), 1, "",
+                        NULL));
     ck_assert(sym_known_multiple(s, e.x, sym_int(s, 4)));
     bool unknown;
     const Expr *u = sym_create_unbacked(s);
     ck_assert(!sym_guard(s, cmp(&e, SYM_gt, u, 3), 1, "", &unknown) && unknown);
-    ck_assert(sym_statically_known_true(s, sym_or(s, cmp(&e, SYM_gt, u, 3), cmp(&e, SYM_ge, e.x, 1))));
-    ck_assert(!sym_statically_known_true(s, sym_and(s, cmp(&e, SYM_gt, u, 3), cmp(&e, SYM_ge, e.x, 1))));
+    ck_assert(
+        sym_statically_known_true(s, sym_or(s, cmp(&e, SYM_gt, u, 3), cmp(&e, SYM_ge, e.x, 1))));
+    ck_assert(
+        !sym_statically_known_true(s, sym_and(s, cmp(&e, SYM_gt, u, 3), cmp(&e, SYM_ge, e.x, 1))));
     const Expr *both = sym_not(s, sym_or(s, cmp(&e, SYM_gt, e.x, 100), cmp(&e, SYM_lt, e.x, 4)));
     ck_assert(sym_guard(s, both, 2, "", NULL));
     SymRange r = sym_range(s, e.x);
@@ -170,7 +174,11 @@ START_TEST(test_facts_from_guards) {
 END_TEST
 
 Suite *suite_sym_shape(void) {
-    const TTest *tests[] = {test_sha256, test_symbol_names, test_hints, test_guards_bound_symbols,
-                            test_equalities_specialise, test_facts_from_guards};
+    const TTest *tests[] = {test_sha256,
+                            test_symbol_names,
+                            test_hints,
+                            test_guards_bound_symbols,
+                            test_equalities_specialise,
+                            test_facts_from_guards};
     return unit_suite("sym_shape", tests, 6);
 }
