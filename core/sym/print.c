@@ -203,7 +203,7 @@ void sym_print_srepr(Buf *b, const Expr *e) {
             if (i)
                 buf_puts(b, ", ");
             // sympy takes the sign out of a product's coefficient as a factor of its own.
-            if (!i && e->kind == SYM_mul && e->value < -1)
+            if (!i && e->kind == SYM_mul && e->value < -1 && e->value > INT64_MIN)
                 buf_printf(b, "Integer(-1), Integer(%" PRIu64 ")", -(uint64_t)e->value);
             else
                 sym_print_srepr(b, args[i]);

@@ -25,7 +25,8 @@ static const Expr *read_integer(Reader *r) {
 static const char *read_quoted(Reader *r, char quote) {
     const char *start = r->p;
     size_t len = reader_name(r);
-    if (!len || *r->p != quote) {
+    if (!len || *r->p != quote || isdigit((unsigned char)*start) ||
+        reader_constant(r, start, len)) {
         reader_fail(r, start, "expected the name of a symbol, found '%.20s'", start);
         return "";
     }

@@ -74,7 +74,8 @@ const Expr *sym_subst(Sym *s, const Expr *e, const Expr *const from[], const Exp
     return subst(&x, e);
 }
 
-enum { EXPAND_TERMS = 4096 };
+// Beyond these an expression stays as it is: no size is computed like that, but a file may claim so.
+enum { EXPAND_TERMS = 1024, EXPAND_POWER = 32 };
 
 // Product of two sums, term by term; NULL if that would be too many terms.
 static const Expr *multiply_out(Sym *s, const Expr *a, const Expr *b) {
@@ -102,6 +103,8 @@ static const Expr *expand_product(Sym *s, const Expr *e) {
             base = factor;
             k = 1;
         }
+        if (k > EXPAND_POWER)
+            return e;
         for (; k > 0; k--) {
             out = multiply_out(s, out, base);
             if (!out)
