@@ -174,7 +174,8 @@ static Operand read_sum(Reader *r) {
             break;
         if (!terms.n)
             vec_push(r->tmp, &terms, settle(r, o, place));
-        const Expr *e = settle(r, read_product(r), place);
+        // Behind a minus stands a factor of -1.
+        const Expr *e = settle(r, read_product(r), minus ? sym_kinds[SYM_mul].precedence : place);
         vec_push(r->tmp, &terms, minus ? sym_neg(r->s, e) : e);
     }
     return terms.n ? composed(sym_sum(r->s, terms.at, terms.n), SYM_add) : o;

@@ -100,6 +100,7 @@ START_TEST(test_forms_one_by_one) {
         "(PythonMod(u0, 3)) + 1",
         "PowByNatural(2, u0)",
         "3*(PowByNatural(2, u0))",
+        "4 - (PowByNatural(2, u0))",
         "-(p0 - 3)*Min(p1, s77)",
     };
     Arena a = {0};
