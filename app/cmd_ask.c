@@ -253,6 +253,28 @@ static void help_command(App *app, const Command *c) {
             buf_printf(&app->out, "  %-10s %s\n", b->key, b->line);
 }
 
+static void help_keys(App *app, const char *view, bool own) {
+    for (const KeyBinding *b = key_bindings; b->key; b++) {
+        bool prefix;
+        if (strcmp(b->view, own ? view : "*") || key_find(app, view, b->key, &prefix) != b)
+            continue;
+        char name[16];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(b->line, " "), b->line);
+        const Command *c = command_find(name, NULL);
+        buf_printf(&app->out, "  %-9s %-22s %s\n", b->key, b->line, c ? c->doc : "");
+    }
+}
+
+static void help_commands(App *app) {
+    static const char *const groups[] = {"place", "step", "ask", "change", "run", "keep"};
+    for (int g = 0; g < COUNT(groups); g++) {
+        buf_printf(&app->out, "%s%s\n", app->sink ? "" : "── commands: ", groups[g]);
+        for (const Command *c = commands; c->name; c++)
+            if (!strcmp(c->group, groups[g]) && !(c->flags & CMD_hidden))
+                buf_printf(&app->out, "  %-32s %s\n", command_usage(&app->frame, c), c->doc);
+    }
+}
+
 bool cmd_help(App *app, Args *args) {
     const char *what = args->n ? args->at[0] : "";
     if (*what && strcmp(what, "here") && strcmp(what, "all")) {
@@ -263,15 +285,15 @@ bool cmd_help(App *app, Args *args) {
     }
     const Pane *p = app_pane(app);
     const char *view = app->home ? "home" : p->ctx.view ? p->ctx.view->name : "*";
-    if (app->sink) {
-        for (const Command *c = commands; c->name; c++)
-            if (!(c->flags & CMD_hidden))
-                buf_printf(&app->out, "%-44s %s\n", command_usage(&app->frame, c), c->doc);
-        return true;
+    if (!app->sink && strcmp(what, "all")) {
+        const View *v = view_find(view);
+        buf_printf(&app->out, "── %s: %s\n", view, v ? v->doc : "the first screen");
+        help_keys(app, view, true);
+        buf_puts(&app->out, "── keys everywhere\n");
+        help_keys(app, view, false);
     }
-    view = arena_strdup(&app->arena, view);
-    spot_push(app);
-    return pane_show(app, app_pane_number(app), view_find("help"), p->ctx.stage, p->ctx.unit, view);
+    help_commands(app);
+    return true;
 }
 
 bool cmd_glossary(App *app, Args *args) {

@@ -92,7 +92,7 @@ bool cmd_view(App *app, Args *args) {
     spot_push(app);
     if (!strcmp(v->name, "overview")) {
         app->home = true;
-        if (!app->pane[HOME].ctx.view)
+        if (app->pane[HOME].ctx.view != v)
             pane_show(app, HOME, v, -1, 0, "");
         return true;
     }

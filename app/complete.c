@@ -2,6 +2,7 @@
 // kind that its row in commands.def names. One table from kinds to the functions that list them.
 #include "app/app.h"
 #include "app/model.h"
+#include "views/brief.h"
 #include "core/base/file.h"
 
 #include <stdio.h>
@@ -118,7 +119,7 @@ static void list_nodes(Gather *g) {
         for (int i = 0; i < item_count(a); i++) {
             const char *name = item_name(a, i);
             if (*name && strcmp(name, before))
-                offer(g, name, a->kind == ART_schedule ? a->schedule->module->ops.at[i]->cls_name : "");
+                offer(g, name, a->kind == ART_schedule ? ir_op(a->schedule->module, i)->cls_name : "");
             before = name;
         }
     }

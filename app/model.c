@@ -1,6 +1,8 @@
 // model.c: the session through the screen's eyes: counts for the rail, names and neighbours of items.
 #include "app/model.h"
 
+#include "views/brief.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,10 +124,10 @@ const char *item_name(const Artifact *art, int item) {
         Node *n = item < art->graph->by_id.n ? graph_by_id(art->graph, item) : NULL;
         return n ? n->name : "";
     }
-    case ART_schedule:
-        if (item < art->schedule->module->ops.n)
-            return art->schedule->module->ops.at[item]->name;
-        return "";
+    case ART_schedule: {
+        const IrOp *op = ir_op(art->schedule->module, item);
+        return op ? op->name : "";
+    }
     case ART_code:
         for (int i = 0; i < art->code->kernels.n; i++) {
             const CKernel *k = &art->code->kernels.at[i];

@@ -184,6 +184,23 @@ const char *brief_what(Arena *a, const Schedule *s, const SchedNode *n) {
     return buf_str(&b);
 }
 
+const IrOp *ir_op(const IrModule *m, int number) {
+    if (number >= 0 && number < m->ops.n && m->ops.at[number]->number == number)
+        return m->ops.at[number];
+    for (int i = 0; i < m->ops.n; i++)     // a parsed module has gaps
+        if (m->ops.at[i]->number == number)
+            return m->ops.at[i];
+    return NULL;
+}
+
+const char *brief_kernel(const char *kernel) {
+    if (!kernel)
+        return "call";
+    if (str_starts(kernel, "extern_kernels."))
+        return kernel + strlen("extern_kernels.");
+    return str_starts(kernel, "torch.ops.") ? kernel + strlen("torch.ops.") : kernel;
+}
+
 const char *kernel_letter(Arena *a, int n) {
     return n < 26 ? arena_printf(a, "%c", 'A' + n) : arena_printf(a, "%c%d", 'A' + n % 26, n / 26);
 }

@@ -21,6 +21,8 @@ int64_t bytes_of_layout(Sym *s, const IrLayout *l);
 const char *brief_place(Arena *a, const StackFrame *f);     // model.py:10 forward, "" for NULL
 // What a scheduler node does, in a word or two: gelu, addmm, welford mean; the names of its origins.
 const char *brief_what(Arena *a, const Schedule *s, const SchedNode *n);
+const IrOp *ir_op(const IrModule *m, int number);           // NULL if there is none
+const char *brief_kernel(const char *kernel);               // addmm for extern_kernels.addmm
 // Letter of the nth kernel of a list of launches: A … Z, then A1 ….
 const char *kernel_letter(Arena *a, int n);
 // Position in code->kernels of the kernel that computes a scheduler node, -1 if it is an extern call.

@@ -149,7 +149,7 @@ static void kernel_title(ViewCtx *c, Buf *left, Buf *right) {
     buf_printf(left, "- %s · C", ((Doc *)c->doc)->wrapper ? "wrapper" : "kernels");
     if (pipeline_n_units(session_pipeline(c->session)) > 1)
         buf_printf(left, " · %s", u->kind);
-    buf_printf(right, "%d kernels", c->art->code->kernels.n);
+    buf_printf(right, "%d kernel%s", c->art->code->kernels.n, c->art->code->kernels.n == 1 ? "" : "s");
 }
 
 static void kernel_node(ViewCtx *c, int row, Buf *out) {

@@ -274,11 +274,13 @@ static const char *kind_text(Arena *a, const SchedNode *n) {
     if (n->snodes.n)
         return "fused";
     if (n->kind == SCHED_extern)
-        return arena_printf(a, "extern %s", n->op && n->op->kernel ? n->op->kernel : "call");
+        return arena_printf(a, "extern %s", brief_kernel(n->op ? n->op->kernel : NULL));
     if (n->kind == SCHED_nop)
         return "no code";
+    if (n->op && n->op->loop_kind && !strcmp(n->op->loop_kind, "WelfordReduction"))
+        return "Welford";
     if (n->op && n->op->reduction)
-        return arena_printf(a, "%s %s", n->op->loop_kind ? n->op->loop_kind : "Reduction", n->op->reduction);
+        return arena_printf(a, "Reduction %s", n->op->reduction);
     return n->op && n->op->loop_kind ? n->op->loop_kind : "";
 }
 

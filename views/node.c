@@ -133,8 +133,8 @@ static void fill_code(ViewCtx *c, Page *p, const Artifact *art, int line) {
 static const char *item_label(Arena *a, const Artifact *art, int item) {
     if (art->kind == ART_graph && item < art->graph->by_id.n && graph_by_id(art->graph, item))
         return graph_by_id(art->graph, item)->name;
-    if (art->kind == ART_schedule && item < art->schedule->module->ops.n)
-        return art->schedule->module->ops.at[item]->name;
+    if (art->kind == ART_schedule && ir_op(art->schedule->module, item))
+        return ir_op(art->schedule->module, item)->name;
     return arena_printf(a, "line %d", item + 1);
 }
 

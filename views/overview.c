@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-enum { BAR_COLS = 30, NAME_COLS = 34 };
+enum { BAR_COLS = 24, NAME_COLS = 34, SOURCE_LINES = 12 };
 
-typedef enum RowKind { ROW_text, ROW_bar, ROW_head, ROW_launch, ROW_problem } RowKind;
+typedef enum RowKind { ROW_text, ROW_bar, ROW_head, ROW_launch, ROW_source, ROW_problem } RowKind;
 
 typedef struct Row {
     RowKind kind;
@@ -16,6 +16,8 @@ typedef struct Row {
     const char *name;       // launch
     int kernel;             // launch: in code->kernels, -1 extern
     int node;               // launch: position in the schedule, -1 unknown
+    const StackFrame *frame;    // source
+    const int *launches;    // source: rows of the launches that compute it (n)
 } Row;
 
 typedef struct Doc {
@@ -117,11 +119,9 @@ static void bars_of(ViewCtx *c, Doc *d, int unit) {
 }
 
 static const char *extern_name(const SchedNode *n, Arena *a) {
-    const char *k = n->op && n->op->kernel ? n->op->kernel : "call";
-    const char *dot = strrchr(k, '.');
-    if (str_starts(k, "torch.ops."))
-        return arena_printf(a, "fallback %s", k + strlen("torch.ops."));
-    return arena_printf(a, "extern %s", dot ? dot + 1 : k);
+    const char *k = n->op ? n->op->kernel : NULL;
+    bool fallback = k && str_starts(k, "torch.ops.");
+    return arena_printf(a, "%s %s", fallback ? "fallback" : "extern", brief_kernel(k));
 }
 
 static void launches_of(ViewCtx *c, Doc *d, int unit) {
@@ -143,6 +143,68 @@ static void launches_of(ViewCtx *c, Doc *d, int unit) {
         vec_push(c->arena, &d->rows, r);
     }
     d->launches += n_kernels;
+}
+
+// ---- which line of the model became which launches
+
+typedef struct SourceLine {
+    const StackFrame *frame;
+    VEC(int) launches;      // rows, in order
+} SourceLine;
+
+typedef struct SourceLines {
+    VEC(SourceLine) at;
+} SourceLines;
+
+static bool same_line(const StackFrame *a, const StackFrame *b) {
+    return a == b || (a->line == b->line && a->file && b->file && !strcmp(a->file, b->file));
+}
+
+static void add_line_of(ViewCtx *c, SourceLines *s, const Graph *g, int id, int row) {
+    const Node *n = id >= 0 && id < g->by_id.n ? graph_by_id(g, id) : NULL;
+    if (!n || !n->stack || !n->stack->code || n->op == FX_placeholder)
+        return;
+    SourceLine *line = NULL;
+    for (int i = 0; i < s->at.n && !line; i++)
+        if (same_line(s->at.at[i].frame, n->stack))
+            line = &s->at.at[i];
+    if (!line) {
+        vec_push(c->arena, &s->at, (SourceLine){.frame = n->stack});
+        line = &vec_last(&s->at);
+    }
+    if (!line->launches.n || vec_last(&line->launches) != row)
+        vec_push(c->arena, &line->launches, row);
+}
+
+static void ops_lines(ViewCtx *c, SourceLines *s, const Graph *g, const SchedNode *n, int row) {
+    for (int k = 0; n->op && k < n->op->origins.n; k++)
+        add_line_of(c, s, g, n->op->origins.at[k], row);
+    for (int i = 0; i < n->snodes.n; i++)
+        ops_lines(c, s, g, n->snodes.at[i], row);
+}
+
+static void source_rows(ViewCtx *c, Doc *d, int unit, int from) {
+    const Artifact *post = at(c, unit, STAGE_post_fusion);
+    SourceLines s = {0};
+    if (!post || !post->schedule->module->graph)
+        return;
+    for (int i = from; i < d->rows.n; i++)
+        if (d->rows.at[i].kind == ROW_launch)
+            ops_lines(c, &s, post->schedule->module->graph, post->schedule->nodes.at[d->rows.at[i].node], i);
+    if (!s.at.n)
+        return;
+    vec_push(c->arena, &d->rows, (Row){.kind = ROW_text, .unit = unit, .text = ""});
+    vec_push(c->arena, &d->rows, (Row){.kind = ROW_head, .unit = unit, .text = "which line became what"});
+    for (int i = 0; i < s.at.n && i < SOURCE_LINES; i++) {
+        Row r = {.kind = ROW_source, .unit = unit, .frame = s.at.at[i].frame};
+        r.launches = s.at.at[i].launches.at;
+        r.n = s.at.at[i].launches.n;
+        vec_push(c->arena, &d->rows, r);
+    }
+    if (s.at.n > SOURCE_LINES)
+        vec_push(c->arena, &d->rows,
+                 (Row){.kind = ROW_text, .unit = unit,
+                       .text = arena_printf(c->arena, "and %d more lines", s.at.n - SOURCE_LINES)});
 }
 
 static void summary(ViewCtx *c, Doc *d, int unit) {
@@ -183,6 +245,8 @@ static void unit_rows(ViewCtx *c, Doc *d, int unit) {
     launches_of(c, d, unit);
     if (d->rows.n == head)
         d->rows.n = before;
+    else
+        source_rows(c, d, unit, head);
 }
 
 static bool overview_open(ViewCtx *c, Buf *why) {
@@ -269,6 +333,17 @@ static void launch_line(ViewCtx *c, const Doc *d, const Row *r, Line *l) {
                      r->kernel >= 0 ? at(c, r->unit, STAGE_kernels)->code->kernels.at[r->kernel].first_line - 1 : -1};
 }
 
+static void source_line(ViewCtx *c, const Doc *d, const Row *r, Line *l) {
+    int letters = r->n * 2 < 20 ? r->n * 2 : 20, room = c->opt.cols - letters - 7;
+    line_right(l, ST_dim, arena_printf(l->arena, "%d", r->frame->line), 4);
+    line_add(l, ST_text, "  ");
+    line_cell(l, ST_text, r->frame->code, room < 20 ? 20 : room);
+    for (int i = 0; i < r->n && i < 10; i++) {
+        int k = letter_of(d, &d->rows.at[r->launches[i]]);
+        line_printf(l, style_kernel(k), " %s", kernel_letter(l->arena, k));
+    }
+}
+
 static void overview_line(ViewCtx *c, int row, Line *l) {
     const Doc *d = c->doc;
     const Row *r = &d->rows.at[row];
@@ -294,6 +369,9 @@ static void overview_line(ViewCtx *c, int row, Line *l) {
         return;
     case ROW_launch:
         launch_line(c, d, r, l);
+        return;
+    case ROW_source:
+        source_line(c, d, r, l);
         return;
     }
 }
@@ -328,6 +406,9 @@ static void overview_node(ViewCtx *c, int row, Buf *out) {
     if (r->kind == ROW_bar)
         buf_printf(out, "%s: %s.   Enter or %c shows it", stage_info[r->stage].name, stage_info[r->stage].doc,
                    stage_info[r->stage].key);
+    if (r->kind == ROW_source)
+        buf_printf(out, "%s: %s   computed by %d launch%s", brief_place(c->tmp, r->frame), r->frame->code, r->n,
+                   r->n == 1 ? "" : "es");
     if (r->kind == ROW_problem)
         buf_printf(out, "%s could not be built: %s", stage_info[r->stage].name, r->text);
     if (r->kind != ROW_launch)
@@ -349,6 +430,8 @@ static const char *overview_enter(ViewCtx *c, int row) {
     const Row *r = &((Doc *)c->doc)->rows.at[row];
     if (r->kind == ROW_bar || r->kind == ROW_problem)
         return arena_printf(c->tmp, "stage %s graph %d", stage_info[r->stage].name, r->unit);
+    if (r->kind == ROW_source)
+        return arena_printf(c->tmp, "stage source ; goto %d", r->frame->line);
     if (r->kind != ROW_launch)
         return NULL;
     if (r->kernel >= 0)
