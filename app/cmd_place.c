@@ -240,9 +240,11 @@ static int step_once(App *app, Pane *p, int at, int dir, bool by_stage) {
 
 bool cmd_step(App *app, Args *args) {
     int n = 1;
-    bool by_stage = args->n && args->at[args->n - 1][0] == 's';
-    if (args->n && !arg_int(args->at[0], &n))
-        n = 1;
+    bool by_stage = false;
+    for (int i = 0; i < args->n; i++) {
+        by_stage |= args->at[i][0] == 's';
+        arg_int(args->at[i], &n);
+    }
     app->home = false;
     Pane *p = app_pane(app);
     if (!pane_ready(app, p) || !p->ctx.art || model_step_of(app->session, p->ctx.unit, p->ctx.art) < 0) {

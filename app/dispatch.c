@@ -1,8 +1,8 @@
 // dispatch.c: from a command line to a call: names and unique beginnings of names, words and quotes, and
 // the little language that describes arguments. A row's `args` is a list of kinds separated by blanks:
-// `kind` required, `kind?` optional, `kind*` the rest, `a|b|c` one of these words. Kinds that are checked
-// here: int, word lists. All others (stage view node file setting …) are for completion and help, and the
-// command itself says what is wrong.
+// `kind` required, `kind?` optional, `kind*` the rest, `a|b|N` one of these words or a number. Checked here
+// are numbers and word lists; all other kinds (stage view node file setting …) are for completion and help,
+// and the command itself says what is wrong.
 #include "app/app.h"
 
 #include <ctype.h>
@@ -159,11 +159,14 @@ bool arg_int(const char *text, int *out) {
     return true;
 }
 
+// N among the words stands for any whole number.
 static bool is_one_of(const char *words, const char *text) {
     size_t n = strlen(text);
+    int v;
+    bool number = arg_int(text, &v);
     for (const char *p = words; *p;) {
         size_t len = strcspn(p, "|");
-        if (len == n && !memcmp(p, text, n))
+        if ((len == n && !memcmp(p, text, n)) || (number && len == 1 && *p == 'N'))
             return true;
         p += len + (p[len] == '|');
     }

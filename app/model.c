@@ -104,7 +104,7 @@ uint64_t model_version(Session *s) {
 void model_status(Session *s, Buf *out) {
     buf_printf(out, "%s  %s", session_name(s), backend_info[session_backend(s)].name);
     if (session_backend(s) == BACKEND_full && session_toolchain(s))
-        buf_printf(out, " %s", session_toolchain(s)->name);
+        buf_printf(out, "  %s", session_toolchain(s)->name);
     int n = overrides_count(session_overrides(s));
     if (n)
         buf_printf(out, "  *%d changed", n);
