@@ -98,7 +98,7 @@ typedef struct Bench {
     VEC(BenchRow) rows;
     double bytes_per_s;         // triad, 0 if not measured
     int64_t bytes;              // that the kernels must move
-    int kernels, externs;
+    int kernels, externs;       // calls of each kind
 } Bench;
 
 static bool bench_row(Session *s, Bench *b, int unit, Backend backend, const Toolchain *t, Arena *a, Diag *d) {
@@ -145,10 +145,11 @@ static bool bench_unit(Session *s, Bench *b, int unit, Arena *a, Diag *d) {
             return false;
     }
     const Artifact *code = pipeline_at(s->pipeline, unit, STAGE_kernels);
-    b->kernels = code ? code->code->kernels.n : 0;
-    b->externs = code ? code->code->calls.n - b->kernels : 0;
-    for (int i = 0; code && i < b->kernels; i++)
-        b->bytes += code->code->kernels.at[i].bytes;
+    for (int i = 0; code && i < code->code->calls.n; i++) {
+        int k = code->code->calls.at[i].kernel;
+        *(k < 0 ? &b->externs : &b->kernels) += 1;
+        b->bytes += k < 0 ? 0 : code->code->kernels.at[k].bytes;
+    }
     return true;
 }
 
@@ -163,7 +164,7 @@ static void print_bench(Buf *out, const Bench *b) {
             buf_printf(out, " %10.1f", (double)r->compile_ns / 1e6);
         buf_printf(out, "%s\n", r->t.noisy ? "  noisy" : "");
     }
-    buf_printf(out, "  %d kernels move %lld B, %d extern calls", b->kernels, (long long)b->bytes, b->externs);
+    buf_printf(out, "  %d kernel calls move %lld B, %d extern calls", b->kernels, (long long)b->bytes, b->externs);
     if (b->bytes_per_s > 0)
         buf_printf(out, "; triad here %.1f GB/s", b->bytes_per_s / 1e9);
     buf_puts(out, "\n");

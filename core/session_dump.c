@@ -95,8 +95,8 @@ static void put_graph_map(JsonOut *j, const char *key, const Graph *of, const Gr
     json_close(j, '}');
 }
 
-// Calls fn for each operation that a kernel computes.
-static void each_kernel_op(const Schedule *s, const CKernel *k, void (*fn)(const IrOp *op, void *ctx), void *ctx) {
+// Calls fn for each operation that a call computes.
+static void each_call_op(const Schedule *s, const CCall *k, void (*fn)(const IrOp *op, void *ctx), void *ctx) {
     for (int i = 0; i < k->nodes.n; i++) {
         const SchedNode *node = s->nodes.at[k->nodes.at[i]];
         if (!node->snodes.n)
@@ -106,22 +106,22 @@ static void each_kernel_op(const Schedule *s, const CKernel *k, void (*fn)(const
     }
 }
 
-typedef struct KernelNodes {
-    Origins *by_kernel;     // kernel number -> node ids
-    int kernel;
+typedef struct CallNodes {
+    Origins *by_call;     // number of the call -> node ids
+    int call;
     JsonOut *j;
     const Graph *g;
     Map seen;               // node ids written
-} KernelNodes;
+} CallNodes;
 
-static void link_kernel(const IrOp *op, void *ctx) {
-    KernelNodes *k = ctx;
+static void link_call(const IrOp *op, void *ctx) {
+    CallNodes *k = ctx;
     for (int i = 0; i < op->origins.n; i++)
-        origins_add(k->by_kernel, k->kernel, op->origins.at[i], LINK_part);
+        origins_add(k->by_call, k->call, op->origins.at[i], LINK_part);
 }
 
 static void put_op_nodes(const IrOp *op, void *ctx) {
-    KernelNodes *k = ctx;
+    CallNodes *k = ctx;
     for (int i = op->origins.n - 1; i >= 0; i--) {
         const Node *fx = graph_by_id(k->g, op->origins.at[i]);
         MapEntry *e = map_at_id(&k->seen, (uint64_t)op->origins.at[i]);
@@ -131,32 +131,32 @@ static void put_op_nodes(const IrOp *op, void *ctx) {
     }
 }
 
-static const char *handle_of(Arena *a, const CKernel *k) {
+static const char *handle_of(Arena *a, const CCall *k) {
     return arena_printf(a, "%s:%d", k->name, k->handle);
 }
 
 // cppCodeToPost and postToCppCode.
 static void put_kernel_maps(Dump *d, JsonOut *j, const Schedule *s, const CModule *code, const Graph *g) {
-    KernelNodes k = {.by_kernel = origins_new(d->arena), .j = j, .g = g};
+    CallNodes k = {.by_call = origins_new(d->arena), .j = j, .g = g};
     json_open(j, "cppCodeToPost", '{');
-    for (k.kernel = 0; k.kernel < code->kernels.n; k.kernel++) {
-        const CKernel *kernel = &code->kernels.at[k.kernel];
+    for (k.call = 0; k.call < code->calls.n; k.call++) {
+        const CCall *call = &code->calls.at[k.call];
         k.seen = (Map){.arena = d->arena};
-        each_kernel_op(s, kernel, link_kernel, &k);
-        json_open(j, handle_of(d->arena, kernel), '[');
-        each_kernel_op(s, kernel, put_op_nodes, &k);
+        each_call_op(s, call, link_call, &k);
+        json_open(j, handle_of(d->arena, call), '[');
+        each_call_op(s, call, put_op_nodes, &k);
         json_close(j, ']');
     }
     json_close(j, '}');
     json_open(j, "postToCppCode", '{');
     GRAPH_EACH(g, n) {
         int count;
-        const Link *links = origins_to(k.by_kernel, n->id, &count);
+        const Link *links = origins_to(k.by_call, n->id, &count);
         if (!count)
             continue;
         json_open(j, n->name, '[');
         for (int i = 0; i < count; i++)
-            json_put_str(j, NULL, handle_of(d->arena, &code->kernels.at[links[i].item]));
+            json_put_str(j, NULL, handle_of(d->arena, &code->calls.at[links[i].item]));
         json_close(j, ']');
     }
     json_close(j, '}');

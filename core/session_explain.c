@@ -113,7 +113,7 @@ static void explain_kernels(Session *s, int unit, Buf *out) {
         return;
     buf_puts(out, "  calls\n");
     for (int i = 0; i < a->code->calls.n; i++)
-        buf_printf(out, "    %d  %s\n", i, a->code->calls.at[i]);
+        buf_printf(out, "    %d  %s\n", i, a->code->calls.at[i].name);
 }
 
 static void explain_guards(Session *s, Buf *out) {
@@ -153,7 +153,7 @@ static void explain_json(Session *s, Buf *out) {
         const Artifact *code = pipeline_at(s->pipeline, i, STAGE_kernels);
         json_open(&j, "calls", '[');
         for (int k = 0; code && k < code->code->calls.n; k++)
-            json_put_str(&j, NULL, code->code->calls.at[k]);
+            json_put_str(&j, NULL, code->code->calls.at[k].name);
         json_close(&j, ']');
         json_close(&j, '}');
     }

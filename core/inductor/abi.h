@@ -1,5 +1,5 @@
 // abi.h: what generated C and the runtime share. The generated text repeats these declarations in its
-// prelude (abi_prelude), byte for byte in meaning; ABI_VERSION guards cached code.
+// prelude (abi_prelude.c), with the same layout; ABI_VERSION guards cached code.
 #ifndef CORE_INDUCTOR_ABI_H
 #define CORE_INDUCTOR_ABI_H
 
@@ -41,7 +41,7 @@ struct FxRuntime {
     int32_t threads;
 };
 
-// Text of the declarations above and of the helpers (fx_relu_f32, fx_bf16 conversions …) as plain C99.
-extern const char *const abi_prelude;
+// Lines of the declarations above and of the helpers (fx_relu_f32, fx_bf16 conversions …) as plain C99; ends with NULL.
+const char *const *abi_prelude(void);
 
 #endif

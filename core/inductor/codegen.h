@@ -10,15 +10,22 @@
 
 #include "core/inductor/scheduler.h"
 
-typedef struct CKernel {
+typedef struct CKernel {        // a generated function; equal ones are one
     const char *name;           // cpp_fused_add_mul_relu_0
-    int handle;                 // debug handle: number of its first call, from 1, externs counted too
     int first_line, last_line;  // in text, from 1
-    VEC(int) nodes;             // positions in schedule->nodes that it computes
-    VEC(const char *) args;     // buffer or symbol of each argument, in order
-    int64_t bytes;              // read and written, by hints
+    VEC(int) nodes;             // positions in schedule->nodes that its first call computes
+    VEC(const char *) args;     // buffer or symbol of each argument of the first call, in order
+    int64_t bytes;              // read and written by one call, by hints
     int64_t flops;
 } CKernel;
+
+typedef struct CCall {          // what call() calls, in order
+    const char *name;           // a kernel's name, or as fx_call spells it
+    int kernel;                 // in kernels; -1: extern or fallback
+    int handle;                 // debug handle, from 1
+    int line;                   // in text, from 1
+    VEC(int) nodes;             // positions in schedule->nodes that it computes
+} CCall;
 
 typedef struct CLine {
     int n_origins;
@@ -31,7 +38,7 @@ typedef struct CModule {
     const char *text;           // output_code.c
     VEC(CKernel) kernels;
     VEC(CLine) lines;           // by line - 1
-    VEC(const char *) calls;    // kernels and externs in the order of call(), as fx_call spells them
+    VEC(CCall) calls;
     int call_line;              // where call() begins
 } CModule;
 

@@ -1,0 +1,311 @@
+// c_value.c: one operation of the loop IR to one C statement. Equal computations are made once in a scope; a load of
+// what was just stored takes the stored value.
+#include <string.h>
+
+#include "core/inductor/cgen.h"
+
+CVal *scope_find(Scope *s, const char *key) {
+    return map_get(&s->values, key);
+}
+
+void scope_put(Scope *s, Arena *a, const char *key, CVal v) {
+    CVal *kept = ARENA_NEW(a, CVal);
+    *kept = v;
+    map_put(&s->values, key, kept);
+    vec_push(a, &s->order, key);
+}
+
+void scope_rewind(Scope *s, int n) {
+    while (s->order.n > n)
+        map_remove(&s->values, vec_pop(&s->order));
+}
+
+static const char *symbol_text(void *ctx, const Expr *symbol) {
+    Emit *e = ctx;
+    const char *name = expr_name(symbol);
+    for (int i = 0; i < e->body->indirect.n; i++)
+        if (symbol == e->body->indirect.at[i])
+            return e->indirect[i] ? e->indirect[i] : "0";
+    for (int i = 0; i < e->body->n_vars; i++)
+        if (symbol == e->vars[i])
+            return name;
+    return kernel_size(e->k, symbol);
+}
+
+const char *emit_index(Emit *e, int index) {
+    CGen *g = e->k->g;
+    const Expr *x = sym_subst(g->sym, e->body->index.at[index], e->body->vars, e->vars, e->body->n_vars);
+    return c_expr(g, x, symbol_text, e);
+}
+
+// A variable for an expression, or the one that holds it already.
+static CVal define(Emit *e, const LoopOp *op, DType d, const char *expr) {
+    Arena *a = e->k->g->arena;
+    const char *key = arena_printf(a, "%s %s", c_value_type(d), expr);
+    CVal *known = scope_find(e->scope, key);
+    if (known)
+        return (CVal){known->text, d};
+    CVal v = {arena_printf(a, "tmp%d", e->k->n_tmp++), d};
+    c_line(e->out, op, e->position, "const %s %s = %s;", c_value_type(d), v.text, expr);
+    scope_put(e->scope, a, key, v);
+    return v;
+}
+
+// `exp_T` is expf or exp; `fx_relu_T` is fx_relu_f32 …
+static void put_helper(Buf *out, const char *name, size_t len, DType d) {
+    buf_add(out, name, len);
+    if (!strncmp(name, "fx_", 3))
+        buf_printf(out, "_%s", c_suffix(d));
+    else if (d != DT_f64)
+        buf_putc(out, 'f');
+}
+
+static bool is_word(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+// An op's C template with arguments, T their type and R the result's.
+static const char *expand(Arena *a, const char *template, const CVal *arg, DType in, DType out_type) {
+    Buf out = {.arena = a};
+    for (const char *s = template; *s;) {
+        const char *end = s;
+        while (is_word(*end))
+            end++;
+        size_t len = (size_t)(end - s);
+        if (*s == '$') {
+            buf_puts(&out, arg[s[1] - '0'].text);
+            s += 2;
+        } else if (!len) {
+            buf_putc(&out, *s++);
+        } else {
+            if (len > 2 && !strncmp(end - 2, "_T", 2))
+                put_helper(&out, s, len - 2, in);
+            else if (len == 1 && *s == 'R')
+                buf_puts(&out, c_value_type(out_type));
+            else
+                buf_add(&out, s, len);
+            s = end;
+        }
+    }
+    return buf_str(&out);
+}
+
+// Signed overflow wraps, as it does in PyTorch; C has that only for unsigned numbers.
+static const char *wrap(Arena *a, LoopOpKind kind, const CVal *arg, DType d, const char *plain) {
+    static const char *const sign[LOOP_n_kinds] = {[LOOP_add] = "+", [LOOP_sub] = "-", [LOOP_mul] = "*", [LOOP_square] = "*"};
+    bool wide = d == DT_i32 || d == DT_i64;
+    const char *u = d == DT_i64 ? "uint64_t" : "uint32_t";
+    if (wide && sign[kind])
+        return arena_printf(a, "(%s)((%s)%s %s (%s)%s)", c_type(d), u, arg[0].text, sign[kind], u,
+                            arg[kind == LOOP_square ? 0 : 1].text);
+    if (wide && kind == LOOP_neg)
+        return arena_printf(a, "(%s)(0 - (%s)%s)", c_type(d), u, arg[0].text);
+    return dtype_is_int(d) ? arena_printf(a, "(%s)(%s)", c_type(d), plain) : plain;
+}
+
+static DType result_type(const LoopOp *op, const CVal *arg, DType in) {
+    switch (loop_op_info[op->kind].cls) {
+    case LC_COMPARE:
+    case LC_LOGIC:
+        return DT_b8;
+    case LC_SELECT:
+        return dtype_promote(arg[1].dtype, arg[2].dtype);
+    case LC_ROUND:
+        return op->dtype != DT_none && dtype_is_int(op->dtype) ? op->dtype : in;
+    default:
+        return in;
+    }
+}
+
+static CVal emit_plain(Emit *e, const LoopOp *op, const CVal *arg) {
+    Arena *a = e->k->g->arena;
+    const LoopOpInfo *info = &loop_op_info[op->kind];
+    DType in = info->n_args ? arg[0].dtype : DT_f32;
+    for (int i = op->kind == LOOP_where ? 2 : 1; i < info->n_args; i++)
+        in = dtype_promote(op->kind == LOOP_where && i == 2 ? arg[1].dtype : in, arg[i].dtype);
+    DType d = result_type(op, arg, in);
+    const char *text = expand(a, info->c_expr, arg, in, d);
+    if (info->cls != LC_COMPARE && info->cls != LC_LOGIC && info->cls != LC_SELECT)
+        text = wrap(a, op->kind, arg, d, text);
+    return define(e, op, d, text);
+}
+
+static const char *convert(Arena *a, const char *v, DType from, DType to) {
+    if (to == DT_b8)
+        return arena_printf(a, "%s != 0", v);
+    if (dtype_is_low(to))
+        return from == to ? v : arena_printf(a, "fx_round_%s((float)%s)", dtype_info[to].abbr, v);
+    if (dtype_is_float(to))
+        return from == to || (to == DT_f32 && dtype_is_low(from)) ? v : arena_printf(a, "(%s)%s", c_type(to), v);
+    // Narrow integers of a float go through 64 bits, so that what is out of range wraps.
+    bool narrow = dtype_info[to].bytes < 4 && dtype_is_float(from);
+    return arena_printf(a, narrow ? "(%s)(int64_t)%s" : "(%s)%s", c_type(to), v);
+}
+
+static CVal emit_cast(Emit *e, const LoopOp *op, const CVal *arg) {
+    Arena *a = e->k->g->arena;
+    if (op->kind == LOOP_to_dtype_bitcast) {
+        const char *text = arena_printf(a, "fx_bits_%s_%s(%s)", c_suffix(arg->dtype), c_suffix(op->dtype), arg->text);
+        return define(e, op, op->dtype, text);
+    }
+    const char *text = convert(a, arg->text, arg->dtype, op->dtype);
+    return text == arg->text ? (CVal){text, op->dtype} : define(e, op, op->dtype, text);
+}
+
+static CVal emit_index_expr(Emit *e, const LoopOp *op) {
+    const char *text = emit_index(e, op->index);
+    return define(e, op, op->dtype, arena_printf(e->k->g->arena, "(%s)(%s)", c_value_type(op->dtype), text));
+}
+
+static const char *size_text(Emit *e, const Value *v) {
+    int64_t n;
+    if (val_as_int(v, &n))
+        return arena_printf(e->k->g->arena, "%lld", (long long)n);
+    return v->kind == VAL_sym ? c_expr(e->k->g, v->sym, symbol_text, e) : NULL;
+}
+
+// An index out of bounds is told after the kernel: nothing can leave a parallel loop. It reads element 0.
+static void emit_check(Emit *e, const LoopOp *op, const char *index, const char *size, bool lower, bool upper) {
+    const char *test = lower && upper ? arena_printf(e->k->g->arena, "(uint64_t)%s >= (uint64_t)(%s)", index, size)
+                       : upper        ? arena_printf(e->k->g->arena, "%s >= (%s)", index, size)
+                                      : arena_printf(e->k->g->arena, "%s < 0", index);
+    c_line(e->out, op, e->position, "if (FX_UNLIKELY(%s)) { fx_oob = \"index out of bounds: 0 <= index < %s\"; %s = 0; }",
+           test, size, index);
+}
+
+static CVal emit_indirect(Emit *e, const LoopOp *op, const CVal *arg) {
+    Arena *a = e->k->g->arena;
+    const char *size = size_text(e, &op->value);
+    const char *key = arena_printf(a, "indirect %s %s %d", arg->text, size ? size : "", op->lower);
+    CVal *known = scope_find(e->scope, key);
+    CVal v = known ? *known : (CVal){arena_printf(a, "tmp%d", e->k->n_tmp++), DT_i64};
+    if (!known) {
+        bool wraps = size && op->lower;
+        const char *t = arg->text;
+        const char *text = wraps ? arena_printf(a, "%s < 0 ? %s + (%s) : %s", t, t, size, t) : t;
+        c_line(e->out, op, e->position, "int64_t %s = %s;", v.text, text);
+        if (size && op->upper)
+            emit_check(e, op, v.text, size, true, true);
+        scope_put(e->scope, a, key, v);
+    }
+    if (op->number >= 0 && op->number < e->body->indirect.n)
+        e->indirect[op->number] = v.text;
+    return v;
+}
+
+static void emit_check_bounds(Emit *e, const LoopOp *op) {
+    const char *name = arena_printf(e->k->g->arena, "tmp%d", e->k->n_tmp++);
+    c_line(e->out, op, e->position, "int64_t %s = %s;", name, emit_index(e, op->index));
+    emit_check(e, op, name, emit_index(e, op->index2), op->lower, op->upper);
+}
+
+static CVal emit_masked(Emit *e, const LoopOp *op, const CVal *arg) {
+    Arena *a = e->k->g->arena;
+    const LoopBlock *block = &e->body->blocks.at[op->number];
+    DType d = op->dtype != DT_none ? op->dtype : block->result >= 0 ? block->ops.at[block->result].dtype : DT_f32;
+    // The block's value tells the type; its text is made first, into a piece of its own.
+    CText inner = {.arena = a, .indent = 1};
+    inner.buf.arena = a;
+    Emit sub = *e;
+    sub.out = &inner;
+    int mark = e->scope->order.n;
+    CVal v = {"0", d};
+    emit_block(&sub, op->number, &v);
+    scope_rewind(e->scope, mark);
+    CVal out = {arena_printf(a, "tmp%d", e->k->n_tmp++), v.dtype};
+    c_line(e->out, op, e->position, "%s %s = %s;", c_value_type(out.dtype), out.text, c_constant(a, &op->value, out.dtype));
+    c_line(e->out, op, e->position, "if (%s) {", arg->text);
+    c_line(&inner, op, e->position, "%s = %s;", out.text, v.text);
+    c_append(e->out, &inner);
+    c_line(e->out, op, e->position, "}");
+    return out;
+}
+
+static CVal emit_seed(Emit *e, const LoopOp *op) {
+    const char *ptr = kernel_ptr(e->k, op->buf, false);
+    return define(e, op, DT_i64, arena_printf(e->k->g->arena, "%s[%d]", ptr, op->number));
+}
+
+static CVal emit_item(Emit *e, const LoopOp *op, const CVal *arg) {
+    static const char *const part[] = {"_mean", "_m2", "_weight"};
+    return (CVal){arena_printf(e->k->g->arena, "%s%s", arg->text, part[op->number % 3]), arg->dtype};
+}
+
+static CVal emit_random(Emit *e, const LoopOp *op, const CVal *arg) {
+    DType d = op->kind == LOOP_randint64 ? DT_i64 : DT_f32;
+    return define(e, op, d, expand(e->k->g->arena, loop_op_info[op->kind].c_expr, arg, d, d));
+}
+
+static CVal emit_op(Emit *e, const LoopOp *op, const CVal *arg, int id) {
+    Arena *a = e->k->g->arena;
+    switch (op->kind) {
+    case LOOP_load:
+        return nest_load(e, op, emit_index(e, op->index));
+    case LOOP_store:
+    case LOOP_store_reduction:
+        nest_store(e, op, emit_index(e, op->index), arg[0]);
+        return arg[0];
+    case LOOP_reduction:
+        return nest_reduce(e, op, arg[0], id);
+    case LOOP_constant:
+        return (CVal){c_constant(a, &op->value, op->dtype), op->dtype};
+    case LOOP_index_expr:
+        return emit_index_expr(e, op);
+    case LOOP_to_dtype:
+    case LOOP_to_dtype_bitcast:
+        return emit_cast(e, op, arg);
+    case LOOP_masked:
+        return emit_masked(e, op, arg);
+    case LOOP_set_indirect:
+        return emit_indirect(e, op, arg);
+    case LOOP_check_bounds:
+        emit_check_bounds(e, op);
+        return (CVal){"0", DT_i64};
+    case LOOP_getitem:
+        return emit_item(e, op, arg);
+    case LOOP_load_seed:
+        return emit_seed(e, op);
+    case LOOP_rand:
+    case LOOP_randn:
+    case LOOP_randint64:
+        return emit_random(e, op, arg);
+    case LOOP_scan:
+    case LOOP_sort:
+    case LOOP_bucketize:
+        diag_fail(e->k->g->r->diag, "no C for ops.%s in %s", loop_op_info[op->kind].name, e->member->name);
+        return (CVal){"0", DT_f32};
+    default:
+        return emit_plain(e, op, arg);
+    }
+}
+
+// What follows a reduction's result belongs behind the reduction loops.
+static bool is_after_reduction(const LoopBlock *b, const LoopOp *op, const bool *after) {
+    (void)b;
+    if (op->kind == LOOP_store_reduction)
+        return true;
+    for (int i = 0; i < loop_op_info[op->kind].n_args; i++)
+        if (op->arg[i] >= 0 && after[op->arg[i]])
+            return true;
+    return false;
+}
+
+void emit_block(Emit *e, int block, CVal *result) {
+    Arena *a = e->k->g->arena;
+    const LoopBlock *b = &e->body->blocks.at[block];
+    CVal *values = ARENA_ARRAY(a, b->ops.n + 1, CVal);
+    bool *after = ARENA_ARRAY(a, b->ops.n + 1, bool);
+    for (int i = 0; i < b->ops.n; i++) {
+        const LoopOp *op = &b->ops.at[i];
+        CVal arg[4] = {{0}};
+        for (int k = 0; k < loop_op_info[op->kind].n_args; k++)
+            arg[k] = op->arg[k] >= 0 ? values[op->arg[k]] : (CVal){"0", DT_f32};
+        after[i] = op->kind == LOOP_reduction || is_after_reduction(b, op, after);
+        Emit behind = *e;
+        if (after[i] && op->kind != LOOP_reduction && e->sink == SINK_body)
+            nest_to_suffix(&behind);
+        values[i] = emit_op(after[i] && op->kind != LOOP_reduction ? &behind : e, op, arg, i);
+    }
+    if (result && b->result >= 0)
+        *result = values[b->result];
+}

@@ -1,0 +1,51 @@
+// codegen.c: the C module of a schedule: prelude, kernels, call().
+#include "core/inductor/abi.h"
+
+#include "core/inductor/cgen.h"
+
+// Buffers that have memory when a kernel runs; the others live in one kernel only.
+static void mark_planned(CGen *g) {
+    const IrModule *m = g->s->module;
+    for (int i = 0; i < m->inputs.n; i++)
+        if (m->inputs.at[i].buf)
+            map_put_int(&g->planned, m->inputs.at[i].name, 1);
+    for (int i = 0; i < m->constants.n; i++)
+        map_put_int(&g->planned, m->constants.at[i]->name, 1);
+    for (int i = 0; i < m->ops.n; i++)
+        for (int k = 0; m->ops.at[i]->cls != IR_computed && k < m->ops.at[i]->outputs.n; k++)
+            map_put_int(&g->planned, m->ops.at[i]->outputs.at[k]->name, 1);
+    for (int i = 0; i < g->r->plan->lines.n; i++)
+        if (g->r->plan->lines.at[i].buf)
+            map_put_int(&g->planned, g->r->plan->lines.at[i].buf, 1);
+}
+
+// Names that call() uses itself.
+static void reserve_names(CGen *g) {
+    static const char *const own[] = {"rt", "in", "out", "call"};
+    for (int i = 0; i < COUNT(own); i++)
+        map_put_int(&g->c_taken, own[i], 1);
+}
+
+CModule *codegen_c(const CodegenRequest *r) {
+    int errors = r->diag->errors;
+    Arena *a = r->arena;
+    CGen g = {.r = r, .arena = a, .sym = r->schedule->module->sym, .s = r->schedule};
+    g.text.arena = g.text.buf.arena = a;
+    g.kernel_by_text.arena = g.c_names.arena = g.c_taken.arena = g.planned.arena = a;
+    g.module = ARENA_NEW(a, CModule);
+    mark_planned(&g);
+    reserve_names(&g);
+    for (const char *const *line = abi_prelude(); *line; line++)
+        c_line(&g.text, NULL, -1, "%s", *line);
+    c_line(&g.text, NULL, -1, "%s", "");
+    KernelUse **use = ARENA_ARRAY(a, r->schedule->nodes.n + 1, KernelUse *);
+    kernels_print(&g, use);
+    wrapper_print(&g, use);
+    if (r->diag->errors > errors)
+        return NULL;
+    g.module->text = buf_str(&g.text.buf);
+    g.module->lines.at = g.text.lines.at;
+    g.module->lines.n = g.text.lines.n;
+    g.module->lines.cap = g.text.lines.cap;
+    return g.module;
+}

@@ -1,0 +1,334 @@
+// wrapper.c: call(): checks its inputs, allocates, calls kernels and externs, reuses and frees memory in the plan's
+// order, and hands out the results (torch/_inductor/codegen/wrapper.py).
+#include <string.h>
+
+#include "core/inductor/cgen.h"
+
+static const char *size_name(void *ctx, const Expr *symbol) {
+    return c_name(ctx, expr_name(symbol));
+}
+
+static const char *size_text(CGen *g, const Expr *e) {
+    return c_expr(g, e, size_name, g);
+}
+
+// FX_DIMS(4, 8), or 0 for no dimensions.
+static const char *dims(CGen *g, const Expr *const *e, int n) {
+    if (!n)
+        return "0";
+    Buf b = {.arena = g->arena};
+    buf_puts(&b, "FX_DIMS(");
+    for (int i = 0; i < n; i++)
+        buf_printf(&b, "%s%s", i ? ", " : "", size_text(g, e[i]));
+    buf_putc(&b, ')');
+    return buf_str(&b);
+}
+
+static const IrBuffer *buffer_at(CGen *g, const char *name) {
+    return map_get(&g->s->module->buffers, name);
+}
+
+static const char *dtype_text(CGen *g, DType d) {
+    return arena_printf(g->arena, "%d /* %s */", (int)d, dtype_info[d].torch_name);
+}
+
+static void declare_empty(CGen *g, const char *buf, const IrLayout *l, int node) {
+    c_line(&g->text, NULL, node, "FxTensor %s = fx_empty(rt, %s, %d, %d, %s, %s);", c_name(g, buf), dtype_text(g, l->dtype),
+           dtype_info[l->dtype].bytes, l->ndim, dims(g, l->size, l->ndim), dims(g, l->stride, l->ndim));
+}
+
+static const char *view_text(CGen *g, const char *buf, DType d, int ndim, const Expr *const *size, const Expr *const *stride,
+                             const Expr *offset) {
+    return arena_printf(g->arena, "fx_view(&%s, %s, %d, %d, %s, %s, %s)", c_name(g, buf), dtype_text(g, d), dtype_info[d].bytes, ndim,
+                        dims(g, size, ndim), dims(g, stride, ndim), offset ? size_text(g, offset) : "0");
+}
+
+static const char *layout_view(CGen *g, const char *from, const IrLayout *l, bool with_offset) {
+    return view_text(g, from, l->dtype, l->ndim, l->size, l->stride, with_offset ? l->offset : NULL);
+}
+
+// --- inputs
+
+static void print_symbol(CGen *g, int i, const Expr *symbol) {
+    if (expr_name(symbol))
+        c_line(&g->text, NULL, -1, "const int64_t %s = *(const int64_t *)in[%d]->data;", c_name(g, expr_name(symbol)), i);
+}
+
+static void print_input(CGen *g, int i, const IrBuffer *b) {
+    const IrLayout *l = b->layout;
+    Buf what = {.arena = g->arena};
+    c_string(&what, arena_printf(g->arena, "input %s has another type, size or stride than it was compiled for", b->name));
+    c_line(&g->text, NULL, -1, "FxTensor %s = *in[%d];", c_name(g, b->name), i);
+    c_line(&g->text, NULL, -1, "fx_check(rt, &%s, %s, %s, %d, %s, %s);", c_name(g, b->name), buf_str(&what), dtype_text(g, l->dtype),
+           l->ndim, dims(g, l->size, l->ndim), dims(g, l->stride, l->ndim));
+    c_line(&g->text, NULL, -1, "%s.base = 0;", c_name(g, b->name));
+}
+
+// Sizes first: the checks of the tensors use them.
+static void print_inputs(CGen *g) {
+    const IrModule *m = g->s->module;
+    for (int i = 0; i < m->inputs.n; i++)
+        if (!m->inputs.at[i].buf && m->inputs.at[i].sym)
+            print_symbol(g, i, m->inputs.at[i].sym);
+    for (int i = 0; i < m->inputs.n; i++)
+        if (m->inputs.at[i].buf)
+            print_input(g, i, m->inputs.at[i].buf);
+    for (int i = 0; i < m->constants.n; i++)
+        print_input(g, m->inputs.n + i, m->constants.at[i]);
+}
+
+// --- calls
+
+static void record_call(CGen *g, const char *name, int kernel, const int *nodes, int n) {
+    CCall call = {.name = name, .kernel = kernel, .handle = g->module->calls.n + 1, .line = g->text.lines.n + 1};
+    for (int i = 0; i < n; i++)
+        vec_push(g->arena, &call.nodes, nodes[i]);
+    vec_push(g->arena, &g->module->calls, call);
+}
+
+static void print_kernel_call(CGen *g, const KernelUse *use, int position) {
+    const CKernel *k = &g->module->kernels.at[use->kernel];
+    Buf b = {.arena = g->arena};
+    for (int i = 0; i < use->args.n; i++) {
+        const KernelArg *a = &use->args.at[i];
+        buf_puts(&b, i ? ", " : "");
+        if (a->sym)
+            buf_puts(&b, c_name(g, expr_name(a->sym)));
+        else
+            buf_printf(&b, "%s.data", c_name(g, a->call_buf));
+    }
+    c_line(&g->text, NULL, -1, "/* [Provenance debug handles] %s:%d */", k->name, g->module->calls.n + 1);
+    record_call(g, k->name, use->kernel, use->nodes.at, use->nodes.n);
+    c_line(&g->text, NULL, position, "FX_KERNEL(\"%s\", %s(%s));", k->name, k->name, buf_str(&b));
+}
+
+typedef struct ArgPrinter {
+    CGen *g;
+    Buf *out;
+    int n_views;            // temporaries declared for this call
+    int node;
+} ArgPrinter;
+
+// A view becomes a variable, so that its address can be taken.
+static const char *tensor_arg(ArgPrinter *p, const IrArg *a) {
+    CGen *g = p->g;
+    if (!a->view)
+        return arena_printf(g->arena, "&%s", c_name(g, a->buf));
+    const TensorMeta *v = a->view;
+    const char *name = arena_printf(g->arena, "view%d_%d", g->module->calls.n, p->n_views++);
+    c_line(&g->text, NULL, p->node, "const FxTensor %s = %s;", name,
+           view_text(g, a->buf, v->dtype, v->ndim, v->size, v->stride, v->offset));
+    return arena_printf(g->arena, "&%s", name);
+}
+
+static void put_field(ArgPrinter *p, const IrArg *a, FxArgTag tag, int n, const char *field, const char *value) {
+    Buf *b = p->out;
+    buf_printf(b, "{.tag = %d", (int)tag);
+    if (n)
+        buf_printf(b, ", .n = %d", n);
+    if (a->kw) {
+        buf_puts(b, ", .kw = ");
+        c_string(b, a->kw);
+    }
+    if (value)
+        buf_printf(b, ", .v.%s = %s", field, value);
+    buf_putc(b, '}');
+}
+
+static void put_ints(ArgPrinter *p, const IrArg *a, const Value *v) {
+    Buf b = {.arena = p->g->arena};
+    buf_puts(&b, "FX_DIMS(");
+    for (int i = 0; i < v->n; i++) {
+        const Expr *e = NULL;
+        if (!val_as_expr(p->g->sym, &v->at[i], &e))
+            diag_fail(p->g->r->diag, "an extern call has a list that is not of integers");
+        buf_printf(&b, "%s%s", i ? ", " : "", e ? size_text(p->g, e) : "0");
+    }
+    buf_putc(&b, ')');
+    put_field(p, a, FXA_ints, v->n, "ints", v->n ? buf_str(&b) : "0");
+}
+
+static void put_plain(ArgPrinter *p, const IrArg *a) {
+    CGen *g = p->g;
+    const Value *v = &a->value;
+    Buf text = {.arena = g->arena};
+    switch (v->kind) {
+    case VAL_bool:
+        put_field(p, a, FXA_bool, 0, "i", v->b ? "1" : "0");
+        break;
+    case VAL_int:
+        put_field(p, a, FXA_int, 0, "i", c_constant(g->arena, v, DT_i64));
+        break;
+    case VAL_float:
+        put_field(p, a, FXA_float, 0, "f", c_constant(g->arena, v, DT_f64));
+        break;
+    case VAL_sym:
+        put_field(p, a, FXA_int, 0, "i", size_text(g, v->sym));
+        break;
+    case VAL_str:
+        c_string(&text, v->s);
+        put_field(p, a, FXA_str, 0, "s", buf_str(&text));
+        break;
+    case VAL_dtype:
+        put_field(p, a, FXA_dtype, 0, "i", arena_printf(g->arena, "%d", (int)v->dtype));
+        break;
+    case VAL_list:
+    case VAL_tuple:
+        put_ints(p, a, v);
+        break;
+    default:
+        put_field(p, a, FXA_none, 0, NULL, NULL);
+        break;
+    }
+}
+
+static void put_arg(ArgPrinter *p, const IrArg *a) {
+    if (a->n_items) {
+        Buf list = {.arena = p->g->arena};
+        buf_puts(&list, "(const FxTensor *const[]){");
+        for (int i = 0; i < a->n_items; i++)
+            buf_printf(&list, "%s%s", i ? ", " : "", a->items[i].buf ? tensor_arg(p, &a->items[i]) : "0");
+        buf_putc(&list, '}');
+        put_field(p, a, FXA_tensors, a->n_items, "tensors", buf_str(&list));
+    } else if (a->buf) {
+        put_field(p, a, FXA_tensor, 0, "t", tensor_arg(p, a));
+    } else {
+        put_plain(p, a);
+    }
+}
+
+// The buffers that take the results of a fallback of several: its MultiOutput operations, by item.
+static int multi_outputs(CGen *g, const IrOp *op, const char *names[], int max) {
+    int n = 0;
+    const IrModule *m = g->s->module;
+    for (int i = 0; i < m->ops.n; i++) {
+        const IrOp *o = m->ops.at[i];
+        if (o->cls != IR_multi_output || !o->outputs.n || !op->outputs.n)
+            continue;
+        bool mine = false;
+        for (int k = 0; k < o->reads_star.n; k++)
+            mine |= !strcmp(o->reads_star.at[k], op->outputs.at[0]->name);
+        if (!mine || o->item < 0 || o->item >= max)
+            continue;
+        names[o->item] = o->outputs.at[0]->name;
+        if (n < o->item + 1)
+            n = o->item + 1;
+    }
+    return n;
+}
+
+static bool is_mutation(const IrOp *op) {
+    return op->cls == IR_scatter_fallback || op->cls == IR_index_put_fallback || op->cls == IR_inplace_bernoulli ||
+           (op->outputs.n && op->outputs.at[0]->layout && op->outputs.at[0]->layout->kind == IRL_none);
+}
+
+// Declares what an extern fills and returns the text of its out list.
+static const char *extern_outputs(CGen *g, const IrOp *op, int node) {
+    enum { MAX_RESULTS = 64 };
+    const char *names[MAX_RESULTS] = {NULL};
+    Buf b = {.arena = g->arena};
+    int n = multi_outputs(g, op, names, MAX_RESULTS);
+    if (is_mutation(op) && !n)
+        return "0, 0";
+    if (!n) {
+        n = 1;
+        names[0] = op->outputs.n ? op->outputs.at[0]->name : NULL;
+    }
+    buf_puts(&b, "FX_OUT(");
+    for (int i = 0; i < n; i++) {
+        const IrBuffer *out = names[i] ? buffer_at(g, names[i]) : NULL;
+        const char *name = out ? c_name(g, names[i]) : arena_printf(g->arena, "unused%d_%d", g->module->calls.n, i);
+        if (!out)
+            c_line(&g->text, NULL, node, "FxTensor %s = {0};", name);
+        else if (op->cls != IR_extern_out)
+            declare_empty(g, names[i], out->layout, node);
+        buf_printf(&b, "%s&%s", i ? ", " : "", name);
+    }
+    buf_putc(&b, ')');
+    return buf_str(&b);
+}
+
+static void print_extern(CGen *g, const IrOp *op, int node) {
+    if (op->cls == IR_multi_output || !op->kernel)
+        return;
+    Buf args = {.arena = g->arena};
+    ArgPrinter p = {.g = g, .out = &args, .node = node};
+    const char *out = extern_outputs(g, op, node);
+    for (int i = 0; i < op->args.n; i++) {
+        buf_puts(&args, i ? ", " : "");
+        put_arg(&p, &op->args.at[i]);
+    }
+    Buf name = {.arena = g->arena};
+    c_string(&name, op->kernel);
+    c_line(&g->text, NULL, node, "/* [Provenance debug handles] extern:%d */", g->module->calls.n + 1);
+    record_call(g, op->kernel, -1, &node, 1);
+    if (op->args.n)
+        c_line(&g->text, NULL, node, "fx_call(%s, rt, %s, FX_ARGS(%s));", buf_str(&name), out, buf_str(&args));
+    else
+        c_line(&g->text, NULL, node, "fx_call(%s, rt, %s, 0, 0);", buf_str(&name), out);
+}
+
+// --- the plan
+
+static void print_reuse(CGen *g, const PlanLine *l) {
+    c_line(&g->text, NULL, -1, "FxTensor %s = %s;  /* reuse */", c_name(g, l->buf), layout_view(g, l->from, l->layout, false));
+}
+
+static void print_plan_line(CGen *g, const PlanLine *l, KernelUse *const use[]) {
+    switch (l->kind) {
+    case PLAN_alloc:
+        declare_empty(g, l->buf, l->layout, -1);
+        break;
+    case PLAN_reuse:
+        print_reuse(g, l);
+        break;
+    case PLAN_alias:
+        c_line(&g->text, NULL, -1, "FxTensor %s = %s;  /* alias */", c_name(g, l->buf), layout_view(g, l->from, l->layout, true));
+        break;
+    case PLAN_call: {
+        const SchedNode *n = g->s->nodes.at[l->node];
+        if (use[l->node])
+            print_kernel_call(g, use[l->node], l->node);
+        else if (n->kind == SCHED_extern)
+            print_extern(g, n->op, l->node);
+        break;
+    }
+    case PLAN_free:
+        c_line(&g->text, NULL, -1, "fx_free(rt, &%s);", c_name(g, l->buf));
+        break;
+    case PLAN_del_input:
+        break;
+    }
+}
+
+static void print_output(CGen *g, int i, const IrArg *a) {
+    if (a->buf && a->view)
+        c_line(&g->text, NULL, -1, "out[%d] = %s;", i,
+               view_text(g, a->buf, a->view->dtype, a->view->ndim, a->view->size, a->view->stride, a->view->offset));
+    else if (a->buf)
+        c_line(&g->text, NULL, -1, "out[%d] = %s;", i, c_name(g, a->buf));
+    else if (a->value.kind == VAL_sym)
+        c_line(&g->text, NULL, -1, "out[%d] = fx_number(rt, %s, %s);", i, dtype_text(g, DT_i64), size_text(g, a->value.sym));
+    else if (a->value.kind == VAL_int)
+        c_line(&g->text, NULL, -1, "out[%d] = fx_number(rt, %s, %s);", i, dtype_text(g, DT_i64), c_constant(g->arena, &a->value, DT_i64));
+    else
+        c_line(&g->text, NULL, -1, "out[%d].ndim = -1;", i);
+}
+
+void wrapper_print(CGen *g, KernelUse *const use[]) {
+    const MemoryPlan *p = g->r->plan;
+    const IrModule *m = g->s->module;
+    g->module->call_line = g->text.lines.n + 1;
+    c_line(&g->text, NULL, -1, "int call(FxRuntime *rt, FxTensor *const in[], FxTensor out[])");
+    c_line(&g->text, NULL, -1, "{");
+    g->text.indent = 1;
+    c_line(&g->text, NULL, -1, "(void)in;");
+    print_inputs(g);
+    for (int i = 0; i < p->lines.n; i++)
+        print_plan_line(g, &p->lines.at[i], use);
+    for (int i = 0; i < m->outputs.n; i++)
+        print_output(g, i, &m->outputs.at[i]);
+    c_line(&g->text, NULL, -1, "return 0;");
+    g->text.indent = 0;
+    c_line(&g->text, NULL, -1, "}");
+}
