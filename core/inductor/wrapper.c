@@ -2,6 +2,7 @@
 // order, and hands out the results (torch/_inductor/codegen/wrapper.py).
 #include <string.h>
 
+#include "core/inductor/abi.h"
 #include "core/inductor/cgen.h"
 
 static const char *size_name(void *ctx, const Expr *symbol) {
@@ -59,7 +60,8 @@ static void print_input(CGen *g, int i, const IrBuffer *b) {
     Buf what = {.arena = g->arena};
     c_string(&what, arena_printf(g->arena, "input %s has another type, size or stride than it was compiled for", b->name));
     c_line(&g->text, NULL, -1, "FxTensor %s = *in[%d];", c_name(g, b->name), i);
-    c_line(&g->text, NULL, -1, "fx_check(rt, &%s, %s, %s, %d, %s, %s);", c_name(g, b->name), buf_str(&what), dtype_text(g, l->dtype),
+    if (l)
+        c_line(&g->text, NULL, -1, "fx_check(rt, &%s, %s, %s, %d, %s, %s);", c_name(g, b->name), buf_str(&what), dtype_text(g, l->dtype),
            l->ndim, dims(g, l->size, l->ndim), dims(g, l->stride, l->ndim));
     c_line(&g->text, NULL, -1, "%s.base = 0;", c_name(g, b->name));
 }
