@@ -191,6 +191,7 @@ typedef struct LowerRequest {
     Diag *diag;
     const InductorConfig *config;
     int stage;
+    int n_visible;              // outputs that the user sees, first in the list; the others are saved for backward. 0: unknown
 } LowerRequest;
 IrModule *inductor_lower(const LowerRequest *request);  // NULL and errors on failure
 

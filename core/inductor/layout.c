@@ -5,8 +5,7 @@
 #include <string.h>
 
 int64_t hint(Lower *l, const Expr *e) {
-    int64_t v = 0;
-    return expr_int(e, &v) || sym_hint(l->sym, e, &v) ? v : 8192;
+    return hint_of(l->sym, e);
 }
 
 bool is_one(Lower *l, const Expr *e) {

@@ -95,9 +95,16 @@ static int addresses(Arena *a, const LoopBody *b, const Expr ***out) {
     return n;
 }
 
-static int64_t size_hint(Sym *sym, const Expr *e, int64_t fallback) {
+static bool lookup_hint(void *ctx, const Expr *symbol, int64_t *v) {
+    if (!sym_hint(ctx, symbol, v))
+        *v = 8192;
+    return true;
+}
+
+// A symbol without a hint counts as 8192, as an unbacked one does in PyTorch.
+int64_t hint_of(Sym *sym, const Expr *e) {
     int64_t v = 0;
-    return expr_int(e, &v) ? v : sym_hint(sym, e, &v) ? v : fallback;
+    return expr_int(e, &v) || sym_hint(sym, e, &v) || sym_eval(e, lookup_hint, sym, &v) ? v : 8192;
 }
 
 static const Expr *without_indirect(Sym *sym, const LoopBody *b, const Expr *e) {
@@ -122,12 +129,12 @@ static void reorder(Arena *a, Sym *sym, const LoopBody *b, Loop *loop, int *from
         int64_t *row = ARENA_ARRAY(a, n, int64_t);
         sym_stride_vars(sym, without_indirect(sym, b, addr[k]), loop->vars, n, b->vars, b->n_vars, s);
         for (int i = 0; i < n; i++)
-            row[i] = size_hint(sym, s[i], 0);
+            row[i] = hint_of(sym, s[i]);
         strides[k] = row;
     }
     int64_t *sizes = ARENA_ARRAY(a, n, int64_t);
     for (int i = 0; i < n; i++)
-        sizes[i] = size_hint(sym, loop->sizes[i], 8192);
+        sizes[i] = hint_of(sym, loop->sizes[i]);
     int *order = ARENA_ARRAY(a, n, int);
     pick_loop_order(n, strides, n_addr, sizes, order);
     Loop old = {ARENA_ARRAY(a, n, const Expr *), ARENA_ARRAY(a, n, const Expr *), n};

@@ -148,6 +148,35 @@ static bool used_by_as_strided(const Node *n) {
     return false;
 }
 
+// Outputs of a forward graph are the user's first, then what is saved for backward: placeholders lead those.
+static int visible_outputs(Lower *l, const Value *list) {
+    bool forward = false, backward = false;
+    if (l->req->n_visible > 0)
+        return l->req->n_visible;
+    GRAPH_EACH(l->g, n) {
+        forward |= n->op == FX_placeholder && str_starts(n->name, "primals_");
+        backward |= n->op == FX_placeholder && str_starts(n->name, "tangents_");
+    }
+    int k = 0;
+    while (k < list->n && !(forward && !backward && list->at[k].kind == VAL_node
+                            && list->at[k].node->op == FX_placeholder))
+        k++;
+    return k;
+}
+
+static bool is_visible(Lower *l, const Node *n) {
+    const Node *out = graph_output_node(l->g);
+    const Value *list = &out->args[0];
+    if (list->kind != VAL_tuple && list->kind != VAL_list)
+        return true;
+    if (l->n_visible < 0)
+        l->n_visible = visible_outputs(l, list);
+    for (int i = 0; i < l->n_visible; i++)
+        if (list->at[i].kind == VAL_node && list->at[i].node == n)
+            return true;
+    return false;
+}
+
 static bool dense_meta(Lower *l, const TensorMeta *m) {
     int order[64];
     if (m->ndim > 64)
@@ -164,6 +193,12 @@ static bool dense_meta(Lower *l, const TensorMeta *m) {
     return true;
 }
 
+// An output that only the backward pass sees may keep the layout that convolutions like.
+static bool prefers_channels_last(Lower *l, const Node *n, const Box *b, const TensorMeta *m) {
+    return l->channels_last && l->channels_last[n->id] && data_ndim(b->data) == 4 && !is_visible(l, n)
+           && !used_by_as_strided(n) && dense_meta(l, m);
+}
+
 static Box *output_strides(Lower *l, const Node *n, Box *b) {
     const TensorMeta *m = node_meta(l, n);
     bool output = used_by_output(n);
@@ -171,13 +206,15 @@ static Box *output_strides(Lower *l, const Node *n, Box *b) {
         box_realize(l, b, "a view of it is an output");
     if (!m || !(output || used_by_as_strided(n)) || m->ndim == 0)
         return b;
-    (void)dense_meta;
+    const Expr *const *stride = m->stride;
+    if (prefers_channels_last(l, n, b, m))
+        stride = channels_last_strides(l, 4, data_size(b->data));
     if (b->data->kind == D_view || b->data->kind == D_reinterpret || (n->def && n->def->tags & OPT_view)) {
         int order[64];
-        stride_order(l, m->ndim, m->stride, order);
+        stride_order(l, m->ndim, stride, order);
         return require_order(l, b, order);
     }
-    return require_exact(l, b, m->stride);
+    return require_exact(l, b, stride);
 }
 
 static bool is_call_of(const Node *n, OpId a, OpId b, OpId c) {
@@ -290,6 +327,28 @@ static void finalize(Lower *l) {
             }
 }
 
+// What a convolution reads or makes, what leads to it, and what follows from that up to the last one.
+static bool *find_channels_last(Lower *l) {
+    bool *set = ARENA_ARRAY(l->arena, l->g->by_id.n, bool);
+    const Node *last = NULL;
+    for (const Node *n = l->g->last; n; n = n->prev) {
+        if (node_is(n, OP_aten_convolution_default)) {
+            set[n->id] = true;
+            last = last ? last : n;
+            continue;
+        }
+        for (int i = 0; i < n->n_users && !set[n->id]; i++)
+            set[n->id] = set[n->users[i]->id];
+    }
+    GRAPH_EACH(l->g, n) {
+        if (n == last)
+            break;
+        for (int i = 0; set[n->id] && i < n->n_users; i++)
+            set[n->users[i]->id] = true;
+    }
+    return set;
+}
+
 static bool decide_layout_opt(Lower *l) {
     if (!l->req->config->layout_optimization)
         return false;
@@ -313,6 +372,9 @@ IrModule *inductor_lower(const LowerRequest *request) {
     l.env = ARENA_ARRAY(l.arena, l.g->by_id.n, LVal);
     l.val = fake_values(l.arena, l.g, request->stage);
     l.layout_opt = decide_layout_opt(&l);
+    if (l.layout_opt)
+        l.channels_last = find_channels_last(&l);
+    l.n_visible = -1;
     GRAPH_EACH(l.g, n) {
         l.node = n;
         l.origins = n->op == FX_call_function ? origins_of(&l, n) : (OriginSet){0};
@@ -326,7 +388,7 @@ IrModule *inductor_lower(const LowerRequest *request) {
             l.env[n->id] = call(&l, n);
         if (l.failed)
             break;
-        if (n->op == FX_call_function)
+        if (n->op != FX_output)
             after(&l, n, &l.env[n->id]);
     }
     if (!l.failed)

@@ -169,6 +169,8 @@ struct Lower {
     Map users;                  // buffer name -> BoxVec *
     int n_bufs;                 // names given
     Promote promote;            // of the row being lowered
+    bool *channels_last;        // by node id: prefers that layout; NULL: none does
+    int n_visible;              // outputs that the user sees, -1: not counted yet
     bool layout_opt;            // convolutions in channels_last
     bool failed;
 };
@@ -191,6 +193,7 @@ bool layout_is_stride_ordered(Lower *l, const IrLayout *y, const int *order);
 const Expr *layout_index(Lower *l, const IrLayout *y, Index idx);
 bool same_exprs(Lower *l, int n, const Expr *const *a, const Expr *const *b);
 int64_t hint(Lower *l, const Expr *e);
+int64_t hint_of(Sym *sym, const Expr *e);
 bool is_one(Lower *l, const Expr *e);
 
 // views.c

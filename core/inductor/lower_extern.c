@@ -363,6 +363,46 @@ LVal lower_sdpa(Lower *l, const Value *args, LoopOpKind kind) {
     return constrained_call(l, args, sdpa_order);
 }
 
+// ---- scans and sorts: no loops for them on a CPU
+
+// `args` with another value for the first one, and other arguments of the op called.
+static LVal call_with(Lower *l, const Op *op, const Value *args, Box *first) {
+    LVal *at = &l->env[args[0].node->id], saved = *at;
+    *at = lv_box(first);
+    LVal r = lower_fallback(l, op, args);
+    l->env[args[0].node->id] = saved;
+    return r;
+}
+
+// The dimension takes part in promotion: bool becomes int64, and so does the sum of small integers.
+LVal lower_scan(Lower *l, const Value *args, LoopOpKind kind) {
+    const Op *op = l->node->def;
+    Box *x = arg_box(l, args, 0);
+    Value *with = ARENA_ARRAY(l->arena, op->n_args, Value);
+    (void)kind;
+    for (int i = 0; i < op->n_args; i++)
+        with[i] = args[i];
+    if (data_dtype(x->data) == DT_b8)
+        x = to_dtype(l, x, DT_i64);
+    if (op->n_args > 2 && with[2].kind == VAL_none && dtype_is_int(data_dtype(x->data)))
+        with[2] = val_dtype(DT_i64);
+    return call_with(l, op, with, x);
+}
+
+// sort without `stable` calls the overload that has it.
+LVal lower_sort(Lower *l, const Value *args, LoopOpKind kind) {
+    const Op *op = op_find("torch.ops.aten.sort.stable");
+    (void)kind;
+    if (!op || op->n_args != 4)
+        return lower_fallback(l, l->node->def, args);
+    Value *with = ARENA_ARRAY(l->arena, 4, Value);
+    with[0] = args[0];
+    with[1] = val_bool(false);
+    with[2] = args[1];
+    with[3] = args[2];
+    return call_with(l, op, with, arg_box(l, args, 0));
+}
+
 LVal lower_none(Lower *l, const Value *args, LoopOpKind kind) {
     (void)l, (void)args, (void)kind;
     return (LVal){0};

@@ -67,6 +67,8 @@ LOWERING(empty)
 LOWERING(unfold)
 LOWERING(constrained)
 LOWERING(sdpa)
+LOWERING(scan)
+LOWERING(sort)
 LOWERING(none)
 #undef LOWERING
 

@@ -144,6 +144,8 @@ static const char *node_name(const Lower *l, const Loops *p) {
 
 static Loops *lazy_loops(const Box *b) {
     const Data *d = b->data;
+    while (d->kind == D_view)
+        d = d->base;
     return d->kind == D_store && !d->buf ? d->loops : NULL;
 }
 
@@ -193,7 +195,7 @@ void box_too_large(Lower *l, Box *b) {
     if (p && p->kind == LK_pointwise && exceeds(l, p, c->realize_acc_reads_threshold, c->realize_opcount_threshold))
         if (loops_count(l, p)->n_nontrivial > 1)
             ask(l, b, "too many accumulated reads");
-    p = lazy_loops(b);
+    p = b->data->kind == D_store ? lazy_loops(b) : NULL;
     if (p && p->kind == LK_pointwise && loops_count(l, p)->n_ops > 100)
         ask(l, b, "more than 100 operations");
 }
@@ -227,6 +229,19 @@ void buf_freeze_order(Lower *l, LBuf *b, const int *order) {
     freeze_fill(l, b, fill);
 }
 
+// The order of given strides, equal ones from the left.
+static void freeze_same_order(Lower *l, LBuf *b, const Expr *const *stride) {
+    int fill[64], n = b->ir->layout->ndim;
+    assert(n <= 64);
+    for (int i = 0; i < n; i++) {
+        int rank = 0;
+        for (int j = 0; j < n; j++)
+            rank += hint(l, stride[j]) < hint(l, stride[i]) || (hint(l, stride[j]) == hint(l, stride[i]) && j < i);
+        fill[rank] = i;
+    }
+    freeze_fill(l, b, fill);
+}
+
 // The order in which its reads would like it to be written; false: no reads say anything.
 static bool fill_order(Lower *l, LBuf *b, int *fill) {
     Loops *p = b->loops;
@@ -251,11 +266,11 @@ static bool fill_order(Lower *l, LBuf *b, int *fill) {
     const int64_t **strides = ARENA_ARRAY(a, c->reads.n, const int64_t *);
     for (int k = 0; k < c->reads.n; k++) {
         const Expr *e = n_red ? sym_subst(l->sym, c->reads.at[k].index, red, zero, n_red) : c->reads.at[k].index;
-        int64_t *row = ARENA_ARRAY(a, n, int64_t), v = 0;
+        int64_t *row = ARENA_ARRAY(a, n, int64_t);
         sym_stride_vars(l->sym, e, vars, n_vars, vars, n_vars, s);
         for (int i = 0, j = 0; i < n; i++)
             if (!expr_is(idx[i], 0)) {
-                row[i] = expr_int(s[j], &v) || sym_hint(l->sym, s[j], &v) ? v : 0;
+                row[i] = hint(l, s[j]);
                 j++;
             }
         strides[k] = row;
@@ -308,7 +323,7 @@ Data *to_reinterpret(Lower *l, Data *d) {
     IrLayout *y = b->ir->layout;
     if (y->kind == IRL_flexible && m && m->ndim == y->ndim && y->ndim == 4
         && layout_is_channels_last(l, m->ndim, m->size, m->stride))
-        buf_freeze_strides(l, b, channels_last_strides(l, y->ndim, y->size));
+        freeze_same_order(l, b, channels_last_strides(l, y->ndim, y->size));
     buf_freeze(l, b);
     int n = data_ndim(d), next = 0;
     const Expr *const *size = data_size(d);
