@@ -49,10 +49,10 @@ typedef struct CompositeRule {
 } CompositeRule;
 extern const CompositeRule composite_rules[OP_count];
 
-enum { IN_core = 1, IN_inductor = 2, IN_both = 3 };
+enum { IN_core = 1, IN_inductor = 2, IN_both = 3, IN_asked = 4 };
 typedef struct DecompRule {
     AotRule *rule;              // NULL: none
-    int tables;                 // IN_*
+    int tables;                 // IN_*; IN_asked: may decline, and tells so when called with out == NULL
     const char *doc;
 } DecompRule;
 extern const DecompRule decomp_rules[OP_count];
@@ -72,8 +72,8 @@ Value trace_node_value(Trace *t, const Value *v);   // tensors and syms of a val
 MetaCtx trace_meta_ctx(Trace *t);
 
 #define CALL(t, op, ...) trace_call((t), OP_##op, __VA_ARGS__, END)
-#define END ((Value){.kind = VAL_end})
-enum { VAL_end = -1 };
+#define END ((Value){.kind = VAL_opaque, .n = -1})
+// A VAL_node among the arguments is a value whose metadata nobody knows: the op is emitted as it is.
 
 // functionalize.c
 Value functionalize(Trace *t, const Op *op, const Value *args);

@@ -1,0 +1,351 @@
+// dispatch.c: how an op sinks through the layers of the tracer (trace.h), and what becomes a node at the
+// bottom: metadata, arguments in the dispatcher's canonical form (trailing defaults dropped), size
+// expressions as nodes, and one getitem for each of several results.
+#include "core/aot/trace.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { MAX_DEPTH = 64 };    // rules in rules; a real model stays below 12
+
+// Where a symbol can be read off that is no input by itself: a dimension of a placeholder.
+typedef struct SymbolSource {
+    Node *node;
+    int dim;
+    OpId op;            // sym_size.int, sym_stride.int, sym_storage_offset
+} SymbolSource;
+
+void trace_fail(Trace *t, const char *fmt, ...) {
+    if (t->failed)
+        return;
+    t->failed = true;
+    va_list args;
+    va_start(args, fmt);
+    const char *text = arena_vprintf(t->arena, fmt, args);
+    va_end(args);
+    const StackFrame *s = t->at ? t->at->stack : NULL;
+    Place at = {.file = s ? s->file : NULL, .line = s ? s->line : 0, .source = s ? s->code : NULL};
+    diag_error(t->diag, at, "%s%s%s", text, t->at ? " in " : "", t->at ? t->at->name : "");
+}
+
+MetaCtx trace_meta_ctx(Trace *t) {
+    const StackFrame *s = t->at ? t->at->stack : NULL;
+    Place at = {.file = s ? s->file : NULL, .line = s ? s->line : 0, .source = s ? s->code : NULL};
+    return (MetaCtx){.arena = t->arena, .sym = t->sym, .diag = t->diag, .at = at, .stage = t->req->stage};
+}
+
+Traced *traced(const Value *v) {
+    return v->kind == VAL_tensor ? (Traced *)(void *)(uintptr_t)v->tensor : NULL;
+}
+
+Traced *trace_tensor(Trace *t, const TensorMeta *meta, Node *node) {
+    Traced *x = ARENA_NEW(t->arena, Traced);
+    x->meta = *meta;
+    x->node = node;
+    return x;
+}
+
+static bool has_unknown(const Value *v) {
+    if (v->kind == VAL_node)
+        return true;
+    if (v->kind == VAL_list || v->kind == VAL_tuple)
+        for (int i = 0; i < v->n; i++)
+            if (has_unknown(&v->at[i]))
+                return true;
+    return false;
+}
+
+// size expressions as nodes
+
+static Node *sym_call(Trace *t, OpId id, Value a, Value b, int n, const Expr *e) {
+    Value args[2] = {a, b};
+    const Op *op = op_at(id);
+    Node *node = graph_call(t->graph, op, op->name, args, n, NULL, 0);
+    node->val = val_sym(e);
+    node->stack = t->stack;
+    map_put_id(&t->proxies, expr_id(e), node);
+    if (t->at)
+        origins_add(t->origins, node->id, t->at->id, LINK_part);
+    return node;
+}
+
+static Value sym_operand(Trace *t, const Expr *e) {
+    int64_t i;
+    return expr_int(e, &i) ? val_int(i) : val_node(trace_proxy(t, e));
+}
+
+static Node *read_symbol(Trace *t, const Expr *e) {
+    SymbolSource *src = map_get_id(&t->symbols, expr_id(e));
+    if (!src) {
+        trace_fail(t, "size '%s' is no input and no dimension of one", sym_str(t->arena, e));
+        return NULL;
+    }
+    const Op *op = op_at(src->op);
+    Value args[2] = {val_node(src->node), val_int(src->dim)};
+    Buf hint = {.arena = t->arena};
+    buf_printf(&hint, "%s_%s", op->name, op->overload);
+    bool plain = strcmp(op->overload, "default") == 0;
+    Node *node = graph_call(t->graph, op, plain ? op->name : buf_str(&hint), args, plain ? 1 : 2, NULL, 0);
+    node->val = val_sym(e);
+    node->stack = t->stack;
+    map_put_id(&t->proxies, expr_id(e), node);
+    return node;
+}
+
+static OpId sym_op(SymKind kind) {
+    static const struct {
+        SymKind kind;
+        OpId op;
+    } ops[] = {
+        {SYM_add, OP_operator_add},         {SYM_mul, OP_operator_mul},     {SYM_floordiv, OP_operator_floordiv},
+        {SYM_cleandiv, OP_operator_floordiv}, {SYM_pymod, OP_operator_mod}, {SYM_mod, OP_operator_mod},
+        {SYM_pow, OP_operator_pow},         {SYM_powint, OP_operator_pow},  {SYM_min, OP_torch_sym_min},
+        {SYM_max, OP_torch_sym_max},        {SYM_eq, OP_operator_eq},       {SYM_ne, OP_operator_ne},
+        {SYM_lt, OP_operator_lt},           {SYM_le, OP_operator_le},       {SYM_gt, OP_operator_gt},
+        {SYM_ge, OP_operator_ge},           {SYM_and, OP_operator_and_},    {SYM_or, OP_operator_or_},
+        {SYM_lshift, OP_operator_lshift},   {SYM_rshift, OP_operator_rshift},
+        {SYM_not, OP_torch_sym_not},
+    };
+    for (int i = 0; i < COUNT(ops); i++)
+        if (ops[i].kind == kind)
+            return ops[i].op;
+    return OP_none;
+}
+
+Node *trace_proxy(Trace *t, const Expr *e) {
+    Node *known = map_get_id(&t->proxies, expr_id(e));
+    if (known || t->failed)
+        return known;
+    if (expr_kind(e) == SYM_symbol)
+        return read_symbol(t, e);
+    OpId op = sym_op(expr_kind(e));
+    int n = expr_n_args(e);
+    if (!op || !n) {
+        trace_fail(t, "size '%s' has no form in a graph", sym_str(t->arena, e));
+        return NULL;
+    }
+    Value acc = sym_operand(t, expr_arg(e, 0));
+    if (n == 1)
+        return t->failed ? NULL : sym_call(t, op, acc, NONE, 1, e);
+    const Expr *sum = expr_arg(e, 0);
+    Node *node = NULL;
+    for (int i = 1; i < n; i++) {
+        Value next = sym_operand(t, expr_arg(e, i));
+        if (t->failed)
+            return NULL;
+        const Expr *const pair[2] = {sum, expr_arg(e, i)};
+        sum = i + 1 == n ? e : sym_make(t->sym, expr_kind(e), pair, 2);
+        node = sym_call(t, op, acc, next, 2, sum);
+        acc = val_node(node);
+    }
+    return node;
+}
+
+Value trace_node_value(Trace *t, const Value *v) {
+    switch (v->kind) {
+    case VAL_tensor: {
+        Node *n = traced(v)->node;
+        return n ? val_node(n) : NONE;
+    }
+    case VAL_sym: {
+        Node *n = trace_proxy(t, v->sym);
+        return n ? val_node(n) : NONE;
+    }
+    case VAL_list: case VAL_tuple: case VAL_slice: case VAL_dict: {
+        Value out = *v;
+        out.at = v->n ? ARENA_ARRAY(t->arena, v->n, Value) : NULL;
+        for (int i = 0; i < v->n; i++)
+            out.at[i] = trace_node_value(t, &v->at[i]);
+        return out;
+    }
+    case VAL_none: case VAL_bool: case VAL_int: case VAL_float: case VAL_complex: case VAL_symfloat:
+    case VAL_str: case VAL_dtype: case VAL_device: case VAL_layout: case VAL_memory_format:
+    case VAL_ellipsis: case VAL_node: case VAL_target: case VAL_graph: case VAL_opaque:
+        break;
+    }
+    return *v;
+}
+
+// The type that the dispatcher hands on: floats for float arguments, lists for tuples.
+static Value canonical(Trace *t, const SchemaArg *arg, Value v) {
+    bool list = v.kind == VAL_tuple || v.kind == VAL_list;
+    if (v.kind == VAL_tuple)
+        v.kind = VAL_list;
+    if (arg->type == AT_float && (v.kind == VAL_int || v.kind == VAL_bool)) {
+        double f = 0;
+        val_as_float(&v, &f);
+        return FLT(f);
+    }
+    if (arg->type == AT_int && v.kind == VAL_bool)
+        return INT(v.b);
+    if (arg->type == AT_bool && v.kind == VAL_int)
+        return BOOL(v.i != 0);
+    if (arg->type != AT_floats || !list)
+        return v;
+    Value out = val_list(t->arena, VAL_list, v.n);
+    SchemaArg item = *arg;
+    item.type = AT_float;
+    for (int i = 0; i < v.n; i++)
+        out.at[i] = canonical(t, &item, v.at[i]);
+    return out;
+}
+
+static bool is_default(const SchemaArg *arg, const Value *v) {
+    return arg->has_default && val_equal(v, &arg->dflt);
+}
+
+static Node *emit_node(Trace *t, const Op *op, const Value *args) {
+    Value *pos = ARENA_ARRAY(t->arena, op->n_args + 1, Value);
+    Kwarg *kw = ARENA_ARRAY(t->arena, op->n_args + 1, Kwarg);
+    int n_pos = 0, n_kw = 0;
+    for (int i = 0; i < op->n_args; i++) {
+        Value v = canonical(t, &op->args[i], args[i]);
+        bool dflt = is_default(&op->args[i], &v);
+        v = trace_node_value(t, &v);
+        if (op->args[i].kwarg_only) {
+            if (!dflt)
+                kw[n_kw++] = (Kwarg){op->args[i].name, v};
+        } else {
+            pos[i] = v;
+            n_pos = dflt ? n_pos : i + 1;
+        }
+    }
+    if (t->failed)
+        return NULL;
+    Node *node = graph_call(t->graph, op, op_to_name(t->arena, op), pos, n_pos, kw, n_kw);
+    node->stack = t->stack;
+    node->modules = t->at ? t->at->modules : NULL;
+    node->original_aten = t->original;
+    if (t->at)
+        origins_add(t->origins, node->id, t->at->id, LINK_part);
+    return node;
+}
+
+static Value result_item(Trace *t, Node *parent, int i, const Value *v) {
+    if (v->kind != VAL_tensor)
+        return *v;
+    Value args[2] = {val_node(parent), INT(i)};
+    Node *node = graph_call(t->graph, op_at(OP_operator_getitem), "getitem", args, 2, NULL, 0);
+    node->val = *v;
+    node->stack = parent->stack;
+    node->modules = parent->modules;
+    node->original_aten = parent->original_aten;
+    if (t->at)
+        origins_add(t->origins, node->id, t->at->id, LINK_part);
+    return val_tensor(&trace_tensor(t, v->tensor, node)->meta);
+}
+
+static Value emit(Trace *t, const Op *op, const Value *args) {
+    Value meta = NONE;
+    bool unknown = !op->meta;
+    for (int i = 0; i < op->n_args; i++)
+        unknown = unknown || has_unknown(&args[i]);
+    MetaCtx m = trace_meta_ctx(t);
+    if (!unknown && !op_meta(&m, op, args, &meta)) {
+        t->failed = true;
+        return NONE;
+    }
+    Node *node = emit_node(t, op, args);
+    if (!node)
+        return NONE;
+    if (unknown) {
+        node->flags |= NODE_opaque;
+        return val_node(node);
+    }
+    node->val = meta;
+    if (meta.kind == VAL_tensor)
+        return val_tensor(&trace_tensor(t, meta.tensor, node)->meta);
+    if (meta.kind == VAL_sym)
+        map_put_id(&t->proxies, expr_id(meta.sym), node);
+    if (meta.kind != VAL_list && meta.kind != VAL_tuple)
+        return meta;
+    Value out = val_list(t->arena, meta.kind, meta.n);
+    for (int i = 0; i < meta.n; i++)
+        out.at[i] = result_item(t, node, i, &meta.at[i]);
+    return out;
+}
+
+static bool taken_apart(Trace *t, const Op *op, const Value *args, Value *out) {
+    const DecompRule *rule = &decomp_rules[op->id];
+    int want = t->req->decomps == DECOMP_core_aten ? IN_core : t->req->decomps == DECOMP_inductor ? IN_inductor : 0;
+    if (!rule->rule || !(rule->tables & want))
+        return false;
+    if ((rule->tables & IN_asked) && !rule->rule(t, op, args, NULL))
+        return false;
+    Decide ask = {.kind = DECIDE_decomposition, .key = op->qualname + strlen("torch.ops."), .by_default = true,
+                  .reason = rule->doc};
+    return decide(t->req->decisions, &ask) && rule->rule(t, op, args, out);
+}
+
+Value trace_lower(Trace *t, const Op *op, const Value *args) {
+    if (t->failed)
+        return NONE;
+    if (++t->depth > MAX_DEPTH) {
+        trace_fail(t, "decomposition of %s never ends", op->qualname);
+        return NONE;
+    }
+    const char *outer = t->original;
+    if (!outer)
+        t->original = str_starts(op->qualname, "torch.ops.") ? op->qualname + strlen("torch.ops.") : op->qualname;
+    Value out = NONE;
+    bool known = op->id != OP_none;
+    for (int i = 0; i < op->n_args && known; i++)
+        known = !has_unknown(&args[i]);
+    if (!known || !taken_apart(t, op, args, &out))
+        out = t->failed ? NONE : emit(t, op, args);
+    t->original = outer;
+    t->depth--;
+    return out;
+}
+
+Value trace_dispatch(Trace *t, const Op *op, const Value *args) {
+    if (t->failed)
+        return NONE;
+    bool known = true;
+    for (int i = 0; i < op->n_args && known; i++)
+        known = !has_unknown(&args[i]);
+    AotRule *rule = known ? composite_rules[op->id].rule : NULL;
+    Value out = NONE;
+    if (++t->depth > MAX_DEPTH)
+        trace_fail(t, "taking %s apart never ends", op->qualname);
+    else if (!rule || !rule(t, op, args, &out))
+        out = t->below ? trace_lower(t, op, args) : functionalize(t, op, args);
+    t->depth--;
+    return t->failed ? NONE : out;
+}
+
+static bool is_end(const Value *v) {
+    return v->kind == VAL_opaque && v->n == -1;
+}
+
+static Value widened(Trace *t, const SchemaArg *arg, Value v) {
+    bool item = v.kind == VAL_int || v.kind == VAL_sym || v.kind == VAL_float || v.kind == VAL_bool;
+    if (!arg->fixed || !item)
+        return v;
+    Value list = val_list(t->arena, VAL_list, arg->fixed);
+    for (int i = 0; i < arg->fixed; i++)
+        list.at[i] = v;
+    return list;
+}
+
+Value trace_call(Trace *t, OpId id, ...) {
+    if (t->failed)
+        return NONE;
+    const Op *op = op_at(id);
+    Value *args = ARENA_ARRAY(t->arena, op->n_args + 1, Value);
+    va_list list;
+    va_start(list, id);
+    int n = 0;
+    for (Value v = va_arg(list, Value); !is_end(&v); v = va_arg(list, Value)) {
+        assert(n < op->n_args);
+        args[n] = widened(t, &op->args[n], v);
+        n++;
+    }
+    va_end(list);
+    for (int i = 0; i < op->n_args; i++) {
+        const SchemaArg *arg = &op->args[i];
+        if (i >= n || (args[i].kind == VAL_none && !arg->optional && arg->has_default))
+            args[i] = arg->dflt;
+    }
+    return trace_dispatch(t, op, args);
+}

@@ -1,0 +1,317 @@
+// functionalize.c: writes and aliasing out of the trace, as FunctionalTensorWrapper does it. Every tensor
+// above this layer belongs to an alias set with one base value; a view knows the chain of view ops from the
+// base. A write makes a new value, leaves an update with the set and raises its generation; a tensor that is
+// behind applies the pending updates to the base (through the inverse of each view) and replays its chain.
+// A fresh view starts at generation 0, so views taken after a write are replayed at their first use: the gaps
+// in PyTorch's node numbers come from there.
+#include "core/aot/trace.h"
+
+#include <string.h>
+
+typedef struct ViewStep {
+    const Op *op;
+    const Value *args;          // bound; args[0] stands for the tensor viewed
+    int out_index;              // of several results, -1 if there is one
+} ViewStep;
+
+typedef struct Update {
+    Traced *value;              // what was written, in the view's shape
+    const ViewStep *steps;      // the view
+    int n_steps;
+} Update;
+
+typedef struct AliasSet {
+    Traced *base;
+    int generation;
+    bool mutated;
+    VEC(Update) updates;        // not yet applied to base
+} AliasSet;
+
+struct Functional {
+    Traced *value;              // below
+    AliasSet *set;
+    ViewStep *steps;            // from the base
+    int n_steps;
+    int generation;
+    bool reshaped;              // an in-place view op changed the tensor itself
+};
+
+static Traced *upper(Trace *t, Traced *value, AliasSet *set, ViewStep *steps, int n_steps) {
+    Traced *x = ARENA_NEW(t->arena, Traced);
+    x->meta = value->meta;
+    x->fn = ARENA_NEW(t->arena, Functional);
+    *x->fn = (Functional){.value = value, .set = set, .steps = steps, .n_steps = n_steps};
+    return x;
+}
+
+Value functional_wrap(Trace *t, const Value *lower) {
+    if (lower->kind == VAL_tensor) {
+        AliasSet *set = ARENA_NEW(t->arena, AliasSet);
+        set->base = traced(lower);
+        return val_tensor(&upper(t, set->base, set, NULL, 0)->meta);
+    }
+    if (lower->kind != VAL_list && lower->kind != VAL_tuple)
+        return *lower;
+    Value out = val_list(t->arena, lower->kind, lower->n);
+    for (int i = 0; i < lower->n; i++)
+        out.at[i] = functional_wrap(t, &lower->at[i]);
+    return out;
+}
+
+static Value step_args_call(Trace *t, const ViewStep *s, Value x) {
+    Value *args = ARENA_ARRAY(t->arena, s->op->n_args, Value);
+    memcpy(args, s->args, (size_t)s->op->n_args * sizeof *args);
+    args[0] = x;
+    Value out = trace_dispatch(t, s->op, args);
+    return s->out_index < 0 ? out : item_of(out, s->out_index);
+}
+
+// New base from a write through a view: walk to the view, then back with inverses.
+static Traced *apply_update(Trace *t, const Update *u, Traced *base) {
+    if (!u->n_steps)
+        return u->value;
+    Value *seen = ARENA_ARRAY(t->arena, u->n_steps, Value);
+    seen[0] = val_tensor(&base->meta);
+    for (int i = 0; i + 1 < u->n_steps; i++)
+        seen[i + 1] = step_args_call(t, &u->steps[i], seen[i]);
+    Value v = val_tensor(&u->value->meta);
+    for (int i = u->n_steps - 1; i >= 0 && !t->failed; i--) {
+        const ViewStep *s = &u->steps[i];
+        if (!view_inverse(t, s->op, s->args, s->out_index, seen[i], v, &v))
+            trace_fail(t, "no inverse of view %s is known", s->op->qualname);
+    }
+    return t->failed ? base : traced(&v);
+}
+
+Traced *functional_sync(Trace *t, Traced *x) {
+    Functional *f = x->fn;
+    if (!f || f->generation == f->set->generation || t->failed)
+        return f ? f->value : x;
+    bool below = t->below;
+    t->below = true;
+    for (int i = 0; i < f->set->updates.n; i++)
+        f->set->base = apply_update(t, &f->set->updates.at[i], f->set->base);
+    f->set->updates.n = 0;
+    Value v = val_tensor(&f->set->base->meta);
+    for (int i = 0; i < f->n_steps && !t->failed; i++)
+        v = step_args_call(t, &f->steps[i], v);
+    t->below = below;
+    if (t->failed || v.kind != VAL_tensor)
+        return f->value;
+    f->value = traced(&v);
+    f->generation = f->set->generation;
+    return f->value;
+}
+
+bool functional_is_mutated(const Traced *x) {
+    return x->fn && x->fn->set->mutated;
+}
+
+bool functional_is_reshaped(const Traced *x) {
+    return x->fn && x->fn->reshaped;
+}
+
+bool functional_same_storage(const Traced *a, const Traced *b) {
+    return a->fn && b->fn && a->fn->set == b->fn->set;
+}
+
+static Value synced(Trace *t, const Value *v) {
+    if (v->kind == VAL_tensor)
+        return val_tensor(&functional_sync(t, traced(v))->meta);
+    if (v->kind != VAL_list && v->kind != VAL_tuple)
+        return *v;
+    Value out = val_list(t->arena, v->kind, v->n);
+    for (int i = 0; i < v->n; i++)
+        out.at[i] = synced(t, &v->at[i]);
+    return out;
+}
+
+static Value *synced_args(Trace *t, const Op *op, const Value *args) {
+    Value *out = ARENA_ARRAY(t->arena, op->n_args + 1, Value);
+    for (int i = 0; i < op->n_args; i++)
+        out[i] = synced(t, &args[i]);
+    return out;
+}
+
+static Value lower(Trace *t, const Op *op, const Value *args) {
+    bool below = t->below;
+    t->below = true;
+    Value out = trace_lower(t, op, args);
+    t->below = below;
+    return out;
+}
+
+// views
+
+static Traced *new_view(Trace *t, Traced *base, Traced *value, const Op *op, const Value *args, int out_index) {
+    const Functional *b = base->fn;
+    // as_strided addresses the storage, whatever the view that it is called on.
+    int keep = op->id == OP_aten_as_strided_default ? 0 : b->n_steps;
+    ViewStep *steps = ARENA_ARRAY(t->arena, keep + 1, ViewStep);
+    if (keep)
+        memcpy(steps, b->steps, (size_t)keep * sizeof *steps);
+    steps[keep] = (ViewStep){op, args, out_index};
+    return upper(t, value, b->set, steps, keep + 1);
+}
+
+static Value view(Trace *t, const Op *op, const Value *args) {
+    Traced *self = traced(&args[0]);
+    if (!self || !self->fn)
+        return lower(t, op, args);
+    Value *low = ARENA_ARRAY(t->arena, op->n_args, Value);
+    memcpy(low, args, (size_t)op->n_args * sizeof *low);
+    low[0] = val_tensor(&self->fn->value->meta);
+    Value out = lower(t, op, low);
+    if (t->failed)
+        return NONE;
+    if (out.kind == VAL_tensor)
+        return val_tensor(&new_view(t, self, traced(&out), op, args, -1)->meta);
+    if (out.kind != VAL_list && out.kind != VAL_tuple)
+        return out;
+    Value list = val_list(t->arena, out.kind, out.n);
+    for (int i = 0; i < out.n; i++)
+        list.at[i] = val_tensor(&new_view(t, self, traced(&out.at[i]), op, args, i)->meta);
+    return list;
+}
+
+// t_, unsqueeze_, …: the tensor itself becomes the view.
+static Value view_in_place(Trace *t, const Op *op, const Value *args) {
+    Traced *self = traced(&args[0]);
+    const char *name = arena_strndup(t->arena, op->name, strlen(op->name) - 1);
+    const char *overload = op->overload;
+    if (strcmp(name, "transpose") == 0)
+        overload = "int";
+    const Op *out_of_place = op_find_overload(op->ns, name, overload);
+    if (!self || !self->fn)
+        return args[0];
+    if (!out_of_place) {
+        trace_fail(t, "%s has no functional form", op->qualname);
+        return NONE;
+    }
+    Value v = view(t, out_of_place, args);
+    Traced *x = traced(&v);
+    if (!x || !x->fn)
+        return args[0];
+    self->meta = x->meta;
+    int generation = self->fn->generation;
+    *self->fn = *x->fn;
+    self->fn->generation = generation;
+    self->fn->reshaped = true;
+    return args[0];
+}
+
+// writes
+
+static bool same_shape(const TensorMeta *a, const TensorMeta *b) {
+    if (a->ndim != b->ndim)
+        return false;
+    for (int i = 0; i < a->ndim; i++)
+        if (a->size[i] != b->size[i])
+            return false;
+    return true;
+}
+
+static void write(Trace *t, Traced *self, Value value) {
+    if (t->failed)
+        return;
+    Traced *v = traced(&value);
+    if (!v) {
+        trace_fail(t, "a write whose value is unknown");
+        return;
+    }
+    bool below = t->below;
+    t->below = true;
+    if (v->meta.dtype != self->meta.dtype) {
+        value = CALL(t, aten__to_copy_default, value, DTY(self->meta.dtype));
+        v = traced(&value);
+    }
+    t->below = below;
+    if (t->failed)
+        return;
+    if (!same_shape(&v->meta, &self->meta)) {
+        trace_fail(t, "an in-place result has another shape than the tensor it is written to");
+        return;
+    }
+    Functional *f = self->fn;
+    f->value = v;
+    Update u = {v, f->steps, f->n_steps};
+    vec_push(t->arena, &f->set->updates, u);
+    f->set->generation++;
+    f->set->mutated = true;
+    functional_sync(t, self);
+}
+
+// Overloads whose functional form is not the same name without its underscore.
+static const struct {
+    OpId in_place, functional;
+} forms[] = {
+    {OP_aten_normal__default, OP_aten_normal_functional_default},
+    {OP_aten_bernoulli__float, OP_aten_bernoulli_p},
+    {OP_aten_pow__Scalar, OP_aten_pow_Tensor_Scalar},
+    {OP_aten_pow__Tensor, OP_aten_pow_Tensor_Tensor},
+    {OP_aten_float_power__Scalar, OP_aten_float_power_Tensor_Scalar},
+    {OP_aten_float_power__Tensor, OP_aten_float_power_Tensor_Tensor},
+};
+
+static const Op *functional_form(Trace *t, const Op *op) {
+    for (int i = 0; i < COUNT(forms); i++)
+        if (forms[i].in_place == op->id)
+            return op_at(forms[i].functional);
+    size_t n = strlen(op->name);
+    const char *name = op->name[n - 1] == '_' ? arena_strndup(t->arena, op->name, n - 1)
+                                              : arena_printf(t->arena, "%s_functional", op->name);
+    return op_find_overload(op->ns, name, op->overload);
+}
+
+// Several written arguments: results first, then one new value for each of them.
+static Value write_many(Trace *t, const Op *op, const Op *form, const Value *args) {
+    Value out = lower(t, form, synced_args(t, op, args));
+    if (t->failed)
+        return NONE;
+    Value results = val_list(t->arena, VAL_tuple, op->n_returns);
+    for (int i = 0; i < op->n_returns; i++) {
+        Value r = item_of(out, i);
+        results.at[i] = functional_wrap(t, &r);
+    }
+    int next = op->n_returns;
+    for (int i = 0; i < op->n_args; i++)
+        if (op->args[i].written && args[i].kind == VAL_tensor)
+            write(t, traced(&args[i]), item_of(out, next++));
+    return results;
+}
+
+static Value in_place(Trace *t, const Op *op, const Value *args) {
+    const Op *form = functional_form(t, op);
+    if (!form) {
+        trace_fail(t, "%s writes its arguments and has no functional form", op->qualname);
+        return NONE;
+    }
+    bool self_written = op->n_args > 0 && op->args[0].written && op->name[strlen(op->name) - 1] == '_';
+    if (!self_written)
+        return write_many(t, op, form, args);
+    Traced *self = traced(&args[0]);
+    if (!self || !self->fn) {
+        trace_fail(t, "%s writes something that is no tensor", op->qualname);
+        return NONE;
+    }
+    Value *low = synced_args(t, op, args);
+    write(t, self, lower(t, form, low));
+    return args[0];
+}
+
+static bool is_view(const Op *op) {
+    return op->n_args > 0 && op->args[0].alias && !op->args[0].written && op->n_returns > 0 && op->returns[0].alias;
+}
+
+Value functionalize(Trace *t, const Op *op, const Value *args) {
+    if (op->id == OP_aten_detach__default)
+        return args[0];
+    if (op->tags & OPT_inplace_view)
+        return view_in_place(t, op, args);
+    if (op->tags & OPT_mutates)
+        return in_place(t, op, args);
+    if (is_view(op))
+        return view(t, op, args);
+    Value out = lower(t, op, synced_args(t, op, args));
+    return functional_wrap(t, &out);
+}
