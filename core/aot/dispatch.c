@@ -8,13 +8,6 @@
 
 enum { MAX_DEPTH = 64 };    // rules in rules; a real model stays below 12
 
-// Where a symbol can be read off that is no input by itself: a dimension of a placeholder.
-typedef struct SymbolSource {
-    Node *node;
-    int dim;
-    OpId op;            // sym_size.int, sym_stride.int, sym_storage_offset
-} SymbolSource;
-
 void trace_fail(Trace *t, const char *fmt, ...) {
     if (t->failed)
         return;
@@ -45,12 +38,12 @@ Traced *trace_tensor(Trace *t, const TensorMeta *meta, Node *node) {
     return x;
 }
 
-static bool has_unknown(const Value *v) {
+bool trace_has_unknown(const Value *v) {
     if (v->kind == VAL_node)
         return true;
     if (v->kind == VAL_list || v->kind == VAL_tuple)
         for (int i = 0; i < v->n; i++)
-            if (has_unknown(&v->at[i]))
+            if (trace_has_unknown(&v->at[i]))
                 return true;
     return false;
 }
@@ -239,7 +232,7 @@ static Value emit(Trace *t, const Op *op, const Value *args) {
     Value meta = NONE;
     bool unknown = !op->meta;
     for (int i = 0; i < op->n_args; i++)
-        unknown = unknown || has_unknown(&args[i]);
+        unknown = unknown || trace_has_unknown(&args[i]);
     MetaCtx m = trace_meta_ctx(t);
     if (!unknown && !op_meta(&m, op, args, &meta)) {
         t->failed = true;
@@ -290,7 +283,7 @@ Value trace_lower(Trace *t, const Op *op, const Value *args) {
     Value out = NONE;
     bool known = op->id != OP_none;
     for (int i = 0; i < op->n_args && known; i++)
-        known = !has_unknown(&args[i]);
+        known = !trace_has_unknown(&args[i]);
     if (!known || !taken_apart(t, op, args, &out))
         out = t->failed ? NONE : emit(t, op, args);
     t->original = outer;
@@ -303,7 +296,7 @@ Value trace_dispatch(Trace *t, const Op *op, const Value *args) {
         return NONE;
     bool known = true;
     for (int i = 0; i < op->n_args && known; i++)
-        known = !has_unknown(&args[i]);
+        known = !trace_has_unknown(&args[i]);
     AotRule *rule = known ? composite_rules[op->id].rule : NULL;
     Value out = NONE;
     if (++t->depth > MAX_DEPTH)

@@ -23,6 +23,7 @@ typedef struct Update {
 typedef struct AliasSet {
     Traced *base;
     int generation;
+    const StackFrame *written;  // by the last write
     bool mutated;
     VEC(Update) updates;        // not yet applied to base
 } AliasSet;
@@ -111,8 +112,8 @@ bool functional_is_reshaped(const Traced *x) {
     return x->fn && x->fn->reshaped;
 }
 
-bool functional_same_storage(const Traced *a, const Traced *b) {
-    return a->fn && b->fn && a->fn->set == b->fn->set;
+const StackFrame *functional_written_at(const Traced *x) {
+    return x->fn ? x->fn->set->written : NULL;
 }
 
 static Value synced(Trace *t, const Value *v) {
@@ -238,6 +239,7 @@ static void write(Trace *t, Traced *self, Value value) {
     vec_push(t->arena, &f->set->updates, u);
     f->set->generation++;
     f->set->mutated = true;
+    f->set->written = t->stack;
     functional_sync(t, self);
 }
 

@@ -37,8 +37,14 @@ typedef struct Trace {
     int depth;                  // of rules in rules, against endless recursion
     Map proxies;                // expression id -> Node * that yields it
     Map symbols;                // symbol id -> SymbolSource *: where an unseen symbol can be read off
-    Map mutated_at;             // input graph: placeholder id -> stack of the last write
 } Trace;
+
+// Where a symbol can be read off that is no input by itself: a dimension of a placeholder.
+typedef struct SymbolSource {
+    Node *node;
+    int dim;
+    OpId op;                    // sym_size.int, sym_stride.int
+} SymbolSource;
 
 // A rule takes an op apart; args are bound in schema order. False: it declines, the op stays (nothing was called).
 typedef bool AotRule(Trace *t, const Op *op, const Value *args, Value *out);
@@ -69,6 +75,7 @@ Traced *trace_tensor(Trace *t, const TensorMeta *meta, Node *node);
 Traced *traced(const Value *v);             // of a VAL_tensor, NULL for others
 Node *trace_proxy(Trace *t, const Expr *e); // the node that yields a size expression
 Value trace_node_value(Trace *t, const Value *v);   // tensors and syms of a value replaced by their nodes
+bool trace_has_unknown(const Value *v);     // holds a VAL_node
 MetaCtx trace_meta_ctx(Trace *t);
 
 #define CALL(t, op, ...) trace_call((t), OP_##op, __VA_ARGS__, END)
@@ -80,8 +87,8 @@ Value functionalize(Trace *t, const Op *op, const Value *args);
 Value functional_wrap(Trace *t, const Value *lower);        // fresh alias sets
 Traced *functional_sync(Trace *t, Traced *x);               // brings it up to date; its value below
 bool functional_is_mutated(const Traced *x);                // its data was written
+const StackFrame *functional_written_at(const Traced *x);   // by the last write
 bool functional_is_reshaped(const Traced *x);               // an in-place view op changed its metadata
-bool functional_same_storage(const Traced *a, const Traced *b);
 bool view_inverse(Trace *t, const Op *op, const Value *args, int out_index, Value base, Value mutated, Value *out);
 
 // torchlevel.c: calls as Python code writes them: torch.conv2d, x.view(2, 3), a + b, x[0] = 1.

@@ -1,0 +1,311 @@
+// trace.c: AOTAutograd for inference: runs the nodes of a captured graph over tensors without data, so that
+// what reaches the bottom of the tracer (trace.h) is the ATen graph; then writes mutated inputs back, collects
+// the outputs and drops what nobody uses.
+#include "core/aot/trace.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct Run {
+    Trace t;
+    Value *env;                 // by node id of the input graph
+    Traced **inputs;            // upper tensor of each placeholder, NULL for sizes
+    Node **placeholders;        // of the new graph
+    int n_inputs;
+} Run;
+
+// inputs
+
+static void learn_symbols(Trace *t, const TensorMeta *m, Node *node) {
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < m->ndim; i++) {
+            const Expr *e = k ? m->stride[i] : m->size[i];
+            if (expr_kind(e) != SYM_symbol || map_find_id(&t->symbols, expr_id(e)))
+                continue;
+            SymbolSource *src = ARENA_NEW(t->arena, SymbolSource);
+            *src = (SymbolSource){node, i, k ? OP_aten_sym_stride_int : OP_aten_sym_size_int};
+            map_put_id(&t->symbols, expr_id(e), src);
+        }
+}
+
+static void add_input(Run *r, const Node *n) {
+    Trace *t = &r->t;
+    int i = r->n_inputs++;
+    const char *name = arena_printf(t->arena, "arg%d_1", i);
+    Node *p = graph_placeholder(t->graph, name, name);
+    origins_add(t->origins, p->id, n->id, LINK_same);
+    r->placeholders[i] = p;
+    p->val = n->val;
+    if (n->val.kind == VAL_sym) {
+        map_put_id(&t->proxies, expr_id(n->val.sym), p);
+        r->env[n->id] = n->val;
+    } else if (n->val.kind == VAL_tensor) {
+        Traced *low = trace_tensor(t, n->val.tensor, p);
+        Value v = val_tensor(&low->meta);
+        r->env[n->id] = functional_wrap(t, &v);
+        r->inputs[i] = traced(&r->env[n->id]);
+    } else {
+        r->env[n->id] = n->val.kind == VAL_none ? val_node(p) : n->val;
+    }
+}
+
+// All inputs first: a size that is an input wins over reading it off a tensor.
+static void add_inputs(Run *r, const Graph *g) {
+    GRAPH_EACH(g, n)
+        if (n->op == FX_placeholder)
+            add_input(r, n);
+    for (int i = 0; i < r->n_inputs; i++)
+        if (r->inputs[i])
+            learn_symbols(&r->t, &r->inputs[i]->meta, r->placeholders[i]);
+}
+
+// nodes
+
+static Value evaluate(Run *r, const Value *v) {
+    switch (v->kind) {
+    case VAL_node: return r->env[v->node->id];
+    case VAL_list: case VAL_tuple: case VAL_dict: case VAL_slice: {
+        Value out = *v;
+        out.at = v->n ? ARENA_ARRAY(r->t.arena, v->n, Value) : NULL;
+        for (int i = 0; i < v->n; i++)
+            out.at[i] = evaluate(r, &v->at[i]);
+        return out;
+    }
+    case VAL_none: case VAL_bool: case VAL_int: case VAL_float: case VAL_complex: case VAL_sym:
+    case VAL_symfloat: case VAL_str: case VAL_dtype: case VAL_device: case VAL_layout:
+    case VAL_memory_format: case VAL_tensor: case VAL_ellipsis: case VAL_target: case VAL_graph:
+    case VAL_opaque: break;
+    }
+    return *v;
+}
+
+// Of a value above the layers: what its node yields; views and writes are settled first.
+static Value to_node(Trace *t, const Value *v) {
+    if (v->kind == VAL_tensor) {
+        Node *n = functional_sync(t, traced(v))->node;
+        return n ? val_node(n) : NONE;
+    }
+    if (v->kind == VAL_list || v->kind == VAL_tuple || v->kind == VAL_dict || v->kind == VAL_slice) {
+        Value out = *v;
+        out.at = v->n ? ARENA_ARRAY(t->arena, v->n, Value) : NULL;
+        for (int i = 0; i < v->n; i++)
+            out.at[i] = to_node(t, &v->at[i]);
+        return out;
+    }
+    return trace_node_value(t, v);
+}
+
+// A call that we do not know: kept, clearly marked, with what the input graph says of its result.
+static Value opaque(Run *r, const Node *n, const Value *args, const Value *kwargs) {
+    Trace *t = &r->t;
+    Value *a = ARENA_ARRAY(t->arena, n->n_args + 1, Value);
+    Kwarg *k = ARENA_ARRAY(t->arena, n->n_kwargs + 1, Kwarg);
+    for (int i = 0; i < n->n_args; i++)
+        a[i] = to_node(t, &args[i]);
+    for (int i = 0; i < n->n_kwargs; i++)
+        k[i] = (Kwarg){n->kwargs[i].name, to_node(t, &kwargs[i])};
+    if (t->failed)
+        return NONE;
+    const char *hint = n->def ? op_to_name(t->arena, n->def) : NULL;
+    Node *node = graph_node(t->graph, n->op, n->target, hint, a, n->n_args, k, n->n_kwargs);
+    node->def = n->def;
+    node->val = n->val;
+    node->stack = n->stack;
+    node->modules = n->modules;
+    if (!n->def)
+        node->flags |= NODE_opaque;
+    origins_add(t->origins, node->id, n->id, LINK_same);
+    if (n->val.kind == VAL_tensor) {
+        Value v = val_tensor(&trace_tensor(t, n->val.tensor, node)->meta);
+        return functional_wrap(t, &v);
+    }
+    return val_node(node);
+}
+
+static Value constant(Run *r, const Graph *g, const Node *n) {
+    Trace *t = &r->t;
+    for (int i = 0; i < g->consts.n; i++)
+        if (strcmp(g->consts.at[i].name, n->target) == 0)
+            vec_push(t->arena, &t->graph->consts, g->consts.at[i]);
+    Node *node = graph_get_attr(t->graph, n->target, NULL);
+    node->val = n->val;
+    origins_add(t->origins, node->id, n->id, LINK_same);
+    if (n->val.kind != VAL_tensor)
+        return val_node(node);
+    Value v = val_tensor(&trace_tensor(t, n->val.tensor, node)->meta);
+    return functional_wrap(t, &v);
+}
+
+static bool call_op(Run *r, const Node *n, const Value *args, const Value *kwargs, Value *out) {
+    Trace *t = &r->t;
+    const char **kw = ARENA_ARRAY(t->arena, n->n_kwargs + 1, const char *);
+    for (int i = 0; i < n->n_kwargs; i++)
+        kw[i] = n->kwargs[i].name;
+    const Op *op = n->def;
+    if (op && !(op->tags & OPT_sym) && str_starts(n->target, "torch.ops.")) {
+        Value *bound = ARENA_ARRAY(t->arena, op->n_args + 1, Value);
+        MetaCtx m = trace_meta_ctx(t);
+        if (!op_bind(op, args, n->n_args, kw, kwargs, n->n_kwargs, bound, t->arena, t->diag, m.at)) {
+            t->failed = true;
+            return true;
+        }
+        *out = trace_dispatch(t, op, bound);
+        return true;
+    }
+    TorchCall call = {.target = n->target, .method = n->op == FX_call_method, .args = (Value *)args,
+                      .n_args = n->n_args, .kw = kw, .kwargs = (Value *)kwargs, .n_kwargs = n->n_kwargs};
+    return torch_call(t, &call, out);
+}
+
+static void run_node(Run *r, const Graph *g, const Node *n) {
+    Trace *t = &r->t;
+    t->at = n;
+    t->stack = n->stack;
+    if (n->op == FX_get_attr) {
+        r->env[n->id] = constant(r, g, n);
+        return;
+    }
+    Value *args = ARENA_ARRAY(t->arena, n->n_args + 1, Value);
+    Value *kwargs = ARENA_ARRAY(t->arena, n->n_kwargs + 1, Value);
+    for (int i = 0; i < n->n_args; i++)
+        args[i] = evaluate(r, &n->args[i]);
+    for (int i = 0; i < n->n_kwargs; i++)
+        kwargs[i] = evaluate(r, &n->kwargs[i].value);
+    bool known = n->op != FX_call_module;
+    for (int i = 0; i < n->n_args; i++)
+        known = known && !trace_has_unknown(&args[i]);
+    for (int i = 0; i < n->n_kwargs; i++)
+        known = known && !trace_has_unknown(&kwargs[i]);
+    Value out = NONE;
+    bool done = known && call_op(r, n, args, kwargs, &out);
+    if (!done && !t->failed)
+        out = opaque(r, n, args, kwargs);
+    // An op without a meta function: what the input graph says of its result still holds.
+    if (out.kind == VAL_node && out.node->val.kind == VAL_none && n->val.kind == VAL_tensor) {
+        out.node->val = n->val;
+        Value v = val_tensor(&trace_tensor(t, n->val.tensor, out.node)->meta);
+        out = functional_wrap(t, &v);
+    }
+    r->env[n->id] = out;
+}
+
+// outputs
+
+// An output that is an input written in the graph is the input itself: it has been written back by then.
+static Value written_input(Run *r, const Value *e) {
+    Traced *x = traced(e);
+    if (!x || !functional_is_mutated(x) || functional_is_reshaped(x) || !r->t.req->keep_input_mutations)
+        return NONE;
+    for (int i = 0; i < r->n_inputs; i++)
+        if (r->inputs[i] == x)
+            return val_node(r->placeholders[i]);
+    return NONE;
+}
+
+static void collect_outputs(Run *r, const Value *v, Value *out) {
+    Trace *t = &r->t;
+    if (v->kind == VAL_list || v->kind == VAL_tuple || v->kind == VAL_dict) {
+        for (int i = 0; i < v->n; i++)
+            if (v->kind != VAL_dict || i % 2)
+                collect_outputs(r, &v->at[i], out);
+        return;
+    }
+    Value e = evaluate(r, v);
+    if (e.kind == VAL_list || e.kind == VAL_tuple) {
+        collect_outputs(r, &e, out);
+        return;
+    }
+    Value item = written_input(r, &e);
+    if (item.kind == VAL_none)
+        item = to_node(t, &e);
+    Value *grown = arena_grow(t->arena, out->at, (size_t)out->n, (size_t)out->n + 1, sizeof *grown);
+    grown[out->n] = item;
+    out->at = grown;
+    out->n++;
+}
+
+// The epilogue: each input whose data changed gets its last value.
+static int write_back(Run *r, Value *extra) {
+    Trace *t = &r->t;
+    int n = 0;
+    t->at = NULL;
+    for (int i = 0; i < r->n_inputs && !t->failed; i++) {
+        Traced *x = r->inputs[i];
+        if (!x || (!functional_is_mutated(x) && !functional_is_reshaped(x)))
+            continue;
+        t->stack = functional_written_at(x);
+        Node *value = functional_sync(t, x)->node;
+        if (value == r->placeholders[i])
+            continue;
+        n++;
+        if (functional_is_reshaped(x) || !t->req->keep_input_mutations) {
+            Value *grown = arena_grow(t->arena, extra->at, (size_t)extra->n, (size_t)extra->n + 1, sizeof *grown);
+            grown[extra->n++] = val_node(value);
+            extra->at = grown;
+            continue;
+        }
+        Value args[2] = {val_node(r->placeholders[i]), val_node(value)};
+        Node *copy = graph_call(t->graph, op_at(OP_aten_copy__default), "copy_", args, 2, NULL, 0);
+        copy->val = r->placeholders[i]->val;
+        copy->stack = t->stack;
+        origins_copy(t->origins, copy->id, value->id, LINK_kin);
+    }
+    return n;
+}
+
+static void settle_origins(Run *r) {
+    Trace *t = &r->t;
+    int *made = ARENA_ARRAY(t->arena, r->t.req->graph->by_id.n + 1, int);
+    for (int pass = 0; pass < 2; pass++)
+        GRAPH_EACH(t->graph, n) {
+            int links;
+            const Link *l = origins_from(t->origins, n->id, &links);
+            if (links != 1 || node_is(n, OP_operator_getitem))
+                continue;
+            if (!pass)
+                made[l->item]++;
+            else if (made[l->item] == 1 && l->strength == LINK_part)
+                origins_add(t->origins, n->id, l->item, LINK_same);
+        }
+}
+
+AotResult aot_trace_inference(const AotRequest *req) {
+    const Graph *g = req->graph;
+    Run r = {.t = {.req = req, .arena = req->arena, .sym = g->sym, .diag = req->diag}};
+    Trace *t = &r.t;
+    t->graph = graph_new(req->arena, g->sym);
+    t->graph->class_name = "<lambda>";
+    t->graph->title = "Forward graph 0";
+    t->origins = origins_new(req->arena);
+    t->proxies.arena = t->symbols.arena = req->arena;
+    r.env = ARENA_ARRAY(req->arena, g->by_id.n + 1, Value);
+    r.inputs = ARENA_ARRAY(req->arena, g->n_nodes + 1, Traced *);
+    r.placeholders = ARENA_ARRAY(req->arena, g->n_nodes + 1, Node *);
+    int errors = req->diag->errors;
+    add_inputs(&r, g);
+    const Node *output = NULL;
+    GRAPH_EACH(g, n) {
+        if (n->op == FX_output)
+            output = n;
+        else if (n->op != FX_placeholder && !t->failed)
+            run_node(&r, g, n);
+    }
+    AotResult result = {0};
+    Value outs = val_list(req->arena, VAL_tuple, 0);
+    if (!t->failed)
+        result.n_mutated = write_back(&r, &outs);
+    t->at = NULL;
+    t->stack = NULL;
+    if (!t->failed && output && output->n_args)
+        collect_outputs(&r, &output->args[0], &outs);
+    if (t->failed || req->diag->errors > errors)
+        return (AotResult){0};
+    Node *last = graph_output(t->graph, outs);
+    if (output)
+        origins_add(t->origins, last->id, output->id, LINK_same);
+    graph_dce(t->graph);
+    settle_origins(&r);
+    result.graph = t->graph;
+    result.origins = t->origins;
+    return result;
+}
