@@ -1,0 +1,18 @@
+// composite.h: inside of core/aot: the functions of composite.def, one family a file.
+#ifndef CORE_AOT_COMPOSITE_H
+#define CORE_AOT_COMPOSITE_H
+
+#include "core/aot/trace.h"
+
+#define COMPOSITE(op, rule, doc) AotRule rule_##rule;
+#define RENAMED(op, other)
+#include "core/aot/composite.def"
+#undef COMPOSITE
+#undef RENAMED
+
+// Shared with decompositions.
+Value upsample_nearest(Trace *t, Value x, Value osize, Value scales, bool exact);
+Value upsample_linear(Trace *t, Value x, Value osize, Value scales, bool align);
+Value narrow(Trace *t, Value x, int dim, const Expr *start, const Expr *length);
+
+#endif

@@ -1,0 +1,310 @@
+// composite_shape.c: CompositeImplicit ops that only move elements: reshape and its kin, splitting, stacking.
+#include "core/aot/composite.h"
+
+#include <string.h>
+
+bool rule_reshape(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    *out = reshape(t, a[0], a[1]);
+    return true;
+}
+
+bool rule_reshape_as(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    *out = reshape(t, a[0], sizes_of(t, a[1]));
+    return true;
+}
+
+bool rule_view_as(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    *out = CALL(t, aten_view_default, a[0], sizes_of(t, a[1]));
+    return true;
+}
+
+bool rule_flatten(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    const TensorMeta *m = meta_of(a[0]);
+    int from = wrap_dim(t, int_arg(&a[1], 0), m->ndim), to = wrap_dim(t, int_arg(&a[2], -1), m->ndim);
+    if (m->ndim == 0) {
+        *out = reshape(t, a[0], list_of(t, INT(1), END));
+        return true;
+    }
+    *out = a[0];
+    if (from == to || t->failed)
+        return true;
+    Value shape = val_list(t->arena, VAL_list, m->ndim - (to - from));
+    const Expr *merged = sym_int(t->sym, 1);
+    for (int i = from; i <= to; i++)
+        merged = sym_mul(t->sym, merged, m->size[i]);
+    for (int i = 0; i < shape.n; i++)
+        shape.at[i] = val_sym(i < from ? m->size[i] : i == from ? merged : m->size[i + to - from]);
+    *out = reshape(t, a[0], shape);
+    return true;
+}
+
+bool rule_ravel(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    Value x = contiguous(t, a[0], MF_contiguous);
+    *out = CALL(t, aten_view_default, x, list_of(t, INT(-1), END));
+    return true;
+}
+
+bool rule_unflatten(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    const TensorMeta *m = meta_of(a[0]);
+    int dim = wrap_dim(t, int_arg(&a[1], 0), m->ndim);
+    const Expr *known = sym_int(t->sym, 1), *e;
+    Value sizes = val_list(t->arena, VAL_list, a[2].n);
+    int hole = -1;
+    for (int i = 0; i < a[2].n; i++) {
+        sizes.at[i] = a[2].at[i];
+        if (int_arg(&a[2].at[i], 0) == -1)
+            hole = i;
+        else if (val_as_expr(t->sym, &a[2].at[i], &e))
+            known = sym_mul(t->sym, known, e);
+    }
+    if (hole >= 0)
+        sizes.at[hole] = val_sym(sym_floordiv(t->sym, m->size[dim], known));
+    Value shape = val_list(t->arena, VAL_list, m->ndim - 1 + sizes.n);
+    for (int i = 0; i < shape.n; i++)
+        shape.at[i] = i < dim ? val_sym(m->size[i]) : i < dim + sizes.n ? sizes.at[i - dim] : val_sym(m->size[i - sizes.n + 1]);
+    *out = CALL(t, aten_view_default, a[0], shape);
+    return true;
+}
+
+bool rule_contiguous(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    *out = contiguous(t, a[0], a[1].kind == VAL_memory_format ? a[1].mf : MF_contiguous);
+    return true;
+}
+
+bool rule_movedim(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    int n = dim_of(a[0]);
+    Value src = a[1].kind == VAL_int ? list_of(t, a[1], END) : a[1];
+    Value dst = a[2].kind == VAL_int ? list_of(t, a[2], END) : a[2];
+    Value order = val_list(t->arena, VAL_list, n);
+    bool *from = ARENA_ARRAY(t->arena, n + 1, bool), *to = ARENA_ARRAY(t->arena, n + 1, bool);
+    for (int i = 0; i < src.n && i < dst.n; i++) {
+        int s = wrap_dim(t, int_arg(&src.at[i], 0), n), d = wrap_dim(t, int_arg(&dst.at[i], 0), n);
+        order.at[d] = INT(s);
+        from[s] = to[d] = true;
+    }
+    for (int d = 0, s = 0; d < n; d++) {
+        if (to[d])
+            continue;
+        while (s < n && from[s])
+            s++;
+        order.at[d] = INT(s++);
+    }
+    *out = t->failed ? NONE : CALL(t, aten_permute_default, a[0], order);
+    return true;
+}
+
+Value narrow(Trace *t, Value x, int dim, const Expr *start, const Expr *length) {
+    return CALL(t, aten_slice_Tensor, x, INT(dim), val_sym(start), val_sym(sym_add(t->sym, start, length)));
+}
+
+bool rule_narrow(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    const Expr *start, *length;
+    int dim = wrap_dim(t, int_arg(&a[1], 0), dim_of(a[0]));
+    if (!val_as_expr(t->sym, &a[2], &start) || !val_as_expr(t->sym, &a[3], &length))
+        return false;
+    if (int_arg(&a[2], 0) < 0)
+        start = sym_add(t->sym, start, size_of(t, a[0], dim));
+    *out = narrow(t, a[0], dim, start, length);
+    return true;
+}
+
+bool rule_expand_as(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    *out = CALL(t, aten_expand_default, a[0], sizes_of(t, a[1]));
+    return true;
+}
+
+bool rule_broadcast_to(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    *out = CALL(t, aten_expand_default, a[0], a[1]);
+    return true;
+}
+
+static bool has_shape(const TensorMeta *m, const Expr *const *size, int n) {
+    bool same = m->ndim == n;
+    for (int i = 0; same && i < n; i++)
+        same = m->size[i] == size[i];
+    return same;
+}
+
+// As the Python reference does it: what has the shape already stays as it is.
+bool rule_broadcast_tensors(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    const TensorMeta **m = ARENA_ARRAY(t->arena, a[0].n + 1, const TensorMeta *);
+    for (int i = 0; i < a[0].n; i++)
+        if (!(m[i] = meta_of(a[0].at[i])))
+            return false;
+    MetaCtx ctx = trace_meta_ctx(t);
+    int n = 0;
+    const Expr **size = ops_broadcast(&ctx, m, a[0].n, &n);
+    if (!size) {
+        t->failed = true;
+        return true;
+    }
+    *out = val_list(t->arena, VAL_list, a[0].n);
+    for (int i = 0; i < a[0].n; i++)
+        out->at[i] = has_shape(m[i], size, n) ? a[0].at[i] : CALL(t, aten_expand_default, a[0].at[i], size_list(t, size, n));
+    return true;
+}
+
+bool rule_chunk(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    int64_t chunks = int_arg(&a[1], 1);
+    int dim = wrap_dim(t, int_arg(&a[2], 0), dim_of(a[0]));
+    const Expr *len = size_of(t, a[0], dim);
+    const Expr *size = sym_floordiv(t->sym, sym_add_int(t->sym, len, chunks - 1), sym_int(t->sym, chunks));
+    if (expr_is(size, 0)) {
+        Value sizes = val_list(t->arena, VAL_list, (int)chunks);
+        for (int i = 0; i < sizes.n; i++)
+            sizes.at[i] = INT(0);
+        *out = CALL(t, aten_split_with_sizes_default, a[0], sizes, a[2]);
+        return true;
+    }
+    *out = CALL(t, aten_split_Tensor, a[0], val_sym(size), a[2]);
+    return true;
+}
+
+bool rule_tensor_split(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    int dim = wrap_dim(t, int_arg(&a[2], 0), dim_of(a[0]));
+    const Expr *len = size_of(t, a[0], dim), *start = sym_int(t->sym, 0), *end;
+    bool sections = a[1].kind == VAL_int;
+    int64_t n = sections ? a[1].i : a[1].n + 1, size = expr_int_or(len, -1);
+    if (n < 1 || n > 1 << 20 || (sections && size < 0))
+        return false;
+    *out = val_list(t->arena, VAL_list, (int)n);
+    for (int i = 0; i < n; i++) {
+        if (sections)
+            end = sym_add_int(t->sym, start, size / n + (i < size % n));
+        else if (i == n - 1)
+            end = len;
+        else if (!val_as_expr(t->sym, &a[1].at[i], &end))
+            return false;
+        out->at[i] = CALL(t, aten_slice_Tensor, a[0], INT(dim), val_sym(start), val_sym(end));
+        start = end;
+    }
+    return true;
+}
+
+static Value at_least(Trace *t, Value x, int n) {
+    int have = dim_of(x);
+    if (have >= n)
+        return x;
+    if (have == 0) {
+        Value ones = val_list(t->arena, VAL_list, n);
+        for (int i = 0; i < n; i++)
+            ones.at[i] = INT(1);
+        return reshape(t, x, ones);
+    }
+    x = have == 1 ? CALL(t, aten_unsqueeze_default, x, INT(0)) : x;
+    return n == 3 ? CALL(t, aten_unsqueeze_default, x, INT(-1)) : x;
+}
+
+bool rule_atleast(Trace *t, const Op *op, const Value *a, Value *out) {
+    *out = at_least(t, a[0], op->name[strlen("atleast_")] - '0');
+    return true;
+}
+
+static Value all_at_least(Trace *t, Value list, int n) {
+    Value out = val_list(t->arena, VAL_list, list.n);
+    for (int i = 0; i < list.n; i++)
+        out.at[i] = at_least(t, list.at[i], n);
+    return out;
+}
+
+bool rule_hstack(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    Value list = all_at_least(t, a[0], 1);
+    *out = CALL(t, aten_cat_default, list, INT(dim_of(item_of(list, 0)) == 1 ? 0 : 1));
+    return true;
+}
+
+bool rule_vstack(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    *out = CALL(t, aten_cat_default, all_at_least(t, a[0], 2), INT(0));
+    return true;
+}
+
+bool rule_tile(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    int n = dim_of(a[0]), missing = n > a[1].n ? n - a[1].n : 0;
+    Value reps = val_list(t->arena, VAL_list, a[1].n + missing);
+    for (int i = 0; i < reps.n; i++)
+        reps.at[i] = i < missing ? INT(1) : a[1].at[i - missing];
+    *out = CALL(t, aten_repeat_default, a[0], reps);
+    return true;
+}
+
+bool rule_numpy_T(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    int n = dim_of(a[0]);
+    Value dims = val_list(t->arena, VAL_list, n);
+    for (int i = 0; i < n; i++)
+        dims.at[i] = INT(n - 1 - i);
+    *out = n == 2 ? CALL(t, aten_t_default, a[0]) : CALL(t, aten_permute_default, a[0], dims);
+    return true;
+}
+
+bool rule_mT(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    *out = CALL(t, aten_transpose_int, a[0], INT(-2), INT(-1));
+    return true;
+}
+
+bool rule_fliplr(Trace *t, const Op *op, const Value *a, Value *out) {
+    *out = CALL(t, aten_flip_default, a[0], list_of(t, INT(op->id == OP_aten_fliplr_default ? 1 : 0), END));
+    return true;
+}
+
+bool rule_meshgrid(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    int n = a[0].n;
+    bool xy = op->n_args > 1 && a[1].kind == VAL_str && strcmp(a[1].s, "xy") == 0 && n >= 2;
+    Value *order = ARENA_ARRAY(t->arena, n + 1, Value);
+    for (int i = 0; i < n; i++)
+        order[i] = a[0].at[xy && i < 2 ? 1 - i : i];
+    Value shape = val_list(t->arena, VAL_list, n);
+    for (int i = 0; i < n; i++)
+        shape.at[i] = numel_of(t, order[i]);
+    *out = val_list(t->arena, VAL_list, n);
+    for (int i = 0; i < n; i++) {
+        Value one = val_list(t->arena, VAL_list, n);
+        for (int k = 0; k < n; k++)
+            one.at[k] = k == i ? INT(-1) : INT(1);
+        Value g = CALL(t, aten_view_default, order[i], one);
+        g = CALL(t, aten_expand_default, g, shape);
+        out->at[xy && i < 2 ? 1 - i : i] = xy ? CALL(t, aten_transpose_int, g, INT(0), INT(1)) : g;
+    }
+    return true;
+}
+
+bool rule_repeat_interleave(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    Value x = a[2].kind == VAL_int ? a[0] : flatten(t, a[0]);
+    int dim = a[2].kind == VAL_int ? wrap_dim(t, a[2].i, dim_of(x)) : 0;
+    x = CALL(t, aten_unsqueeze_default, x, INT(dim + 1));
+    Value shape = sizes_of(t, x);
+    if (t->failed)
+        return true;
+    shape.at[dim + 1] = a[1];
+    x = CALL(t, aten_expand_default, x, shape);
+    x = CALL(t, aten_clone_default, x, (Value){.kind = VAL_memory_format, .mf = MF_contiguous});
+    *out = CALL(t, aten_flatten_using_ints, x, INT(dim), INT(dim + 1));
+    return true;
+}
+
+bool rule_diag(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    *out = dim_of(a[0]) == 1 ? CALL(t, aten_diag_embed_default, a[0], a[1])
+                             : CALL(t, aten_diagonal_copy_default, a[0], a[1]);
+    return true;
+}
