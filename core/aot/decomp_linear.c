@@ -1,0 +1,158 @@
+// decomp_linear.c: decompositions of matrix products: those of degenerate sizes become products and sums on the CPU,
+// where a library call would cost more than the arithmetic.
+#include "core/aot/decomp.h"
+
+static Value widened(Trace *t, Value x, DType d) {
+    return to_dtype(t, x, d);
+}
+
+static bool one(Trace *t, const Expr *e) {
+    return expr_guard_is(t, e, 1);
+}
+
+static bool at_most(Trace *t, const Expr *e, int64_t n) {
+    return sym_known_le(t->sym, e, sym_int(t->sym, n));
+}
+
+// Row times column: sum(squeeze(a) * squeeze(b)).
+static Value row_by_column(Trace *t, Value a, Value b) {
+    a = CALL(t, aten_squeeze_dim, a, INT(0));
+    b = CALL(t, aten_squeeze_dim, b, INT(-1));
+    Value p = CALL(t, aten_mul_Tensor, a, b);
+    p = CALL(t, aten_sum_dim_IntList, p, list_of(t, INT(0), END), BOOL(true));
+    return CALL(t, aten_unsqueeze_default, p, INT(0));
+}
+
+static bool is_row_by_column(Trace *t, Value a, Value b) {
+    return one(t, size_of(t, a, 0)) && one(t, size_of(t, b, -1));
+}
+
+static bool is_outer(Trace *t, Value a, Value b) {
+    const Expr *total = sym_add(t->sym, meta_numel(t->sym, a.tensor), meta_numel(t->sym, b.tensor));
+    return one(t, size_of(t, a, -1)) && !expr_guard_is(t, size_of(t, a, 0), 0) && one(t, size_of(t, b, 0)) &&
+           dtype_of(a) == dtype_of(b) && at_most(t, total, 32);
+}
+
+bool decomp_mm(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    bool outer = on_cpu(a[0]) && is_outer(t, a[0], a[1]);
+    if (!out)
+        return outer || (on_cpu(a[0]) && is_row_by_column(t, a[0], a[1]));
+    Promotion p = promote_default(t, a, 2);
+    Value x = widened(t, a[0], p.compute), y = widened(t, a[1], p.compute);
+    Value r = outer ? CALL(t, aten_mul_Tensor, x, y) : row_by_column(t, x, y);
+    *out = to_dtype(t, r, p.result);
+    return true;
+}
+
+// alpha * r + beta * self, as Python writes it.
+static Value scaled_sum(Trace *t, Value r, Value self, Value beta, Value alpha) {
+    r = CALL(t, aten_mul_Tensor, r, alpha);
+    self = CALL(t, aten_mul_Tensor, self, beta);
+    return CALL(t, aten_add_Tensor, r, self);
+}
+
+bool decomp_addmm(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    bool cpu = on_cpu(a[0]), dot = cpu && is_row_by_column(t, a[1], a[2]);
+    bool small = cpu && one(t, size_of(t, a[1], 0)) && at_most(t, size_of(t, a[2], 0), 16) && at_most(t, size_of(t, a[2], 1), 16);
+    if (!out)
+        return dot || small;
+    Promotion p = promote_default(t, a, 3);
+    Value self = widened(t, a[0], p.compute);
+    Value x = widened(t, a[1], p.compute);
+    Value y = widened(t, a[2], p.compute), r;
+    if (dot) {
+        r = row_by_column(t, x, y);
+    } else {
+        x = CALL(t, aten_t_default, x);
+        r = CALL(t, aten_mul_Tensor, x, y);
+        r = CALL(t, aten_sum_dim_IntList, r, list_of(t, INT(0), END), BOOL(true));
+    }
+    *out = to_dtype(t, scaled_sum(t, r, self, a[3], a[4]), p.result);
+    return true;
+}
+
+bool decomp_bmm(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    if (!out)
+        return on_cpu(a[0]) && one(t, size_of(t, a[0], 1)) && one(t, size_of(t, a[1], -1));
+    Promotion p = promote_default(t, a, 2);
+    Value x = widened(t, a[0], p.compute);
+    Value y = widened(t, a[1], p.compute);
+    x = CALL(t, aten_squeeze_dim, x, INT(1));
+    y = CALL(t, aten_squeeze_dim, y, INT(-1));
+    Value r = CALL(t, aten_mul_Tensor, x, y);
+    r = CALL(t, aten_sum_dim_IntList, r, list_of(t, INT(1), END), BOOL(true));
+    r = CALL(t, aten_unsqueeze_default, r, INT(1));
+    *out = to_dtype(t, r, p.result);
+    return true;
+}
+
+bool decomp_mv(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    Promotion p = promote_default(t, a, 2);
+    Value x = widened(t, a[0], p.compute);
+    Value y = widened(t, a[1], p.compute);
+    Value r = CALL(t, aten_mul_Tensor, x, y);
+    r = CALL(t, aten_sum_dim_IntList, r, list_of(t, INT(1), END));
+    *out = to_dtype(t, r, p.result);
+    return true;
+}
+
+bool decomp_dot(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    Promotion p = promote_default(t, a, 2);
+    Value x = widened(t, a[0], p.compute);
+    Value y = widened(t, a[1], p.compute);
+    Value r = CALL(t, aten_mul_Tensor, x, y);
+    r = CALL(t, aten_sum_default, r);
+    *out = to_dtype(t, r, p.result);
+    return true;
+}
+
+bool decomp_addmv(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    Promotion p = promote_default(t, a, 3);
+    Value x = widened(t, a[1], p.compute);
+    Value y = widened(t, a[2], p.compute);
+    Value r = CALL(t, aten_mv_default, x, y);
+    r = CALL(t, aten_mul_Tensor, r, a[4]);
+    if (!value_is_zero(&a[3])) {
+        Value self = CALL(t, aten_mul_Tensor, widened(t, a[0], p.compute), a[3]);
+        r = CALL(t, aten_add_Tensor, r, self);
+    }
+    *out = to_dtype(t, r, p.result);
+    return true;
+}
+
+bool decomp_baddbmm(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    Promotion p = promote_default(t, a, 3);
+    Value self = widened(t, a[0], p.compute);
+    Value x = widened(t, a[1], p.compute);
+    Value y = widened(t, a[2], p.compute);
+    Value r = CALL(t, aten_bmm_default, x, y);
+    if (!value_is_one(&a[4]))
+        r = CALL(t, aten_mul_Tensor, r, a[4]);
+    if (!value_is_zero(&a[3])) {
+        if (!value_is_one(&a[3]))
+            self = CALL(t, aten_mul_Tensor, self, a[3]);
+        r = CALL(t, aten_add_Tensor, self, r);
+    }
+    *out = to_dtype(t, r, p.result);
+    return true;
+}
+
+bool decomp_addr(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    Value r = CALL(t, aten_outer_default, a[1], a[2]);
+    if (!value_is_one(&a[4]))
+        r = CALL(t, aten_mul_Tensor, r, a[4]);
+    if (!value_is_zero(&a[3])) {
+        Value self = value_is_one(&a[3]) ? a[0] : CALL(t, aten_mul_Tensor, a[0], a[3]);
+        r = CALL(t, aten_add_Tensor, self, r);
+    }
+    *out = r;
+    return true;
+}
