@@ -195,10 +195,10 @@ bool rule_argsort(Trace *t, const Op *op, const Value *a, Value *out) {
 }
 
 static Value diff_once(Trace *t, Value x, Value dim) {
-    int d = wrap_dim(t, int_arg(&dim, -1), dim_of(x));
+    int d = (int)int_arg(&dim, -1);
     const Expr *len = sym_add_int(t->sym, size_of(t, x, d), -1);
-    Value high = narrow(t, x, d, sym_int(t->sym, 1), len);
     Value low = narrow(t, x, d, sym_int(t->sym, 0), len);
+    Value high = narrow(t, x, d, sym_int(t->sym, 1), len);
     if (dtype_of(x) == DT_b8)
         return CALL(t, aten_logical_xor_default, high, low);
     return CALL(t, aten_sub_Tensor, high, low);

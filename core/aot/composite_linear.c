@@ -33,10 +33,15 @@ bool rule_linear(Trace *t, const Op *op, const Value *a, Value *out) {
     return true;
 }
 
-// May the batch of the larger operand be folded into its rows without a copy?
+// May the batch of the larger operand be folded into its rows? Without a copy, unless the smaller one needs
+// a gradient, which would otherwise be summed over the batch.
 static bool should_fold(Trace *t, const TensorMeta *a, const TensorMeta *b) {
     const TensorMeta *big = a->ndim >= b->ndim ? a : b, *small = big == a ? b : a;
-    if (big->ndim < 3 || small->ndim > 2 || a->ndim == 2)
+    if (big->ndim < 3 || small->ndim > 2)
+        return false;
+    if (small->requires_grad)
+        return true;
+    if (a->ndim == 2)
         return false;
     if (expr_known_is(t, meta_numel(t->sym, big), 0))
         return true;

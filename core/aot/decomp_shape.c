@@ -282,7 +282,8 @@ static bool triangle(Trace *t, const Value *a, bool upper, Value *out) {
     rows = CALL(t, aten_unsqueeze_default, rows, INT(-1));
     Value d = CALL(t, aten_sub_Tensor, cols, rows);
     Value mask = upper ? CALL(t, aten_ge_Scalar, d, a[1]) : CALL(t, aten_le_Scalar, d, a[1]);
-    Value r = CALL(t, aten_where_ScalarOther, mask, a[0], INT(0));
+    Value r = dtype_of(a[0]) == DT_b8 ? CALL(t, aten_logical_and_default, mask, a[0])
+                                      : CALL(t, aten_where_ScalarOther, mask, a[0], INT(0));
     *out = contiguous(t, r, MF_contiguous);
     return true;
 }

@@ -192,9 +192,8 @@ static Node *emit_node(Trace *t, const Op *op, const Value *args) {
     Kwarg *kw = ARENA_ARRAY(t->arena, op->n_args + 1, Kwarg);
     int n_pos = 0, n_kw = 0;
     for (int i = 0; i < op->n_args; i++) {
-        Value v = canonical(t, &op->args[i], args[i]);
-        bool dflt = is_default(&op->args[i], &v);
-        v = trace_node_value(t, &v);
+        bool dflt = is_default(&op->args[i], &args[i]);
+        Value v = trace_node_value(t, &args[i]);
         if (op->args[i].kwarg_only) {
             if (!dflt)
                 kw[n_kw++] = (Kwarg){op->args[i].name, v};
@@ -291,9 +290,12 @@ Value trace_lower(Trace *t, const Op *op, const Value *args) {
     return out;
 }
 
-Value trace_dispatch(Trace *t, const Op *op, const Value *args) {
+Value trace_dispatch(Trace *t, const Op *op, const Value *given) {
     if (t->failed)
         return NONE;
+    Value *args = ARENA_ARRAY(t->arena, op->n_args + 1, Value);
+    for (int i = 0; i < op->n_args; i++)
+        args[i] = canonical(t, &op->args[i], given[i]);
     bool known = true;
     for (int i = 0; i < op->n_args && known; i++)
         known = !trace_has_unknown(&args[i]);

@@ -2,8 +2,8 @@
 // above this layer belongs to an alias set with one base value; a view knows the chain of view ops from the
 // base. A write makes a new value, leaves an update with the set and raises its generation; a tensor that is
 // behind applies the pending updates to the base (through the inverse of each view) and replays its chain.
-// A fresh view starts at generation 0, so views taken after a write are replayed at their first use: the gaps
-// in PyTorch's node numbers come from there.
+// A fresh view starts at generation 0, so a view taken after a write is replayed at once: the gaps in PyTorch's
+// node numbers come from there.
 #include "core/aot/trace.h"
 
 #include <string.h>
@@ -165,13 +165,19 @@ static Value view(Trace *t, const Op *op, const Value *args) {
     Value out = lower(t, op, low);
     if (t->failed)
         return NONE;
-    if (out.kind == VAL_tensor)
-        return val_tensor(&new_view(t, self, traced(&out), op, args, -1)->meta);
+    if (out.kind == VAL_tensor) {
+        Traced *v = new_view(t, self, traced(&out), op, args, -1);
+        functional_sync(t, v);
+        return val_tensor(&v->meta);
+    }
     if (out.kind != VAL_list && out.kind != VAL_tuple)
         return out;
     Value list = val_list(t->arena, out.kind, out.n);
-    for (int i = 0; i < out.n; i++)
-        list.at[i] = val_tensor(&new_view(t, self, traced(&out.at[i]), op, args, i)->meta);
+    for (int i = 0; i < out.n; i++) {
+        Traced *v = new_view(t, self, traced(&out.at[i]), op, args, i);
+        functional_sync(t, v);
+        list.at[i] = val_tensor(&v->meta);
+    }
     return list;
 }
 

@@ -140,6 +140,9 @@ static int fit(Trace *t, const Op *op, const TorchCall *c, Value *out) {
         out[k] = c->kwargs[i];
         cost += arg_cost(&c->kwargs[i], &op->args[k], numbers);
     }
+    // var(dim) means var(dim, unbiased) as long as no correction is asked for.
+    int correction = op_arg_index(op, "correction");
+    cost += correction >= 0 && !given[correction];
     for (int i = 0; i < op->n_args && cost < NO_FIT; i++)
         if (!given[i]) {
             if (!op->args[i].has_default && op->args[i].type != AT_generator)

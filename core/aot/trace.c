@@ -49,14 +49,44 @@ static void add_input(Run *r, const Node *n) {
     }
 }
 
+static Node *dead(Trace *t, OpId op, Node *a, int64_t b) {
+    Value args[2] = {val_node(a), INT(b)};
+    return graph_call(t->graph, op_at(op), op_at(op)->name, args, 2, NULL, 0);
+}
+
+// Wrapping an input computes the bytes of its storage. With symbolic sizes each step is traced; nobody uses
+// them, but they take their numbers: `sub_1` is then the first subtraction of the model.
+static void storage_names(Trace *t, const TensorMeta *m, Node *p) {
+    bool symbolic = false;
+    for (int i = 0; i < m->ndim; i++) {
+        bool size = expr_has_symbols(m->size[i]), stride = expr_has_symbols(m->stride[i]);
+        if (size)
+            dead(t, OP_operator_sub, p, 1);
+        bool term = size || (stride && !expr_is(m->size[i], 1));
+        bool plain = expr_is(m->stride[i], 1) || (!size && expr_is(m->size[i], 2));
+        if (term && !plain)
+            dead(t, OP_operator_mul, p, 1);
+        symbolic = symbolic || term;
+        if (symbolic)
+            dead(t, OP_operator_add, p, 1);
+    }
+    if (symbolic) {
+        dead(t, OP_operator_add, p, 0);
+        if (dtype_info[m->dtype].bytes > 1)
+            dead(t, OP_operator_mul, p, dtype_info[m->dtype].bytes);
+    }
+}
+
 // All inputs first: a size that is an input wins over reading it off a tensor.
 static void add_inputs(Run *r, const Graph *g) {
     GRAPH_EACH(g, n)
         if (n->op == FX_placeholder)
             add_input(r, n);
     for (int i = 0; i < r->n_inputs; i++)
-        if (r->inputs[i])
+        if (r->inputs[i]) {
             learn_symbols(&r->t, &r->inputs[i]->meta, r->placeholders[i]);
+            storage_names(&r->t, &r->inputs[i]->meta, r->placeholders[i]);
+        }
 }
 
 // nodes
