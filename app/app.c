@@ -38,8 +38,10 @@ void app_free(App *app) {
 
 void app_resize(App *app, int cols, int rows) {
     screen_resize(&app->screen, cols, rows);
-    if (!app->layout.by_hand)
-        layout_columns(&app->layout, layout_auto(cols, rows));
+    if (app->layout.by_hand)
+        return;
+    layout_columns(&app->layout, layout_auto(cols, rows));
+    app_fill(app);
 }
 
 void app_message(App *app, StyleId style, const char *fmt, ...) {
@@ -96,6 +98,7 @@ static void show_output(App *app, const char *line) {
     app->output = (Lines){arena_strdup(a, line), lines.at, lines.n};
     spot_push(app);
     int pane = app->home ? HOME : app->layout.focus;
+    app->layout.zoom = true;    // text wants the whole width; `back` gives the panes again
     pane_show(app, pane, view_find("output"), -1, 0, "");
 }
 

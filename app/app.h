@@ -21,6 +21,7 @@ typedef struct Spot {
     int row, top, left;
     Item item;              // on the cursor's row
     bool home;              // the first screen was up
+    bool zoom;              // the pane was alone on the screen
 } Spot;
 
 typedef struct Pane {
@@ -32,6 +33,7 @@ typedef struct Pane {
     uint64_t version;       // of what it shows, when it was opened
     int row, top, left;     // cursor row, first row shown, columns scrolled
     bool free;              // does not follow the focused pane
+    bool given;             // shows what the program chose, not the user
     int rows_shown;         // text rows of the last frame
     Item last;              // item under the cursor at the last frame: found again after a rebuild
 } Pane;
@@ -177,5 +179,6 @@ bool app_poll(App *app);                        // takes in what helpers sent; t
 
 // Opens a model and lays out the first screen. False with errors in app->diag.
 bool app_open(App *app, const char *path);
+void app_fill(App *app);                        // chooses what panes show that the user has not touched
 
 #endif

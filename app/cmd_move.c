@@ -8,7 +8,7 @@
 static int number(const Args *args, int i, int fallback) {
     int v = fallback;
     if (i < args->n)
-        arg_int(args->at[i], &v);
+        args_int(args->at[i], &v);
     return v;
 }
 

@@ -69,7 +69,7 @@ bool cmd_stage(App *app, Args *args) {
     }
     if (args->n > 1) {
         const char *n = args->at[args->n - 1];
-        if (!arg_int(n, &unit) || unit < 0 || unit >= model_units(app->session)) {
+        if (!args_int(n, &unit) || unit < 0 || unit >= model_units(app->session)) {
             diag_fail(&app->diag, "no graph '%s': the model has %d, from 0", n, model_units(app->session));
             return false;
         }
@@ -154,7 +154,7 @@ bool cmd_goto(App *app, Args *args) {
     spot_push(app);
     if (item >= 0 && pane_goto_item(app, p, (Item){p->ctx.art->id, item}))
         return true;
-    if (arg_int(name, &row) && row > 0) {
+    if (args_int(name, &row) && row > 0) {
         pane_move(app, p, row - 1);
         return true;
     }
@@ -171,7 +171,7 @@ bool cmd_goto(App *app, Args *args) {
 bool cmd_origin(App *app, Args *args) {
     Pane *p = app_pane(app);
     int n = 0;
-    arg_int(args->at[0][0] == '+' ? args->at[0] + 1 : args->at[0], &n);
+    args_int(args->at[0][0] == '+' ? args->at[0] + 1 : args->at[0], &n);
     int dir = n < 0 ? -1 : 1;
     if (!pane_ready(app, p) || !p->ctx.art || p->ctx.stage < 0)
         return true;
@@ -243,7 +243,7 @@ bool cmd_step(App *app, Args *args) {
     bool by_stage = false;
     for (int i = 0; i < args->n; i++) {
         by_stage |= args->at[i][0] == 's';
-        arg_int(args->at[i], &n);
+        args_int(args->at[i], &n);
     }
     app->home = false;
     Pane *p = app_pane(app);
@@ -327,7 +327,7 @@ bool cmd_pin(App *app, Args *args) {
     Pane *p = app_pane(app);
     Item item = pane_item(app, p);
     int slot = -1;
-    if (args->n && (!arg_int(args->at[0], &slot) || --slot < 0 || slot >= PINS)) {
+    if (args->n && (!args_int(args->at[0], &slot) || --slot < 0 || slot >= PINS)) {
         diag_fail(&app->diag, "pins are 1, 2 and 3, not '%s'", args->at[0]);
         return false;
     }

@@ -32,7 +32,7 @@ bool cmd_layout(App *app, Args *args) {
     if (!strcmp(args->at[0], "auto")) {
         n = layout_auto(app->screen.cols, app->screen.rows);
         app->layout.by_hand = false;
-    } else if (arg_int(args->at[0], &n) && n >= 1 && n <= PANES) {
+    } else if (args_int(args->at[0], &n) && n >= 1 && n <= PANES) {
         app->layout.by_hand = true;
     } else {
         diag_fail(&app->diag, "layout takes 1..%d or auto, not '%s'", PANES, args->at[0]);
@@ -69,7 +69,7 @@ bool cmd_focus(App *app, Args *args) {
         app->home = !app->pane[app->layout.focus].ctx.view;
         return true;
     }
-    if (arg_int(args->at[0], &n)) {
+    if (args_int(args->at[0], &n)) {
         if (n < 1 || n > PANES || !layout_has(&app->layout, n - 1)) {
             diag_fail(&app->diag, "no pane %d: there are %d", n, layout_panes(&app->layout));
             return false;
@@ -98,7 +98,7 @@ bool cmd_swap(App *app, Args *args) {
 bool cmd_grow(App *app, Args *args) {
     int n = 4;
     if (args->n > 1)
-        arg_int(args->at[1], &n);
+        args_int(args->at[1], &n);
     bool wide = args->at[0][0] == 'w' || args->at[0][0] == 'n';
     if (args->at[0][0] == 'n' || args->at[0][0] == 's')
         n = -n;

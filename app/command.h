@@ -54,6 +54,6 @@ const char *command_usage(Arena *a, const Command *c);
 // Name of the kind of argument i ("" if there is none); without its mark ? or *.
 const char *command_kind(Arena *a, const Command *c, int i);
 
-bool arg_int(const char *text, int *out);
+bool args_int(const char *text, int *out);
 
 #endif

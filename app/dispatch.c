@@ -149,7 +149,7 @@ const char *command_usage(Arena *a, const Command *c) {
     return buf_str(&b);
 }
 
-bool arg_int(const char *text, int *out) {
+bool args_int(const char *text, int *out) {
     char *end;
     errno = 0;
     long v = strtol(text, &end, 10);
@@ -163,7 +163,7 @@ bool arg_int(const char *text, int *out) {
 static bool is_one_of(const char *words, const char *text) {
     size_t n = strlen(text);
     int v;
-    bool number = arg_int(text, &v);
+    bool number = args_int(text, &v);
     for (const char *p = words; *p;) {
         size_t len = strcspn(p, "|");
         if ((len == n && !memcmp(p, text, n)) || (number && len == 1 && *p == 'N'))
@@ -193,7 +193,7 @@ bool args_check(const Args *args, Diag *d) {
         }
         const char *kind = command_kind(d->arena, c, i);
         int v;
-        if (!strcmp(kind, "int") && !arg_int(args->at[i], &v)) {
+        if (!strcmp(kind, "int") && !args_int(args->at[i], &v)) {
             diag_fail(d, "'%s' is not a whole number", args->at[i])->hint = command_usage(d->arena, c);
             return false;
         }

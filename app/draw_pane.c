@@ -186,12 +186,12 @@ static void draw_line(App *app, Pane *p, int at, int row, Rect r, bool focus, co
     } else {
         bool self = cursor || ink == ST_text;
         draw_spans(app, row, col, end, l, p->left, self ? ST_text : ink);
-        if (app->search[0])
-            draw_matches(app, row, col, end, l, p->left);
     }
     draw_gutter(app, row, r.col, end, l, cursor, cursor ? NULL : mark, ink);
     if (cursor)
         screen_over(&app->screen, row, r.col, end, ST_cursor);
+    if (app->search[0] && l->kind == LINE_text)
+        draw_matches(app, row, col, end, l, p->left);
 }
 
 // Too many links to see at once: a column at the right edge shows where they are.

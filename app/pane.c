@@ -43,6 +43,7 @@ static uint64_t version_of(App *app, const Artifact *art) {
 
 bool pane_show(App *app, int number, const View *view, int stage, int unit, const char *arg) {
     Pane *p = &app->pane[number];
+    p->given = false;
     p->ctx.view = view;
     p->ctx.stage = stage;
     p->ctx.unit = unit;
@@ -224,13 +225,15 @@ Spot spot_here(App *app) {
     Pane *p = app_pane(app);
     return (Spot){.view = p->ctx.view, .stage = p->ctx.stage, .unit = p->ctx.unit,
                   .step = p->ctx.step, .arg = p->ctx.arg, .row = p->row, .top = p->top, .left = p->left,
-                  .item = pane_item(app, p), .home = app->home};
+                  .item = pane_item(app, p), .home = app->home,
+                  .zoom = app->layout.zoom};
 }
 
 void spot_go(App *app, Spot s) {
     if (!s.view)
         return;
     app->home = s.home;
+    app->layout.zoom = s.zoom;
     Pane *p = app_pane(app);
     bool same = p->ctx.view == s.view && p->ctx.stage == s.stage && p->ctx.unit == s.unit &&
                 !strcmp(p->ctx.arg, s.arg);

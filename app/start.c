@@ -5,13 +5,41 @@
 
 #include <string.h>
 
-// Stages of the panes by their number, left to right; what a form of model lacks is left out.
+// Stages that the panes stand on, by number of panes; a form of model that lacks one gets another.
 static const StageId wanted[][4] = {
     {STAGE_fx},
     {STAGE_post_grad, STAGE_kernels},
     {STAGE_post_grad, STAGE_post_fusion, STAGE_kernels},
     {STAGE_fx, STAGE_post_grad, STAGE_post_fusion, STAGE_kernels},
 };
+static const StageId others[] = {STAGE_post_grad, STAGE_post_fusion, STAGE_pre_fusion, STAGE_kernels};
+
+static bool has(const StageId *list, int n, StageId stage) {
+    for (int i = 0; i < n; i++)
+        if (list[i] == stage)
+            return true;
+    return false;
+}
+
+// Puts n different stages from `first` on into out, in the pipeline's order.
+static void choose_stages(int n, StageId first, StageId out[4]) {
+    int k = 0;
+    for (int i = 0; i < n; i++)
+        if (wanted[n - 1][i] >= first)
+            out[k++] = wanted[n - 1][i];
+    for (int i = 0; k < n && i < COUNT(others); i++)
+        if (others[i] >= first && !has(out, k, others[i]))
+            out[k++] = others[i];
+    while (k < n)
+        out[k++] = STAGE_kernels;
+    for (int i = 0; i < n; i++)
+        for (int q = i + 1; q < n; q++)
+            if (out[q] < out[i]) {
+                StageId t = out[i];
+                out[i] = out[q];
+                out[q] = t;
+            }
+}
 
 static const char *view_for(StageId stage) {
     switch (stage_info[stage].kind) {
@@ -29,16 +57,18 @@ static const char *view_for(StageId stage) {
     return "timing";
 }
 
-static void lay_out(App *app) {
+void app_fill(App *app) {
     int n = app->layout.n < 4 ? app->layout.n : 4;
-    StageId first = pipeline_first_stage(session_pipeline(app->session), 0);
+    StageId stages[4];
+    if (!app->session)
+        return;
+    choose_stages(n, pipeline_first_stage(session_pipeline(app->session), 0), stages);
     for (int i = 0; i < PANES; i++) {
         Pane *p = &app->pane[i];
+        StageId stage = stages[i < n ? i : n - 1];
+        if (!p->given || (p->ctx.view && p->ctx.stage == (int)stage))
+            continue;
         p->ready = false;
-        p->ctx.view = NULL;
-        StageId stage = wanted[n - 1][i < n ? i : n - 1];
-        if (stage < first)
-            stage = first;
         p->ctx.view = view_find(view_for(stage));
         p->ctx.stage = (int)stage;
         p->ctx.unit = 0;
@@ -54,6 +84,8 @@ bool app_open(App *app, const char *path) {
         return false;
     for (int i = 0; i < ALL_PANES; i++) {   // documents point into the old session
         app->pane[i].ready = false;
+        app->pane[i].given = i < PANES;
+        app->pane[i].ctx.view = NULL;
         app->pane[i].ctx.art = app->pane[i].ctx.focus_art = NULL;
         app->pane[i].last = ITEM_NONE;
     }
@@ -63,7 +95,7 @@ bool app_open(App *app, const char *path) {
     if (app->session)
         session_close(app->session);
     app->session = s;
-    lay_out(app);
+    app_fill(app);
     app->home = true;
     app->layout.focus = 0;
     pane_show(app, HOME, view_find("overview"), -1, 0, "");

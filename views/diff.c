@@ -365,7 +365,7 @@ static void diff_line(ViewCtx *c, int row, Line *l) {
     const char *a = p->a >= 0 ? d->a.text[p->a] : "", *b = p->b >= 0 ? d->b.text[p->b] : "";
     put_sign(l, s);
     if (p->b >= 0)
-        l->item = (Item){d->art_b->id, d->b.item[p->b]};
+        l->owner = (Item){d->art_b->id, d->b.item[p->b]};
     if (side_by_side(c)) {
         int width = (c->opt.cols - 3) / 2;
         half(l, a, b, s, s == '-' ? ST_diff_del : ST_diff_alter, width);

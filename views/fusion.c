@@ -75,7 +75,7 @@ static void fusion_line(ViewCtx *c, int row, Line *l) {
     for (int i = 0; i < m->ops.n; i++)
         if (!strncmp(f->a, m->ops.at[i]->name, strlen(m->ops.at[i]->name)) &&
             strchr("_", f->a[strlen(m->ops.at[i]->name)]))
-            l->item = (Item){c->art->id, m->ops.at[i]->number};
+            l->owner = (Item){c->art->id, m->ops.at[i]->number};
 }
 
 static void fusion_title(ViewCtx *c, Buf *left, Buf *right) {

@@ -343,8 +343,8 @@ static void deps_line(ViewCtx *c, const Row *r, Line *l) {
     for (int i = 0; i < deps->n; i++) {
         line_add(l, ST_text, deps->at[i].buf);
         line_add(l, ST_text, " ");
-        const SchedBuffer *b = map_get(&c->art->schedule->buffers, deps->at[i].buf);
-        total += b ? bytes_of_layout(sym, b->ir->layout) : 0;
+        const IrBuffer *b = map_get(&c->art->schedule->module->buffers, deps->at[i].buf);
+        total += b ? bytes_of_layout(sym, b->layout) : 0;
     }
     if (total)
         line_printf(l, ST_dim, "  %s", text_bytes(l->arena, total));
