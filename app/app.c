@@ -70,6 +70,7 @@ static bool run_one(App *app, const char *line) {
         return false;
     }
     int errors = app->diag.errors;
+    app->last_group = args.cmd->group;
     return args.cmd->run(app, &args) && app->diag.errors == errors;
 }
 
@@ -120,6 +121,7 @@ static void show_result(App *app, const char *line) {
     int code = diag_exit_code(&app->diag);
     if (code > app->exit_code)
         app->exit_code = code;
+    app->printed = app->out.len > 0 || app->diag.errors;
     for (int i = 0; i < app->diag.n; i++)
         if (app->at_file && !app->diag.at[i].file) {
             app->diag.at[i].file = app->at_file;
@@ -157,6 +159,23 @@ bool app_run(App *app, const char *line) {
     if (app->depth == app->base)
         show_result(app, line);
     return ok;
+}
+
+void app_print_view(App *app, bool whole) {
+    bool moved = app->last_group && (!strcmp(app->last_group, "place") || !strcmp(app->last_group, "step"));
+    Pane *p = app_pane(app);
+    if (app->printed || !moved || !app->session)
+        return;
+    if (whole) {
+        app_run(app, "list");
+        return;
+    }
+    reset(app);
+    if (pane_ready(app, p) && p->ctx.view->node && p->row < pane_count(app, p))
+        p->ctx.view->node(&p->ctx, p->row, &app->out);
+    if (app->out.len)
+        buf_putc(&app->out, '\n');
+    show_result(app, "");
 }
 
 static void run_prompt(App *app) {

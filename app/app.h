@@ -98,6 +98,8 @@ typedef struct App {
     int exit_code;          // worst so far
     int depth;              // of nested command lines and scripts
     int base;               // depth at which the lines of a script or a macro stand
+    bool printed;           // the last command line printed something
+    const char *last_group; // group of the last command run
     const char *at_file;    // script being run, NULL none
     int at_line;            // its line, from 1
     void (*sink)(struct App *); // without a screen: takes app->out and app->diag after each line
@@ -113,6 +115,9 @@ void app_keys(App *app, const char *keys);
 // One or several command lines separated by ` ; `. Output is in app->out, errors in app->diag and,
 // interactively, in the message. False if any failed.
 bool app_run(App *app, const char *line);
+// Without a screen: what a person would look at after a command that moved: the view's lines (whole) or
+// only the cursor's. Nothing if the last command printed something itself or did not move.
+void app_print_view(App *app, bool whole);
 void app_message(App *app, StyleId style, const char *fmt, ...) FX_PRINTF(3, 4);
 // Runs the lines of a script; `#` begins a comment. Stops at the first that fails.
 bool app_script(App *app, const char *path);
@@ -171,6 +176,10 @@ enum { MOUSE_click, MOUSE_wheel_up, MOUSE_wheel_down, MOUSE_drag, MOUSE_release,
 // ---- complete.c ----
 
 void complete(App *app, Prompt *p);             // fills p->choice for the word at the cursor
+
+// ---- cmd_change.c ----
+
+bool app_has_setting(const char *name, size_t len);     // a setting of the screen, not of the pipeline
 
 // ---- cmd_run.c ----
 

@@ -270,8 +270,11 @@ static void help_commands(App *app) {
     for (int g = 0; g < COUNT(groups); g++) {
         buf_printf(&app->out, "%s%s\n", app->sink ? "" : "── commands: ", groups[g]);
         for (const Command *c = commands; c->name; c++)
-            if (!strcmp(c->group, groups[g]) && !(c->flags & CMD_hidden))
-                buf_printf(&app->out, "  %-32s %s\n", command_usage(&app->frame, c), c->doc);
+            if (!strcmp(c->group, groups[g]) && !(c->flags & CMD_hidden)) {
+                buf_puts(&app->out, "  ");
+                put_column(&app->out, command_usage(&app->frame, c), 32);
+                buf_printf(&app->out, "%s\n", c->doc);
+            }
     }
 }
 

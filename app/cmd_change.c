@@ -235,6 +235,13 @@ static bool set_one(App *app, const char *name, const char *value) {
     return session_set(app->session, name, value, &app->diag);
 }
 
+bool app_has_setting(const char *name, size_t len) {
+    for (int i = 0; i < COUNT(settings); i++)
+        if (strlen(settings[i].name) == len && !memcmp(settings[i].name, name, len))
+            return true;
+    return false;
+}
+
 bool cmd_set(App *app, Args *args) {
     for (int i = 0; i < COUNT(settings) && !args->n; i++)
         buf_printf(&app->out, "%-10s %-10s %-24s %s\n", settings[i].name, value_now(app, i),

@@ -238,6 +238,20 @@ static int step_once(App *app, Pane *p, int at, int dir, bool by_stage) {
     }
 }
 
+static bool show_step(App *app, int at) {
+    int unit = app_pane(app)->ctx.unit;
+    const Artifact *a = model_step(app->session, unit, at);
+    if (!show_stage(app, (int)a->stage, unit))
+        return false;
+    Pane *p = app_pane(app);
+    p->ctx.step = at;
+    pane_ready(app, p);
+    if (!app->message[0])
+        app_message(app, ST_text, "step %d  %s  %s%s", at + 1, artifact_title(a), a->changed ? "" : "changed nothing  ",
+                    text_time(&app->frame, (double)a->ns));
+    return true;
+}
+
 bool cmd_step(App *app, Args *args) {
     int n = 1;
     bool by_stage = false;
@@ -261,16 +275,21 @@ bool cmd_step(App *app, Args *args) {
         }
         at = to;
     }
-    const Artifact *a = model_step(app->session, p->ctx.unit, at);
-    if (!show_stage(app, (int)a->stage, p->ctx.unit))
+    return show_step(app, at);
+}
+
+bool cmd_scrub(App *app, Args *args) {
+    int n = 0, unit = app_pane(app)->ctx.unit;
+    args_int(args->at[0], &n);
+    model_artifact(app->session, unit, STAGE_kernels, &(Diag){.arena = &app->frame});
+    if (!model_step(app->session, unit, n - 1)) {
+        diag_fail(&app->diag, "no step %d: there are %d, from 1", n,
+                  pipeline_unit(session_pipeline(app->session), unit)->steps.n);
         return false;
-    p = app_pane(app);
-    p->ctx.step = at;
-    pane_ready(app, p);
-    if (!app->message[0])
-        app_message(app, ST_text, "%s  %s%s", artifact_title(a), a->changed ? "" : "changed nothing  ",
-                    text_time(&app->frame, (double)a->ns));
-    return true;
+    }
+    spot_push(app);
+    app->home = false;
+    return show_step(app, n - 1);
 }
 
 // ---- places ----

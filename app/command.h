@@ -54,6 +54,9 @@ const char *command_usage(Arena *a, const Command *c);
 // Name of the kind of argument i ("" if there is none); without its mark ? or *.
 const char *command_kind(Arena *a, const Command *c, int i);
 
+// Text padded to a number of columns (not bytes), and a blank.
+void put_column(Buf *out, const char *text, int columns);
+
 bool args_int(const char *text, int *out);
 
 #endif

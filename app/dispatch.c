@@ -149,6 +149,12 @@ const char *command_usage(Arena *a, const Command *c) {
     return buf_str(&b);
 }
 
+void put_column(Buf *out, const char *text, int columns) {
+    buf_puts(out, text);
+    buf_fill(out, ' ', columns > utf8_columns(text) ? columns - utf8_columns(text) : 0);
+    buf_putc(out, ' ');
+}
+
 bool args_int(const char *text, int *out) {
     char *end;
     errno = 0;

@@ -19,8 +19,13 @@ static int bottom_rows(const App *app) {
     return rows >= 24 ? BOTTOM_full : rows >= 16 ? BOTTOM_rule : rows >= 10 ? BOTTOM_two : BOTTOM_node;
 }
 
+// Tall and wide screens have the scrubber under the rail: one cell a step.
+static bool has_scrubber(const App *app) {
+    return app->session && !app->home && app->screen.rows >= 36 && app->screen.cols >= 100;
+}
+
 Rect app_body(const App *app) {
-    int top = is_tiny(app) ? 0 : 1;
+    int top = is_tiny(app) ? 0 : has_scrubber(app) ? 2 : 1;
     return (Rect){top, 0, app->screen.rows - top - bottom_rows(app), app->screen.cols};
 }
 
@@ -124,6 +129,36 @@ bool rail_hit(const App *app, int at, int *stage) {
         col = next;
     }
     return false;
+}
+
+// steps ··▪··█··  5/12  joint_passes: remove_noop_ops  2.1 µs
+static void draw_scrubber(App *app, int row) {
+    Screen *s = &app->screen;
+    const Pane *p = app_pane(app);
+    if (p->ctx.unit >= model_units(app->session))
+        return;
+    Unit *u = pipeline_unit(session_pipeline(app->session), p->ctx.unit);
+    int here = model_step_of(app->session, p->ctx.unit, p->ctx.art), room = s->cols / 2;
+    int first = here - room / 2 > 0 ? here - room / 2 : 0, stage = -1;
+    if (first > u->steps.n - room)
+        first = u->steps.n > room ? u->steps.n - room : 0;
+    int col = screen_put(s, row, 1, s->cols, ST_dim, "steps ");
+    for (int i = first; i < u->steps.n && i < first + room; i++) {
+        const Artifact *a = u->steps.at[i];
+        if ((int)a->stage != stage)
+            col = screen_put(s, row, col, s->cols, ST_dim, stage < 0 ? "" : " ");
+        stage = (int)a->stage;
+        StyleId ink = i == here ? ST_key : a->changed ? ST_link_part : ST_dim;
+        col = screen_put(s, row, col, s->cols, ink, i == here ? "█" : a->changed ? "▪" : "·");
+    }
+    if (here < 0)
+        return;
+    const Artifact *a = u->steps.at[here];
+    screen_printf(s, row, col + 3, s->cols, ST_text, "%d/%d  %s%s  %s", here + 1, u->steps.n, artifact_title(a),
+                  a->changed ? "" : ": changed nothing", text_time(&app->frame, (double)a->ns));
+    const char *keys = ", back   . step";
+    if (col + 60 < s->cols - (int)strlen(keys))
+        screen_put(s, row, s->cols - (int)strlen(keys) - 1, s->cols, ST_dim, keys);
 }
 
 // ---- bottom ----
@@ -357,6 +392,8 @@ void app_draw(App *app) {
         app->pane[HOME].last = pane_item(app, &app->pane[HOME]);
     if (!is_tiny(app))
         draw_rail(app);
+    if (has_scrubber(app))
+        draw_scrubber(app, 1);
     draw_bottom(app);
     draw_popups(app, s->rows - (bottom_rows(app) ? 1 : 0));
     arena_rewind(&app->frame, mark);

@@ -135,13 +135,18 @@ void options_help(Buf *out) {
                     "MODEL is FX text as PyTorch prints it, a .pt2 archive, ExportedProgram JSON, a debug\n"
                     "folder, or - for standard input.\n\nCommands:\n", fxray_version);
     for (const Command *c = commands; c->name; c++)
-        if (!(c->flags & (CMD_cursor | CMD_hidden)))
-            buf_printf(out, "  %-36s %s\n", command_usage(out->arena, c), c->doc);
+        if (!(c->flags & (CMD_cursor | CMD_hidden))) {
+            buf_puts(out, "  ");
+            put_column(out, command_usage(out->arena, c), 36);
+            buf_printf(out, "%s\n", c->doc);
+        }
     buf_puts(out, "\nFlags:\n");
     for (int i = 0; i < FLAGS; i++) {
         const char *left = arena_printf(out->arena, "%s%s%s %s", flags[i].brief, *flags[i].brief ? ", " : "",
                                         flags[i].spelling, flags[i].value);
-        buf_printf(out, "  %-36s %s\n", left, flags[i].doc);
+        buf_puts(out, "  ");
+        put_column(out, left, 36);
+        buf_printf(out, "%s\n", flags[i].doc);
     }
     buf_puts(out, "\nExit codes: 0 fine, 1 a check failed, 2 bad usage or input, 3 a tool failed.\n");
 }
