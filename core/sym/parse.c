@@ -41,8 +41,13 @@ static const Expr *settle(Reader *r, Operand o, int place) {
     return sym_identity(r->s, o.e);
 }
 
+// The same where only a number makes sense.
+static const Expr *number(Reader *r, Operand o, int place) {
+    return reader_want(r, settle(r, o, place), false);
+}
+
 static const Expr *signed_value(Reader *r, Operand o, int place) {
-    const Expr *e = settle(r, o, place);
+    const Expr *e = number(r, o, place);
     return o.minus ? sym_neg(r->s, e) : e;
 }
 
@@ -104,7 +109,7 @@ static Operand read_power(Reader *r) {
         return base;
     if (!reader_enter(r))
         return operand(r->s->overflow);
-    const Expr *a = settle(r, base, sym_kinds[SYM_pow].precedence);
+    const Expr *a = number(r, base, sym_kinds[SYM_pow].precedence);
     const Expr *b = signed_value(r, read_unary(r), sym_kinds[SYM_pow].precedence);
     reader_leave(r);
     return composed(
@@ -134,7 +139,7 @@ static Operand read_product(Reader *r) {
     // A sign in front is one more factor: -(x - 3)*y is the product of -1, x - 3 and y.
     if (o.minus) {
         vec_push(r->tmp, &factors, sym_int(r->s, -1));
-        vec_push(r->tmp, &factors, settle(r, o, place));
+        vec_push(r->tmp, &factors, number(r, o, place));
     }
     static const struct {
         const char *text;
@@ -145,7 +150,7 @@ static Operand read_product(Reader *r) {
         if (reader_take_star(r)) {
             more = reader_count(r, factors.n);
             if (!factors.n)
-                vec_push(r->tmp, &factors, settle(r, o, place));
+                vec_push(r->tmp, &factors, number(r, o, place));
             vec_push(r->tmp, &factors, signed_value(r, read_unary(r), place));
             continue;
         }
@@ -153,7 +158,7 @@ static Operand read_product(Reader *r) {
             if (!reader_take(r, divisions[i].text))
                 continue;
             const Expr *a =
-                factors.n ? sym_product(r->s, factors.at, factors.n) : settle(r, o, quotient_place);
+                factors.n ? sym_product(r->s, factors.at, factors.n) : number(r, o, quotient_place);
             const Expr *b = signed_value(r, read_unary(r), quotient_place);
             factors.n = 0;
             o = operand(sym_make(r->s, divisions[i].kind, (const Expr *const[]){a, b}, 2));
@@ -173,9 +178,9 @@ static Operand read_sum(Reader *r) {
         if (!r->ok || (!minus && !reader_take(r, "+")))
             break;
         if (!terms.n)
-            vec_push(r->tmp, &terms, settle(r, o, place));
+            vec_push(r->tmp, &terms, number(r, o, place));
         // Behind a minus stands a factor of -1.
-        const Expr *e = settle(r, read_product(r), minus ? sym_kinds[SYM_mul].precedence : place);
+        const Expr *e = number(r, read_product(r), minus ? sym_kinds[SYM_mul].precedence : place);
         vec_push(r->tmp, &terms, minus ? sym_neg(r->s, e) : e);
     }
     return terms.n ? composed(sym_sum(r->s, terms.at, terms.n), SYM_add) : o;
@@ -192,7 +197,7 @@ static Operand read_relation(Reader *r) {
     for (int i = 0; i < COUNT(relations); i++) {
         if (!reader_take(r, relations[i].text))
             continue;
-        const Expr *a = settle(r, o, place), *b = settle(r, read_sum(r), place);
+        const Expr *a = number(r, o, place), *b = number(r, read_sum(r), place);
         return operand(sym_cmp(r->s, relations[i].kind, a, b));
     }
     return o;
@@ -205,20 +210,20 @@ static Operand read_not(Reader *r) {
         return operand(r->s->overflow);
     const Expr *e = read_not(r).e;
     reader_leave(r);
-    return operand(sym_not(r->s, e));
+    return operand(sym_not(r->s, reader_want(r, e, true)));
 }
 
 static Operand read_and(Reader *r) {
     Operand o = read_not(r);
     for (int n = 0; r->ok && reader_take(r, "&") && reader_count(r, n); n++)
-        o = operand(sym_and(r->s, o.e, read_not(r).e));
+        o = operand(sym_and(r->s, reader_want(r, o.e, true), reader_want(r, read_not(r).e, true)));
     return o;
 }
 
 static Operand read_or(Reader *r) {
     Operand o = read_and(r);
     for (int n = 0; r->ok && reader_take(r, "|") && reader_count(r, n); n++)
-        o = operand(sym_or(r->s, o.e, read_and(r).e));
+        o = operand(sym_or(r->s, reader_want(r, o.e, true), reader_want(r, read_and(r).e, true)));
     return o;
 }
 

@@ -148,6 +148,19 @@ const Expr *reader_constant(Reader *r, const char *name, size_t len) {
     return NULL;
 }
 
+const Expr *reader_want(Reader *r, const Expr *e, bool condition) {
+    if ((sym_kinds[e->kind].value == VALUE_bool) == condition || is_poison(e))
+        return e;
+    reader_fail(r, r->p,
+                condition ? "a number stands where a condition is expected"
+                          : "a condition stands where a number is expected");
+    return r->s->overflow;
+}
+
+static bool wants_condition(SymKind kind, int arg) {
+    return kind == SYM_and || kind == SYM_or || kind == SYM_not || (kind == SYM_where && !arg);
+}
+
 const Expr *reader_make(Reader *r, const char *name, SymKind kind, const Expr *const args[],
                         int n) {
     int want = sym_kinds[kind].n_args;
@@ -155,5 +168,7 @@ const Expr *reader_make(Reader *r, const char *name, SymKind kind, const Expr *c
         reader_fail(r, name, "%s takes %d arguments, found %d", sym_kinds[kind].printed, want, n);
         return r->s->overflow;
     }
+    for (int i = 0; i < n; i++)
+        reader_want(r, args[i], wants_condition(kind, i));
     return r->ok ? sym_make(r->s, kind, args, n) : r->s->overflow;
 }

@@ -34,7 +34,9 @@ size_t reader_name(Reader *r);                  // length of the identifier at p
 int reader_function(const char *name, size_t len);
 // True, False, int_oo; NULL if it is none.
 const Expr *reader_constant(Reader *r, const char *name, size_t len);
-// sym_make with the number of arguments checked.
+// e, if it is a condition (a number) as its place wants; an error otherwise.
+const Expr *reader_want(Reader *r, const Expr *e, bool condition);
+// sym_make with the arguments' number and sort checked.
 const Expr *reader_make(Reader *r, const char *name, SymKind kind, const Expr *const args[], int n);
 
 #endif

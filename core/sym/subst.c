@@ -74,7 +74,8 @@ const Expr *sym_subst(Sym *s, const Expr *e, const Expr *const from[], const Exp
     return subst(&x, e);
 }
 
-// Beyond these an expression stays as it is: no size is computed like that, but a file may claim so.
+// Beyond these an expression stays as it is: no size is computed like that, but a file may claim
+// so.
 enum { EXPAND_TERMS = 1024, EXPAND_POWER = 32 };
 
 // Product of two sums, term by term; NULL if that would be too many terms.

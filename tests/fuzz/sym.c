@@ -1,5 +1,5 @@
-// sym.c: both forms of expressions. Whatever is accepted prints, reads back and prints the same; a line
-// that starts with `srepr ` is in that form.
+// sym.c: both forms of expressions. Whatever is accepted prints, reads back and prints the same; a
+// line that starts with `srepr ` is in that form.
 #include "core/sym/sym.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -22,8 +22,8 @@ static void one(Sym *s, Arena *a, const char *line) {
     sym_simplify_with_ranges(s, e, vars, sizes, 2);
     const char *text = sym_str(a, e);
     const Expr *again = sym_parse(s, text, (Place){0}, &d);
-    // Deep text may need more parentheses printed than the reader allows; `x - 9223372036854775808` is
-    // read as a positive number, which does not fit.
+    // Deep text may need more parentheses printed than the reader allows; `x - 9223372036854775808`
+    // is read as a positive number, which does not fit.
     FUZZ_CHECK(again || strstr(diag_first(&d), "deeper") || strstr(diag_first(&d), "64 bits"));
     FUZZ_CHECK(!again || !strcmp(sym_str(a, again), text));
     Buf b = {.arena = a};

@@ -141,6 +141,8 @@ START_TEST(test_bad_text_is_refused) {
         {"p0 p1", "end of the expression", 4},
         {"FloorDiv(1)", "takes 2 arguments", 1},
         {"a+$", "found '$'", 3},
+        {"1 + (p0 < 2)", "a condition stands", 13},
+        {"~p0", "a number stands", 4},
     };
     Arena a = {0};
     Sym *s = sym_new(&a);
