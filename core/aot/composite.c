@@ -30,6 +30,17 @@ bool rule_itself(Trace *t, const Op *op, const Value *a, Value *out) {
     return true;
 }
 
+// An exported program asserts what it assumed of a tensor's type; here that is known.
+bool rule_assert_metadata(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    const TensorMeta *m = meta_of(a[0]);
+    if (m && a[3].kind == VAL_dtype && a[3].dtype != m->dtype)
+        trace_fail(t, "RuntimeError: tensor dtype mismatch: %s, expected %s", dtype_info[m->dtype].torch_name,
+                   dtype_info[a[3].dtype].torch_name);
+    *out = NONE;
+    return true;
+}
+
 bool rule_square(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     *out = CALL(t, aten_pow_Tensor_Scalar, a[0], INT(2));

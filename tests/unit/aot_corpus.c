@@ -50,6 +50,8 @@ static void check_metas(Arena *a, const Graph *g) {
         for (int i = 0; i < n->def->n_args; i++) {
             Value *v = &args[i];
             bool list = v->kind == VAL_list || v->kind == VAL_tuple;
+            if (list)
+                *v = value_copy(a, v, NULL);
             for (int k = 0; k < (list ? v->n : 1); k++) {
                 Value *item = list ? &v->at[k] : v;
                 if (item->kind == VAL_node)
