@@ -180,6 +180,7 @@ bool fx_runnable_add(LoadedModel *m, Str text, const char *path, Diag *d) {
     r.inputs = r.inputs ? r.inputs : ARENA_ARRAY(m->arena, 1, Node *);
     if (!read_lines(&r, text))
         return false;
+    fx_consts_read(m, g, (Str){text.ptr, doc.at[0].begin});
     graph_infer(g, d);
     LoadedGraph one = {.graph = g};
     specs_of_text(m, &one, path);

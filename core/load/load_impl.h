@@ -42,6 +42,8 @@ bool exported_load(LoadedModel *m, const Json *program, const char *file, Diag *
 
 // fx_text.c, fx_runnable.c: graphs of a text added to m.
 bool fx_text_add(LoadedModel *m, Str text, const char *path, Diag *d);
+// fx_consts.c: what __init__ of class Repro sets, as constants of the graph.
+void fx_consts_read(LoadedModel *m, Graph *g, Str init);
 bool fx_runnable_add(LoadedModel *m, Str text, const char *path, Diag *d);
 
 #endif

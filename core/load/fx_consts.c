@@ -1,0 +1,156 @@
+// fx_consts.c: buffers that fx_graph_runnable.py sets in __init__. Small ones stand there as literals, and
+// are read; larger ones are random in that file, so that only shape and dtype are known:
+//     self.register_buffer('_tensor_constant0', tensor([1, 2]))
+//     self.register_buffer('_tensor_constant1', torch.randn([8, 4], dtype=torch.float64))
+//     self.w = torch.nn.Parameter(torch.randn([2, 3], dtype=torch.float32))
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/load/load_impl.h"
+
+enum { MAX_DIMS = 16, MAX_VALUES = 64 };
+
+typedef struct Literal {
+    const char *p;
+    int64_t size[MAX_DIMS];
+    int ndim;
+    double values[MAX_VALUES];
+    int n;
+    bool real, logical;         // has a point; consists of True and False
+    bool broken;
+} Literal;
+
+static void skip(Literal *l) {
+    l->p += strspn(l->p, " ,\t");
+}
+
+static void read_scalar(Literal *l) {
+    char *end;
+    double v;
+    if (str_starts(l->p, "True") || str_starts(l->p, "False")) {
+        l->logical = true;
+        v = *l->p == 'T';
+        end = (char *)(uintptr_t)l->p + (*l->p == 'T' ? 4 : 5);
+    } else {
+        v = strtod(l->p, &end);
+        for (const char *q = l->p; q < end; q++)
+            l->real |= !isdigit((unsigned char)*q) && *q != '-';
+    }
+    l->broken |= end == l->p || l->n == MAX_VALUES;
+    if (l->broken)
+        return;
+    l->values[l->n++] = v;
+    l->p = end;
+}
+
+// `[[1, 2], [3, 4]]`: every list of one depth must have the same length.
+static void read_nested(Literal *l, int depth) {
+    if (*l->p != '[') {
+        l->broken |= depth < l->ndim;
+        read_scalar(l);
+        return;
+    }
+    if (depth >= MAX_DIMS) {
+        l->broken = true;
+        return;
+    }
+    int64_t count = 0;
+    bool known = depth < l->ndim;
+    if (!known)
+        l->ndim = depth + 1;
+    l->p++;
+    for (skip(l); *l->p && *l->p != ']' && !l->broken; skip(l), count++)
+        read_nested(l, depth + 1);
+    l->broken |= *l->p != ']' || (known && l->size[depth] != count);
+    l->size[depth] = count;
+    l->p += *l->p == ']';
+}
+
+static DType read_dtype(Arena *a, const char *text, DType fallback) {
+    const char *p = strstr(text, "dtype=torch.");
+    if (!p)
+        return fallback;
+    p += strlen("dtype=torch.");
+    return dtype_from_torch(arena_strndup(a, p, strspn(p, "abcdefghijklmnopqrstuvwxyz0123456789_")));
+}
+
+static TensorMeta *make_meta(LoadedModel *m, DType dtype, const Literal *l) {
+    const Expr *size[MAX_DIMS];
+    for (int i = 0; i < l->ndim; i++)
+        size[i] = sym_int(m->sym, l->size[i]);
+    return meta_contiguous(m->arena, m->sym, dtype, l->ndim, size, (Device){DEV_cpu, -1});
+}
+
+static Tensor *make_tensor(LoadedModel *m, DType dtype, const Literal *l) {
+    Diag quiet = {.arena = m->arena};
+    Tensor *t = ARENA_NEW(m->arena, Tensor);
+    if (!tensor_new(t, dtype, l->ndim, l->size, &quiet) || tensor_numel(t) != l->n)
+        return NULL;
+    for (int i = 0; i < l->n; i++)
+        tensor_set_f64(t, i, l->values[i]);
+    return t;
+}
+
+// One right-hand side; false if it is none that the repro writer makes.
+static bool read_value(LoadedModel *m, const char *text, GraphConst *out) {
+    Literal l = {.p = strstr(text, "tensor(")};
+    const char *random = strstr(text, "torch.randn("), *integers = strstr(text, "torch.randint(");
+    bool literal = l.p && !random && !integers;
+    if (!literal) {
+        const char *list = integers ? strstr(integers, "size=[") : random;
+        l.p = list ? strchr(list, '[') : NULL;
+    } else {
+        l.p += strlen("tensor(");
+    }
+    if (!l.p)
+        return false;
+    read_nested(&l, 0);
+    if (!literal && !l.broken) {
+        // The list was a shape.
+        l.ndim = l.n;
+        l.broken = l.n > MAX_DIMS;
+        for (int i = 0; i < l.n && !l.broken; i++)
+            l.size[i] = (int64_t)l.values[i];
+    }
+    DType dtype = read_dtype(m->arena, text, l.logical ? DT_b8 : l.real || random ? DT_f32 : DT_i64);
+    if (l.broken || dtype == DT_none)
+        return false;
+    out->meta = make_meta(m, dtype, &l);
+    out->tensor = literal ? make_tensor(m, dtype, &l) : NULL;
+    return true;
+}
+
+static const char *read_name(Arena *a, const char *line, const char **rest) {
+    const char *p = line + strspn(line, " ");
+    if (str_starts(p, "self.register_buffer('")) {
+        p += strlen("self.register_buffer('");
+        size_t len = strcspn(p, "'");
+        *rest = p + len;
+        return arena_strndup(a, p, len);
+    }
+    const char *value = strstr(p, " = torch.nn.Parameter(");
+    if (!str_starts(p, "self.") || !value)
+        return NULL;
+    *rest = value;
+    return arena_strndup(a, p + strlen("self."), (size_t)(value - p) - strlen("self."));
+}
+
+void fx_consts_read(LoadedModel *m, Graph *g, Str init) {
+    for (const char *p = init.ptr, *end = p + init.len; p < end;) {
+        const char *stop = memchr(p, '\n', (size_t)(end - p)), *rest = NULL;
+        const char *line = arena_strndup(m->arena, p, (size_t)((stop ? stop : end) - p));
+        p = stop ? stop + 1 : end;
+        GraphConst c = {.name = read_name(m->arena, line, &rest)};
+        if (!c.name || !read_value(m, rest, &c))
+            continue;
+        vec_push(g->arena, &g->consts, c);
+        if (c.tensor)
+            map_put(&m->state, c.name, (void *)(uintptr_t)c.tensor);
+        GRAPH_EACH(g, n) {
+            if (n->op == FX_get_attr && !strcmp(n->target, c.name) && n->val.kind == VAL_none)
+                n->val = val_tensor(c.meta);
+        }
+    }
+}
