@@ -105,21 +105,35 @@ Foreign foreign_zip(const Zip *z) {
     return (Foreign){"a zip archive without `archive_format` pt2", CONVERT};
 }
 
+static bool starts_at(const char *p, const char *end, const char *with) {
+    size_t len = strlen(with);
+    return (size_t)(end - p) >= len && !memcmp(p, with, len);
+}
+
+// A line at the margin that only a program has.
+static bool is_program_line(const char *p, const char *end) {
+    static const char *const starts[] = {"import ", "from ", "def ", "@", "if __name__", "#!", "async def "};
+    for (int i = 0; i < COUNT(starts); i++)
+        if (starts_at(p, end, starts[i]))
+            return !starts_at(p, end, "def forward(self");
+    return false;
+}
+
 // Printed graphs free their names, carry annotations in quotes and comments with places; programs import.
 bool foreign_python(Str text) {
-    if (load_contains(text, "\ndef load_args(reader)") || load_contains(text, "class Repro(torch.nn.Module)"))
-        return false;
-    bool marks = load_contains(text, " = None\n") || load_contains(text, "        # File: ") || load_contains(text, ": \"f32[") ||
-                 load_contains(text, "No stacktrace found for following nodes");
-    const char *p = text.ptr, *end = text.ptr + text.len;
+    static const char *const repro[] = {"\ndef load_args(reader)", "class Repro(torch.nn.Module)"};
+    static const char *const marks[] = {"        # File: ", ": \"f32[", "No stacktrace found for following nodes"};
+    bool printed = load_contains(text, ";  ") && load_contains(text, " = None\n");
+    for (int i = 0; i < COUNT(repro); i++)
+        printed |= load_contains(text, repro[i]);
+    for (int i = 0; i < COUNT(marks); i++)
+        printed |= load_contains(text, marks[i]);
+    const char *p = text.ptr, *end = p + text.len;
     bool program = false;
-    while (p && p < end && !program) {
-        static const char *const starts[] = {"import ", "from ", "def ", "@", "if __name__", "#!", "async def "};
-        for (int i = 0; i < COUNT(starts); i++)
-            if ((size_t)(end - p) > strlen(starts[i]) && !memcmp(p, starts[i], strlen(starts[i])))
-                program |= memcmp(p, "def forward(self", 16) != 0;
+    while (!printed && !program && p && p < end) {
+        program = is_program_line(p, end);
         p = memchr(p, '\n', (size_t)(end - p));
         p = p ? p + 1 : NULL;
     }
-    return program && !marks;
+    return program;
 }

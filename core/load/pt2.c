@@ -49,16 +49,20 @@ static int find(Archive *z, const char *name) {
     return zip_find(z->zip, arena_printf(&z->tmp, "%s%s", z->root, name));
 }
 
-// A small entry's text without trailing blanks; NULL if it is absent.
-static const char *read_text(Archive *z, const char *name) {
+// A small entry's text without trailing blanks, `absent` if it is not there; false if it cannot be read.
+static bool read_text(Archive *z, const char *name, const char *absent, const char **out) {
     int i = find(z, name);
-    Str s = i >= 0 ? zip_read(z->zip, i, 4096, &z->tmp, z->d) : (Str){NULL, 0};
+    *out = absent;
+    if (i < 0)
+        return true;
+    Str s = zip_read(z->zip, i, 4096, &z->tmp, z->d);
     if (!s.ptr)
-        return NULL;
+        return false;
     size_t len = s.len;
     while (len && strchr(" \r\n", s.ptr[len - 1]))
         len--;
-    return arena_strndup(&z->tmp, s.ptr, len);
+    *out = arena_strndup(&z->tmp, s.ptr, len);
+    return true;
 }
 
 static bool open_root(Archive *z) {
@@ -70,10 +74,12 @@ static bool open_root(Archive *z) {
         if (len && name[len - 1] != '/')
             continue;
         z->root = arena_strndup(&z->tmp, name, len);
-        const char *format = read_text(z, "archive_format"), *version = read_text(z, "archive_version");
-        if (!format || strcmp(format, "pt2") != 0)
-            return refuse(z, "archive format `%s`, and `pt2` is expected", format ? format : "");
-        if (version && strcmp(version, "0") != 0)
+        const char *format, *version;
+        if (!read_text(z, "archive_format", "", &format) || !read_text(z, "archive_version", "0", &version))
+            return false;
+        if (strcmp(format, "pt2") != 0)
+            return refuse(z, "archive format `%s`, and `pt2` is expected", format);
+        if (strcmp(version, "0") != 0)
             return refuse(z, "a .pt2 archive of version %s, and version 0 is expected", version);
         if (find(z, "data/weights/model.pt") < 0)
             return true;
