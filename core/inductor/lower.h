@@ -285,7 +285,7 @@ void extern_set_args(Lower *l, IrOp *op, const IrArg *args, int n);
 
 // Pointwise helpers, used by others.
 DType promoted_dtype(const DType *tensors, const int *ndims, int n, const Value *scalars, int n_scalars, Promote p);
-Box *to_dtype(Lower *l, Box *b, DType dtype);
+Box *box_to_dtype(Lower *l, Box *b, DType dtype);
 Box *pointwise_op(Lower *l, LoopOpKind kind, DType out, Box *const *in, int n);
 Box *binary(Lower *l, LoopOpKind kind, Box *a, Box *b, Promote p);
 Box *binary_scalar(Lower *l, LoopOpKind kind, Box *a, Value v, Promote p);

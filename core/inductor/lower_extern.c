@@ -383,7 +383,7 @@ LVal lower_scan(Lower *l, const Value *args, LoopOpKind kind) {
     for (int i = 0; i < op->n_args; i++)
         with[i] = args[i];
     if (data_dtype(x->data) == DT_b8)
-        x = to_dtype(l, x, DT_i64);
+        x = box_to_dtype(l, x, DT_i64);
     if (op->n_args > 2 && with[2].kind == VAL_none && dtype_is_int(data_dtype(x->data)))
         with[2] = val_dtype(DT_i64);
     return call_with(l, op, with, x);

@@ -180,7 +180,7 @@ static bool index_put_by_loops(Lower *l, Box *self, const LVal *list, Box *value
         return false;
     if (!index_ctx(l, c, self, list, &n, size))
         return false;
-    values = to_dtype(l, values, data_dtype(self->data));
+    values = box_to_dtype(l, values, data_dtype(self->data));
     box_realize(l, self, "written in place");
     values = expand_box(l, values, n, size);
     Loops *p = loops_new(l, LK_scatter, data_dtype(self->data), data_device(self->data), n, size,
@@ -205,7 +205,7 @@ static bool put_masked(Lower *l, Box *self, const LVal *list, Box *values, bool 
         mask = unsqueeze_box(l, mask, data_ndim(mask->data));
     if (data_ndim(values->data) > data_ndim(self->data))
         values = box_new(l, view_reshape(l, values->data, 0, NULL));
-    Box *in[3] = {mask, to_dtype(l, values, data_dtype(self->data)), self};
+    Box *in[3] = {mask, box_to_dtype(l, values, data_dtype(self->data)), self};
     broadcast_boxes(l, in, 3);
     Box *r = pointwise_op(l, LOOP_where, data_dtype(self->data), in, 3);
     mutate_to(l, self, r->data);

@@ -81,7 +81,7 @@ static TVal run_cast(Tracer *t, const void *ctx, Index idx, Index red) {
     return t_cast(t, t_call(t, c->in, idx, NULL), c->to, c->from);
 }
 
-Box *to_dtype(Lower *l, Box *b, DType dtype) {
+Box *box_to_dtype(Lower *l, Box *b, DType dtype) {
     DType from = data_dtype(b->data);
     if (from == dtype || dtype == DT_none)
         return b;
@@ -159,7 +159,7 @@ static Operands operands(Lower *l, const Value *args, int n, Promote p) {
     }
     o.dtype = p == PK_none ? (k ? dt[0] : DT_f32) : promoted_dtype(dt, nd, k, scalars, n_scalars, p);
     for (int i = 0; i < k; i++)
-        tensors[i] = p == PK_none ? tensors[i] : to_dtype(l, tensors[i], o.dtype);
+        tensors[i] = p == PK_none ? tensors[i] : box_to_dtype(l, tensors[i], o.dtype);
     if (k > 1)
         broadcast_boxes(l, tensors, k);
     Device dev = k ? data_device(tensors[0]->data) : (Device){DEV_cpu, -1};
@@ -199,7 +199,7 @@ Box *binary(Lower *l, LoopOpKind kind, Box *a, Box *b, Promote p) {
     DType dt[2] = {data_dtype(a->data), data_dtype(b->data)};
     int nd[2] = {data_ndim(a->data), data_ndim(b->data)};
     DType d = p == PK_none ? dt[0] : promoted_dtype(dt, nd, 2, NULL, 0, p);
-    Operands o = {.box = {to_dtype(l, a, d), to_dtype(l, b, d)}, .n = 2, .dtype = d};
+    Operands o = {.box = {box_to_dtype(l, a, d), box_to_dtype(l, b, d)}, .n = 2, .dtype = d};
     broadcast_boxes(l, o.box, 2);
     return pointwise_of(l, kind, &o).box;
 }
@@ -208,7 +208,7 @@ Box *binary_scalar(Lower *l, LoopOpKind kind, Box *a, Value v, Promote p) {
     DType dt = data_dtype(a->data);
     int nd = data_ndim(a->data);
     DType d = p == PK_none ? dt : promoted_dtype(&dt, &nd, 1, &v, 1, p);
-    a = to_dtype(l, a, d);
+    a = box_to_dtype(l, a, d);
     const Expr *e = NULL;
     Data *c = v.kind == VAL_sym && val_as_expr(l->sym, &v, &e) ? data_index(l, e, d, data_device(a->data))
                                                               : data_const(l, v, d, data_device(a->data));
@@ -240,7 +240,7 @@ LVal lower_logical(Lower *l, const Value *args, LoopOpKind kind) {
     int n = loop_op_info[kind].n_args;
     Operands o = {.n = n, .dtype = DT_b8};
     for (int i = 0; i < n; i++)
-        o.box[i] = to_dtype(l, arg_box(l, args, i), DT_b8);
+        o.box[i] = box_to_dtype(l, arg_box(l, args, i), DT_b8);
     if (n > 1)
         broadcast_boxes(l, o.box, n);
     return pointwise_of(l, kind, &o);
@@ -375,7 +375,7 @@ LVal lower_where(Lower *l, const Value *args, LoopOpKind kind) {
     broadcast_boxes(l, tensors, k);
     in[0] = tensors[0];
     for (int i = 0, at = 1; i < 2; i++)
-        in[i + 1] = v[i].kind == L_box ? to_dtype(l, tensors[at++], d)
+        in[i + 1] = v[i].kind == L_box ? box_to_dtype(l, tensors[at++], d)
                                        : box_new(l, data_const(l, v[i].v, d, data_device(in[0]->data)));
     return lv_box(pointwise_op(l, kind, d, in, 3));
 }
@@ -384,7 +384,7 @@ LVal lower_convert(Lower *l, const Value *args, LoopOpKind kind) {
     Box *x = arg_box(l, args, 0);
     (void)kind;
     if (args[1].kind == VAL_dtype && args[1].dtype != data_dtype(x->data))
-        return lv_box(to_dtype(l, x, args[1].dtype));
+        return lv_box(box_to_dtype(l, x, args[1].dtype));
     return lv_box(clone_box(l, x));
 }
 

@@ -111,7 +111,7 @@ LVal lower_max_pool(Lower *l, const Value *args, LoopOpKind kind) {
     Box *i = reduce_window(l, "argmax", fn, p->n, m->size, p->dim, red, DT_i64, p->dtype, dev, POOL_UNROLL);
     LVal both = lv_list(l, 2);
     both.at[0] = lv_box(v);
-    both.at[1] = lv_box(to_dtype(l, i, DT_i8));
+    both.at[1] = lv_box(box_to_dtype(l, i, DT_i8));
     return both;
 }
 

@@ -215,7 +215,7 @@ Box *sum_box(Lower *l, Box *x, const bool *axis, bool keepdim, DType dtype) {
     DTypeClass cls = dtype_info[data_dtype(x->data)].cls;
     if (dtype == DT_none && (cls == DTC_INT || cls == DTC_BOOL))
         dtype = DT_i64;
-    x = to_dtype(l, x, dtype);
+    x = box_to_dtype(l, x, dtype);
     return reduce_box(l, "sum", x, axis, keepdim, data_dtype(x->data));
 }
 
@@ -231,7 +231,7 @@ static Box *promoted_by_dim(Lower *l, const Value *args, Box *x) {
     bool scalar = false;
     for (int i = 1; i < op->n_args; i++)
         scalar |= args[i].kind == VAL_int || args[i].kind == VAL_sym;
-    return scalar && data_dtype(x->data) == DT_b8 ? to_dtype(l, x, DT_i64) : x;
+    return scalar && data_dtype(x->data) == DT_b8 ? box_to_dtype(l, x, DT_i64) : x;
 }
 
 LVal lower_prod(Lower *l, const Value *args, LoopOpKind kind) {
@@ -241,7 +241,7 @@ LVal lower_prod(Lower *l, const Value *args, LoopOpKind kind) {
     (void)kind;
     if (r.dtype == DT_none && (cls == DTC_INT || cls == DTC_BOOL))
         r.dtype = DT_i64;
-    x = to_dtype(l, x, r.dtype);
+    x = box_to_dtype(l, x, r.dtype);
     return lv_box(reduce_box(l, "prod", x, r.axis, r.keepdim, data_dtype(x->data)));
 }
 
@@ -253,7 +253,7 @@ LVal lower_amax(Lower *l, const Value *args, LoopOpKind kind) {
 
 LVal lower_any(Lower *l, const Value *args, LoopOpKind kind) {
     RedArgs r = reduction_args(l, args);
-    Box *x = to_dtype(l, promoted_by_dim(l, args, r.x), DT_b8);
+    Box *x = box_to_dtype(l, promoted_by_dim(l, args, r.x), DT_b8);
     (void)kind;
     return lv_box(reduce_box(l, "any", x, r.axis, r.keepdim, DT_b8));
 }
@@ -291,15 +291,15 @@ static Box *divided(Lower *l, Box *sum, const Expr *by, DType dtype) {
 
 static Box *mean_box(Lower *l, Box *x, const bool *axis, bool keepdim) {
     DType out = data_dtype(x->data);
-    x = to_dtype(l, x, dtype_is_low(out) ? DT_f32 : out);
+    x = box_to_dtype(l, x, dtype_is_low(out) ? DT_f32 : out);
     Box *sum = sum_box(l, x, axis, keepdim, DT_none);
-    return to_dtype(l, divided(l, sum, reduced_numel(l, x, axis), data_dtype(x->data)), out);
+    return box_to_dtype(l, divided(l, sum, reduced_numel(l, x, axis), data_dtype(x->data)), out);
 }
 
 LVal lower_mean(Lower *l, const Value *args, LoopOpKind kind) {
     RedArgs r = reduction_args(l, args);
     (void)kind;
-    return lv_box(mean_box(l, to_dtype(l, r.x, r.dtype), r.axis, r.keepdim));
+    return lv_box(mean_box(l, box_to_dtype(l, r.x, r.dtype), r.axis, r.keepdim));
 }
 
 typedef struct ScaleCtx {
@@ -390,16 +390,16 @@ LVal lower_var(Lower *l, const Value *args, LoopOpKind kind) {
     }
     bool with_mean = kind == LOOP_add;
     DType out = data_dtype(r.x->data);
-    Box *x = to_dtype(l, r.x, dtype_compute(out)), *var = NULL, *mean = NULL;
+    Box *x = box_to_dtype(l, r.x, dtype_compute(out)), *var = NULL, *mean = NULL;
     Shape s = reduction_shape(l, x, r.axis, r.keepdim);
     if (is_unrolled(l, &s, l->req->config->unroll_reductions_threshold))
         two_step_variance(l, x, &r, correction, &var, with_mean ? &mean : NULL);
     else
         welford(l, x, &r, correction, &var, with_mean ? &mean : NULL);
     if (!with_mean)
-        return lv_box(to_dtype(l, var, out));
+        return lv_box(box_to_dtype(l, var, out));
     LVal both = lv_list(l, 2);
-    both.at[0] = lv_box(to_dtype(l, var, out));
-    both.at[1] = lv_box(to_dtype(l, mean, out));
+    both.at[0] = lv_box(box_to_dtype(l, var, out));
+    both.at[1] = lv_box(box_to_dtype(l, mean, out));
     return both;
 }

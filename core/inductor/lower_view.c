@@ -391,7 +391,7 @@ static TVal run_select_scatter(Tracer *t, const void *ctx, Index idx, Index red)
 }
 
 LVal lower_select_scatter(Lower *l, const Value *args, LoopOpKind kind) {
-    Box *x = arg_box(l, args, 0), *src = to_dtype(l, arg_box(l, args, 1), data_dtype(x->data));
+    Box *x = arg_box(l, args, 0), *src = box_to_dtype(l, arg_box(l, args, 1), data_dtype(x->data));
     PartCtx *c = ARENA_NEW(l->arena, PartCtx);
     int n = data_ndim(x->data);
     (void)kind;
@@ -435,7 +435,7 @@ static TVal run_slice_scatter(Tracer *t, const void *ctx, Index idx, Index red) 
 }
 
 LVal lower_slice_scatter(Lower *l, const Value *args, LoopOpKind kind) {
-    Box *x = arg_box(l, args, 0), *src = to_dtype(l, arg_box(l, args, 1), data_dtype(x->data));
+    Box *x = arg_box(l, args, 0), *src = box_to_dtype(l, arg_box(l, args, 1), data_dtype(x->data));
     int n = data_ndim(x->data);
     PartCtx *c = ARENA_NEW(l->arena, PartCtx);
     (void)kind;
@@ -540,7 +540,7 @@ LVal lower_cat(Lower *l, const Value *args, LoopOpKind kind) {
     if (n == 1)
         return lv_box(clone_box(l, in[0]));
     for (int i = 0; i < n; i++)
-        in[i] = to_dtype(l, in[i], d);
+        in[i] = box_to_dtype(l, in[i], d);
     return lv_box(concat(l, in, n, arg_dim(l, args, 1, data_ndim(in[0]->data)), &args[0]));
 }
 
@@ -551,7 +551,7 @@ LVal lower_copy_(Lower *l, const Value *args, LoopOpKind kind) {
     (void)kind;
     if (dst == src)
         return lv_box(dst);
-    src = to_dtype(l, src, data_dtype(dst->data));
+    src = box_to_dtype(l, src, data_dtype(dst->data));
     src = expand_box(l, src, data_ndim(dst->data), data_size(dst->data));
     mutate_to(l, dst, src->data);
     return lv_box(dst);
@@ -560,7 +560,7 @@ LVal lower_copy_(Lower *l, const Value *args, LoopOpKind kind) {
 LVal lower_copy(Lower *l, const Value *args, LoopOpKind kind) {
     Box *dst = arg_box(l, args, 0), *src = arg_box(l, args, 1);
     (void)kind;
-    Box *x = to_dtype(l, src, data_dtype(dst->data));
+    Box *x = box_to_dtype(l, src, data_dtype(dst->data));
     if (!same_size(l, x->data, dst->data))
         return lv_box(clone_box(l, expand_box(l, x, data_ndim(dst->data), data_size(dst->data))));
     return lv_box(clone_box(l, x));
