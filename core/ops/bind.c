@@ -16,10 +16,14 @@ static ArgType item_type(ArgType t) {
                             : AT_scalar;
 }
 
-// A node stands for whatever its value is; one without a value fits everywhere.
+// A node stands for whatever its value is, and so does a reference to an earlier step (torch.h).
+static bool stands_for(const Value *v) {
+    return v->kind == VAL_node || (v->kind == VAL_opaque && !v->s);
+}
+
 static bool fits_item(const Value *v, ArgType t) {
     ValueKind k = v->kind;
-    if (k == VAL_node || t == AT_any)
+    if (stands_for(v) || t == AT_any)
         return true;
     bool integral = k == VAL_bool || k == VAL_int || k == VAL_sym;
     bool real = integral || k == VAL_float || k == VAL_symfloat;
@@ -44,7 +48,7 @@ static bool fits_item(const Value *v, ArgType t) {
 static bool fits(const Value *v, const SchemaArg *arg) {
     if (v->kind == VAL_none)
         return arg->optional || arg->type == AT_generator;
-    if (!is_list_type(arg->type) || v->kind == VAL_node)
+    if (!is_list_type(arg->type) || stands_for(v))
         return fits_item(v, arg->type);
     if (v->kind != VAL_list && v->kind != VAL_tuple)
         return arg->fixed && fits_item(v, item_type(arg->type));
@@ -60,7 +64,7 @@ static Value settle(Arena *a, const SchemaArg *arg, Value v) {
         Value device = {.kind = VAL_device};
         return device_parse(v.s, &device.device) ? device : v;
     }
-    if (!arg->fixed || v.kind == VAL_none || v.kind == VAL_list || v.kind == VAL_tuple || v.kind == VAL_node)
+    if (!arg->fixed || v.kind == VAL_none || v.kind == VAL_list || v.kind == VAL_tuple || stands_for(&v))
         return v;
     Value list = val_list(a, VAL_list, arg->fixed);
     for (int i = 0; i < arg->fixed; i++)
