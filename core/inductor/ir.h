@@ -149,6 +149,7 @@ typedef struct IrInput {
     const char *name;           // arg0_1, primals_1
     IrBuffer *buf;              // NULL for a symbol
     const Expr *sym;            // for a SymInt input
+    bool donated;               // saved for backward and needed by nobody else: its memory may be overwritten
 } IrInput;
 
 typedef struct IrModule {

@@ -181,9 +181,9 @@ static void link_steps(Planner *p) {
             add_int(p, &p->step[p->mem.at[i].lifetime.at[j]].reads, i);
 }
 
-// ---- Peak of an order: order[k] is the node at place k.
+// ---- Memory over an order: order[k] is the node at place k; `now`, if given, gets (n + 1) bytes in use.
 
-static int64_t peak_of(Planner *p, const int *order) {
+static int64_t timeline(Planner *p, const int *order, int64_t *now) {
     int64_t *delta = ARENA_ARRAY(p->a, p->n + 2, int64_t);
     int *place = ARENA_ARRAY(p->a, p->n + 1, int);
     for (int k = 0; k < p->n; k++)
@@ -198,12 +198,18 @@ static int64_t peak_of(Planner *p, const int *order) {
         if (!m->output)
             delta[(end < 0 ? begin : end) + 1] -= m->release;
     }
-    int64_t now = 0, peak = 0;
+    int64_t sum = 0, peak = 0;
     for (int k = 0; k <= p->n; k++) {
-        now += delta[k];
-        peak = now > peak ? now : peak;
+        sum += delta[k];
+        peak = sum > peak ? sum : peak;
+        if (now)
+            now[k] = sum;
     }
     return peak;
+}
+
+static int64_t peak_of(Planner *p, const int *order) {
+    return timeline(p, order, NULL);
 }
 
 typedef struct Weight {
@@ -545,6 +551,18 @@ void sched_reorder_for_peak_memory(const ScheduleRequest *r, Schedule *s) {
     for (int i = 0; i < p.n; i++)
         s->nodes.at[i] = old[best[i]];
     arena_free(&tmp);
+}
+
+const int64_t *sched_memory_timeline(const Schedule *s, Arena *a, int64_t *peak) {
+    Arena tmp = {0};
+    Planner p = new_planner(s, &tmp);
+    int64_t *now = ARENA_ARRAY(a, p.n + 1, int64_t);
+    int *order = ARENA_ARRAY(&tmp, p.n + 1, int);
+    for (int i = 0; i < p.n; i++)
+        order[i] = i;
+    *peak = timeline(&p, order, now);
+    arena_free(&tmp);
+    return now;
 }
 
 // ---- Last usage.

@@ -84,7 +84,7 @@ static void find_aliases(Users *u) {
     }
 }
 
-static bool can_inplace(const SchedNode *n, const Dep *read) {
+bool sched_can_inplace(const SchedNode *n, const Dep *read) {
     if (n->kind != SCHED_node || n->op->cls == IR_template || n->writes.n != 1 || read->kind != DEP_memory)
         return false;
     for (int i = 0; i < n->outputs.n; i++)
@@ -176,7 +176,7 @@ static void use_node(Users *u, SchedNode *n) {
     for (int i = 0; i < n->reads.n; i++) {
         const Dep *d = &n->reads.at[i];
         if (d->kind != DEP_weak)
-            add_user(u, d->buf, (SchedUser){.node = n, .can_inplace = can_inplace(n, d)});
+            add_user(u, d->buf, (SchedUser){.node = n, .can_inplace = sched_can_inplace(n, d)});
     }
     rename_reads(u->s, n);
     note_versions(u->s, n);

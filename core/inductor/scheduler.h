@@ -126,17 +126,22 @@ FusionAttempt schedule_why(const ScheduleRequest *r, const Schedule *before, con
 typedef enum PlanKind { PLAN_alloc, PLAN_reuse, PLAN_alias, PLAN_call, PLAN_free, PLAN_del_input } PlanKind;
 typedef struct PlanLine {
     PlanKind kind;
-    const char *buf;            // the buffer; alloc, reuse, alias, free
+    const char *buf;            // the buffer; alloc, reuse, alias, free, del_input
     const char *from;           // reuse: the buffer whose memory it takes; alias: the owner
-    const IrLayout *layout;     // as allocated or reinterpreted
+    const IrLayout *layout;     // of buf, as allocated or reinterpreted
+    bool exact;                 // reuse: size and stride are those of `from`
     bool inplace;               // reuse decided by can_inplace (in_out_ptr)
     bool keep_from;             // reuse: `from` is an output and is not deleted
-    int node;                   // call: position in schedule->nodes
+    int node, n_nodes;          // call: positions in schedule->nodes; a kernel of several nodes takes [node, node + n_nodes)
 } PlanLine;
 typedef struct MemoryPlan {
     VEC(PlanLine) lines;
     Map inplace;                // output buffer -> input buffer name it overwrites
-    int64_t peak_planned, peak_unplanned;   // bytes, by hints
+    Map removed;                // buffers that live only in registers of one loop nest (value 1) or in a local row
+                                // of a nest (value 2): neither allocated nor passed
+    Map local;                  // of the latter: number of the local row, 0 …, in its outer-loop node
+    Map split;                  // names of outer-loop nodes whose nests cannot share the outer loops after all
+    int64_t peak_planned, peak_unplanned;   // bytes, by hints: with reuse, and with memory of its own for each buffer
 } MemoryPlan;
 MemoryPlan *memory_plan(const ScheduleRequest *r, const Schedule *after);
 // Independent check: no live buffer is overwritten, nothing is read after free, all outputs survive.
