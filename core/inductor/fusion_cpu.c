@@ -125,11 +125,11 @@ static SchedNode *group_two(Fusion *f, SchedKind kind, SchedNode *a, SchedNode *
 
 static void add_nests(Fusion *f, SchedNode *into, SchedNode *n) {
     if (n->kind != SCHED_outer_loop) {
-        vec_push(f->arena, &into->outer, n);
+        vec_push(f->s->arena, &into->outer, n);
         return;
     }
     for (int i = 0; i < n->outer.n; i++)
-        vec_push(f->arena, &into->outer, n->outer.at[i]);
+        vec_push(f->s->arena, &into->outer, n->outer.at[i]);
 }
 
 SchedNode *cpu_fuse(Fusion *f, SchedNode *a, SchedNode *b) {

@@ -21,8 +21,8 @@ typedef struct Pool {
 
 // Peak of ranges of nodes, with "add to a range".
 typedef struct Peaks {
-    int leaves;
-    int64_t *max, *add;     // (2 * leaves)
+    int n;                  // places
+    int64_t *max, *add;     // (4 * n + 4) of each part, children at 2i and 2i + 1
 } Peaks;
 
 typedef struct Plan {
@@ -45,32 +45,39 @@ typedef struct Plan {
     int kernel_from;        // first node of the open kernel, -1: none
 } Plan;
 
-// ---- Peaks.
+// ---- Peaks: a tree of halves over places [lo, hi]. What lies outside of a range counts as 0, as in PyTorch's tree.
+
+static int64_t peaks_fill(Peaks *t, const int64_t *now, int at, int lo, int hi) {
+    if (lo == hi)
+        return t->max[at] = now[lo];
+    int mid = (lo + hi) / 2;
+    int64_t l = peaks_fill(t, now, 2 * at, lo, mid), r = peaks_fill(t, now, 2 * at + 1, mid + 1, hi);
+    return t->max[at] = l > r ? l : r;
+}
 
 static void peaks_build(Plan *p, const int64_t *now, int n) {
     Peaks *t = &p->peaks;
-    for (t->leaves = 1; t->leaves < n;)
-        t->leaves *= 2;
-    t->max = ARENA_ARRAY(p->tmp, 2 * t->leaves, int64_t);
-    t->add = ARENA_ARRAY(p->tmp, 2 * t->leaves, int64_t);
-    for (int i = 0; i < n; i++)
-        t->max[t->leaves + i] = now[i];
-    for (int i = t->leaves - 1; i >= 1; i--)
-        t->max[i] = t->max[2 * i] > t->max[2 * i + 1] ? t->max[2 * i] : t->max[2 * i + 1];
+    t->n = n;
+    t->max = ARENA_ARRAY(p->tmp, 4 * n + 4, int64_t);
+    t->add = ARENA_ARRAY(p->tmp, 4 * n + 4, int64_t);
+    peaks_fill(t, now, 1, 0, n - 1);
 }
 
-static int64_t peaks_max(const Peaks *t, int at, int lo, int hi, int from, int to) {
-    if (to <= lo || hi <= from)
+// Largest of [from, to]; above: what was added to all of this part further up.
+static int64_t peaks_max(const Peaks *t, int at, int lo, int hi, int from, int to, int64_t above) {
+    if (to < lo || hi < from)
         return 0;
     if (from <= lo && hi <= to)
-        return t->max[at];
+        return t->max[at] + above;
     int mid = (lo + hi) / 2;
-    int64_t l = peaks_max(t, 2 * at, lo, mid, from, to), r = peaks_max(t, 2 * at + 1, mid, hi, from, to);
-    return (l > r ? l : r) + t->add[at];
+    above += t->add[at];
+    int64_t l = peaks_max(t, 2 * at, lo, mid, from, to, above);
+    int64_t r = peaks_max(t, 2 * at + 1, mid + 1, hi, from, to, above);
+    return l > r ? l : r;
 }
 
 static void peaks_add(Peaks *t, int at, int lo, int hi, int from, int to, int64_t v) {
-    if (to <= lo || hi <= from)
+    if (to < lo || hi < from)
         return;
     if (from <= lo && hi <= to) {
         t->max[at] += v;
@@ -79,7 +86,7 @@ static void peaks_add(Peaks *t, int at, int lo, int hi, int from, int to, int64_
     }
     int mid = (lo + hi) / 2;
     peaks_add(t, 2 * at, lo, mid, from, to, v);
-    peaks_add(t, 2 * at + 1, mid, hi, from, to, v);
+    peaks_add(t, 2 * at + 1, mid + 1, hi, from, to, v);
     int64_t l = t->max[2 * at], r = t->max[2 * at + 1];
     t->max[at] = (l > r ? l : r) + t->add[at];
 }
@@ -330,9 +337,14 @@ static void run_loops(Plan *p, const SchedNode *node) {
         return;
     }
     plan_local_rows(p->s, node, p->out);
-    bool shared = !map_find(&p->out->split, node->name);
     for (int i = 0; i < node->outer.n; i++)
-        run_nest(p, node->outer.at[i], shared);
+        run_nest(p, node->outer.at[i], true);
+    if (!map_find(&p->out->split, node->name))
+        return;
+    // The nests turn out not to fit together: they are run again, one by one. What overwrites what stays decided.
+    plan_forget_rows(node, p->out);
+    for (int i = 0; i < node->outer.n; i++)
+        run_nest(p, node->outer.at[i], false);
 }
 
 // ---- Frees.
@@ -421,7 +433,7 @@ static Pool *pool_of(Plan *p, const char *key) {
 static bool worth_it(Plan *p, const Line *freed, const Line *alloc, int64_t bytes) {
     if (freed->at + 1 == alloc->at)
         return true;
-    int64_t between = peaks_max(&p->peaks, 1, 0, p->peaks.leaves, freed->at + 1, alloc->at);
+    int64_t between = peaks_max(&p->peaks, 1, 0, p->peaks.n - 1, freed->at + 1, alloc->at - 1, 0);
     return between + bytes <= p->overall_peak;
 }
 
@@ -441,7 +453,7 @@ static bool take_over(Plan *p, Line *alloc) {
     pool->lines.n--;
     freed->drop = true;
     if (freed->at + 1 != alloc->at)
-        peaks_add(&p->peaks, 1, 0, p->peaks.leaves, freed->at + 1, alloc->at, bytes);
+        peaks_add(&p->peaks, 1, 0, p->peaks.n - 1, freed->at + 1, alloc->at - 1, bytes);
     alloc->line.kind = PLAN_reuse;
     alloc->line.from = freed->line.buf;
     describe_reuse(p, alloc, false);

@@ -560,7 +560,16 @@ const int64_t *sched_memory_timeline(const Schedule *s, Arena *a, int64_t *peak)
     int *order = ARENA_ARRAY(&tmp, p.n + 1, int);
     for (int i = 0; i < p.n; i++)
         order[i] = i;
-    *peak = timeline(&p, order, now);
+    timeline(&p, order, now);
+    // PyTorch 2.11 takes the outputs' bytes off at the start instead of never: all values are lower by them.
+    int64_t outputs = 0;
+    for (int i = 0; i < p.mem.n; i++)
+        outputs += p.mem.at[i].output ? p.mem.at[i].release : 0;
+    *peak = 0;
+    for (int k = 0; k <= p.n; k++) {
+        now[k] -= outputs;
+        *peak = now[k] > *peak ? now[k] : *peak;
+    }
     arena_free(&tmp);
     return now;
 }

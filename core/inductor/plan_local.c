@@ -169,14 +169,7 @@ static int find_row(RowVec *rows, const IrLayout *l, int skip, const Map *visite
     return rows->n - 1;
 }
 
-void plan_local_rows(const Schedule *s, const SchedNode *node, MemoryPlan *plan) {
-    if (!outer_loops_agree(s, node)) {
-        map_put_int(&plan->split, node->name, 1);
-        return;
-    }
-    for (int i = 0; i < node->outer.n; i++)
-        if (loops_of(node->outer.at[i]) != node->outer_depth + 1)
-            return;
+static void find_rows(const Schedule *s, const SchedNode *node, MemoryPlan *plan) {
     Arena tmp = {0};
     RowVec rows = {0};
     Map visited = {.arena = &tmp};
@@ -195,4 +188,23 @@ void plan_local_rows(const Schedule *s, const SchedNode *node, MemoryPlan *plan)
         map_put_int(&plan->local, b->ir->name, row);
     }
     arena_free(&tmp);
+}
+
+void plan_local_rows(const Schedule *s, const SchedNode *node, MemoryPlan *plan) {
+    if (!outer_loops_agree(s, node))
+        map_put_int(&plan->split, node->name, 1);
+    for (int i = 0; i < node->outer.n; i++)
+        if (loops_of(node->outer.at[i]) != node->outer_depth + 1)
+            return;
+    find_rows(s, node, plan);
+}
+
+void plan_forget_rows(const SchedNode *node, MemoryPlan *plan) {
+    for (int i = 0; i < node->outputs.n; i++) {
+        const char *name = node->outputs.at[i]->ir->name;
+        if (!map_find(&plan->local, name))
+            continue;
+        map_remove(&plan->local, name);
+        map_remove(&plan->removed, name);
+    }
 }

@@ -41,7 +41,7 @@ int64_t dep_bytes(const Schedule *s, const Dep *d);     // fusion_rules.c: that 
 // order.c
 void sched_reorder_for_peak_memory(const ScheduleRequest *r, Schedule *s);
 void sched_last_usage(Schedule *s);
-// Estimated bytes in use while each node runs, (nodes.n + 1), and the largest of them.
+// Bytes in use while each node runs as PyTorch's reuse estimates them, (nodes.n + 1), and the largest of them.
 const int64_t *sched_memory_timeline(const Schedule *s, Arena *a, int64_t *peak);
 
 // sched_users.c: the write of n, the only one, goes to the places that `read` reads.
@@ -49,5 +49,6 @@ bool sched_can_inplace(const SchedNode *n, const Dep *read);
 
 // plan_local.c: which buffers of an outer-loop node become local rows; adds to plan->removed, local and split.
 void plan_local_rows(const Schedule *s, const SchedNode *node, MemoryPlan *plan);
+void plan_forget_rows(const SchedNode *node, MemoryPlan *plan);     // its buffers need memory of their own again
 
 #endif

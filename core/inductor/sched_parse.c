@@ -725,9 +725,27 @@ static void add_inputs(Dump *d, const DepVec *v, Map *seen) {
     }
 }
 
+static void note_versions(Dump *d, const IrBuffer *b) {
+    for (int i = 0; i < b->mutations.n; i++) {
+        const char *of = b->mutations.at[i], *real = map_get(&d->s->mutation_real_name, of);
+        map_put(&d->s->mutation_renames, of, (void *)b->name);
+        map_put(&d->s->mutation_real_name, b->name, (void *)(real ? real : of));
+        if (!map_get(&d->s->buffers, of))
+            vec_push(d->r.arena, &d->m->mutated_inputs, of);
+    }
+}
+
+static bool is_output(const SchedBuffer *b) {
+    for (int i = 0; i < b->users.n; i++)
+        if (!b->users.at[i].node)
+            return true;
+    return false;
+}
+
+// Of a buffer and its later versions the first is what is returned; an alias shares its owner's users.
 static void find_inputs_and_outputs(Dump *d) {
     Arena *a = d->r.arena;
-    Map seen = {.arena = a};
+    Map seen = {.arena = a}, outputs = {.arena = a};
     for (int i = 0; i < d->s->nodes.n; i++) {
         const SchedNode *n = d->s->nodes.at[i];
         add_inputs(d, &n->reads, &seen);
@@ -735,27 +753,15 @@ static void find_inputs_and_outputs(Dump *d) {
             add_inputs(d, &n->snodes.at[k]->reads, &seen);
     }
     for (MapEntry *e = map_first(&d->s->buffers); e; e = map_next(&d->s->buffers, e)) {
-        SchedBuffer *b = e->ptr;
-        bool mutates_input = false, output = false;
-        for (int i = 0; i < b->ir->mutations.n; i++) {
-            const char *name = b->ir->mutations.at[i];
-            map_put(&d->s->mutation_renames, name, (void *)b->ir->name);
-            if (!map_get(&d->s->buffers, name)) {
-                mutates_input = true;
-                vec_push(a, &d->m->mutated_inputs, name);
-            }
-        }
-        for (int i = 0; i < b->users.n; i++)
-            output = output || !b->users.at[i].node;
-        if (output && !mutates_input && b->ir->aliases.n == 0)
-            vec_push(a, &d->m->outputs, (IrArg){.buf = b->ir->name});
-    }
-    for (MapEntry *e = map_first(&d->s->buffers); e; e = map_next(&d->s->buffers, e)) {
         const SchedBuffer *b = e->ptr;
-        for (int i = 0; i < b->ir->mutations.n; i++) {
-            const char *real = map_get(&d->s->mutation_real_name, b->ir->mutations.at[i]);
-            map_put(&d->s->mutation_real_name, b->ir->name, (void *)(real ? real : b->ir->mutations.at[i]));
-        }
+        note_versions(d, b->ir);
+        if (!is_output(b) || b->ir->aliases.n)
+            continue;
+        const char *name = map_get(&d->s->mutation_real_name, b->ir->name);
+        name = name ? name : b->ir->name;
+        if (map_get(&d->s->buffers, name) && !map_find(&outputs, name))
+            vec_push(a, &d->m->outputs, (IrArg){.buf = name});
+        map_put_int(&outputs, name, 1);
     }
 }
 

@@ -105,10 +105,29 @@ static void read_placeholders(Arena *a, Sym *sym, const char *folder, IrModule *
     }
 }
 
+// Inputs that the recorded wrapper returns, itself or views of them.
+static void add_returned_inputs(Arena *a, const char *folder, IrModule *m) {
+    const char *line = find_in(corpus_text(a, folder, "output_code.py"), "\n        return (");
+    if (!line)
+        return;
+    const char *end = strchr(line + 1, '\n');
+    const char *text = arena_strndup(a, line, (size_t)(end - line));
+    for (int i = 0; i < m->inputs.n; i++) {
+        size_t n = strlen(m->inputs.at[i].name);
+        for (const char *p = text; (p = strstr(p, m->inputs.at[i].name)) != NULL; p += n)
+            if (strchr(" (", p[-1]) && strchr(",)", p[n])) {
+                vec_push(a, &m->outputs, (IrArg){.buf = m->inputs.at[i].name});
+                break;
+            }
+    }
+}
+
 Schedule *corpus_schedule(Arena *a, Sym *sym, const char *folder, const char *file, Diag *d) {
     Str text = corpus_text(a, folder, file);
     Schedule *s = text.ptr ? schedule_parse(a, sym, text, file, d) : NULL;
-    if (s)
+    if (s) {
         read_placeholders(a, sym, folder, (IrModule *)s->module, d);
+        add_returned_inputs(a, folder, (IrModule *)s->module);
+    }
     return s;
 }
