@@ -169,7 +169,19 @@ static bool read_follows_write(const Schedule *s, const Dep *read, const Dep *wr
     return true;
 }
 
-static bool writes_each_place_once(const Dep *write) {
+// Loops that the write's index does not use would write the same place again; normalisation has dropped them.
+static bool writes_each_place_once(const Schedule *s, const SchedNode *n, const Dep *write) {
+    Sym *sym = s->module->sym;
+    int count;
+    SchedNode *const *singles = sched_singles(n, &count);
+    for (int i = 0; i < count; i++) {
+        const SchedNode *w = singles[i];
+        if (!deps_have(&w->writes, write))
+            continue;
+        const Expr *places = sym_product(sym, write->sizes, write->n_vars);
+        if (!sym_known_eq(sym, places, sym_product(sym, w->iter, w->n_iter)))
+            return false;
+    }
     for (int i = 0; i < write->n_vars; i++)
         if (!expr_has(write->index, write->vars[i]))
             return false;
@@ -194,7 +206,7 @@ bool fusion_weak_dep_is_inplace(const Schedule *s, const Dep *weak, const SchedN
                 return false;
             write = &b->writes.at[i];
         }
-    if (!write || write->kind != DEP_memory || dep_has_tmp(write) || !writes_each_place_once(write))
+    if (!write || write->kind != DEP_memory || dep_has_tmp(write) || !writes_each_place_once(s, b, write))
         return false;
     const char *real = map_get(&s->mutation_real_name, weak->mutating_buf);
     for (int i = 0; real && i < a->reads.n; i++) {

@@ -22,7 +22,7 @@ static void add_models(Arena *a, const char *root, Names *out, Diag *d) {
 }
 
 int corpus_folders(Arena *a, const char ***out) {
-    static const char *const roots[] = {"../shared/corpus", "../shared/corpus_large"};
+    static const char *const roots[] = {"tests/corpus", "../shared/corpus", "../shared/corpus_large"};
     Diag d = {.arena = a};
     Names names = {0};
     for (int i = 0; i < COUNT(roots); i++)
@@ -105,6 +105,14 @@ static void read_placeholders(Arena *a, Sym *sym, const char *folder, IrModule *
     }
 }
 
+static bool has_word(const char *text, const char *word) {
+    size_t n = strlen(word);
+    for (const char *p = text; (p = strstr(p, word)) != NULL; p += n)
+        if (p > text && strchr(" (", p[-1]) && strchr(",)", p[n]))
+            return true;
+    return false;
+}
+
 // Inputs that the recorded wrapper returns, itself or views of them.
 static void add_returned_inputs(Arena *a, const char *folder, IrModule *m) {
     const char *line = find_in(corpus_text(a, folder, "output_code.py"), "\n        return (");
@@ -112,13 +120,41 @@ static void add_returned_inputs(Arena *a, const char *folder, IrModule *m) {
         return;
     const char *end = strchr(line + 1, '\n');
     const char *text = arena_strndup(a, line, (size_t)(end - line));
+    for (int i = 0; i < m->inputs.n; i++)
+        if (has_word(text, m->inputs.at[i].name))
+            vec_push(a, &m->outputs, (IrArg){.buf = m->inputs.at[i].name});
+}
+
+// What a backward graph may overwrite: values saved for it that the forward's caller does not get.
+static void mark_donated(Arena *a, const char *folder, IrModule *m) {
+    const char *at = strstr(folder, "backward");
+    if (!at)
+        return;
+    Str readable = corpus_text(a, folder, "fx_graph_readable.py");
+    int outputs = 0;
+    for (const char *p = find_in(readable, "tangents_"); p && strncmp(p, "tangents_", 9) == 0; outputs++) {
+        const char *next = strstr(p, ", tangents_");
+        p = next ? next + 2 : NULL;
+    }
+    const char *given = "";
+    int n;
+    Diag d = {.arena = a};
+    const char *dir = arena_strndup(a, folder, (size_t)(path_base(folder) - folder));
+    char **graphs = dir_list(a, dir, &n, &d);
+    size_t model = (size_t)(at - path_base(folder));
+    for (int i = 0; i < n; i++) {
+        if (strncmp(graphs[i], path_base(folder), model) != 0 || strncmp(graphs[i] + model, "forward", 7) != 0)
+            continue;
+        given = find_in(corpus_text(a, path_join(a, dir, graphs[i]), "fx_graph_readable.py"), "\n        return (");
+    }
+    size_t len = 0;
+    for (int i = 0; given && i < outputs && given[len]; i++)
+        len += strcspn(given + len, ",)") + 1;
+    given = given ? arena_strndup(a, given, len) : "";
     for (int i = 0; i < m->inputs.n; i++) {
-        size_t n = strlen(m->inputs.at[i].name);
-        for (const char *p = text; (p = strstr(p, m->inputs.at[i].name)) != NULL; p += n)
-            if (strchr(" (", p[-1]) && strchr(",)", p[n])) {
-                vec_push(a, &m->outputs, (IrArg){.buf = m->inputs.at[i].name});
-                break;
-            }
+        IrInput *in = &m->inputs.at[i];
+        in->donated = !str_starts(in->name, "primals_") && !str_starts(in->name, "tangents_") &&
+                      !str_starts(in->name, "view") && !has_word(given, in->name);
     }
 }
 
@@ -128,6 +164,7 @@ Schedule *corpus_schedule(Arena *a, Sym *sym, const char *folder, const char *fi
     if (s) {
         read_placeholders(a, sym, folder, (IrModule *)s->module, d);
         add_returned_inputs(a, folder, (IrModule *)s->module);
+        mark_donated(a, folder, (IrModule *)s->module);
     }
     return s;
 }

@@ -4,7 +4,7 @@
 
 #include "core/inductor/scheduler.h"
 
-// Folders `model__K_…` below ../shared/corpus and ../shared/corpus_large, in order; none if there is no such folder.
+// Folders `model__K_…` below tests/corpus and, where they exist, ../shared/corpus and ../shared/corpus_large, in order.
 int corpus_folders(Arena *a, const char ***out);
 // A file of a folder; ptr NULL if it is missing.
 Str corpus_text(Arena *a, const char *folder, const char *file);
