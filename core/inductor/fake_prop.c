@@ -1,6 +1,7 @@
 // fake_prop.c: what every node yields, by the ops' meta functions (PyTorch's FakeTensorProp). A graph read
 // from text has sizes but no strides, and tuples have no annotation at all; passes make nodes without any.
 #include "core/inductor/lower.h"
+#include "core/inductor/post_grad.h"
 
 static const TensorMeta *with_strides(Arena *a, Sym *sym, const TensorMeta *m) {
     if (m->stride && m->offset)
@@ -103,4 +104,26 @@ Value *fake_values(Arena *a, const Graph *g, int stage) {
         p.val[n->id] = complete(a, g->sym, &v);
     }
     return p.val;
+}
+
+// ---- memory
+
+static bool is_alias(const Node *n, const Value *val) {
+    if (n->op != FX_call_function || !n->n_args || n->args[0].kind != VAL_node)
+        return false;
+    if (str_ends(n->target, "getitem"))
+        return n->args[0].node->def && n->args[0].node->def->tags & OPT_view;
+    if (!n->def)
+        return false;
+    if (node_is(n, OP_aten_reshape_default)) {      // a view where the input's strides allow it
+        const Value *v = &val[n->args[0].node->id];
+        return v->kind == VAL_tensor && meta_is_contiguous(n->graph->sym, v->tensor, MF_contiguous);
+    }
+    return n->def->tags & OPT_view;
+}
+
+int *node_storages(Arena *a, const Graph *g, const Value *val) {
+    int *s = ARENA_ARRAY(a, g->by_id.n, int);
+    GRAPH_EACH(g, n) s[n->id] = is_alias(n, val) ? s[n->args[0].node->id] : n->id;
+    return s;
 }

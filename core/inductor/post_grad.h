@@ -1,0 +1,20 @@
+// post_grad.h: the post-grad passes and what they share. Private to core/inductor.
+#ifndef CORE_INDUCTOR_POST_GRAD_H
+#define CORE_INDUCTOR_POST_GRAD_H
+
+#include "core/aot/aot.h"
+
+extern const GraphPass pass_view_to_reshape, pass_reorder_for_locality, pass_remove_noop_ops, pass_remove_assert_ops,
+    pass_add_mm, pass_stable_sort, pass_reinplace;
+
+// Whether the pass runs at all, and whether it rewrites at n (counted as a match): both may be overridden.
+bool pass_wanted(PassCtx *c, const char *name);
+bool rewrite_wanted(PassCtx *c, const Node *n, const char *reason);
+void node_set_op(Node *n, const Op *op);
+
+// fake_prop.c: what every node yields, by id, strides and offsets known.
+Value *fake_values(Arena *a, const Graph *g, int stage);
+// By id: the node that owns the memory that a node's result lies in; itself unless it is a view.
+int *node_storages(Arena *a, const Graph *g, const Value *val);
+
+#endif

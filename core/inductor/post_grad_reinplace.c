@@ -1,0 +1,311 @@
+// post_grad_reinplace.c: functional writes become writes in place where nobody needs the old value
+// (torch/_inductor/fx_passes/reinplace.py). Scatters into views are first brought to one form, a list
+// of views with a source, so that writes through a chain of views become one; what is not written in
+// place becomes scatters of single views again.
+#include <string.h>
+
+#include "core/inductor/ir.h"
+#include "core/inductor/post_grad.h"
+
+typedef struct ViewOp {
+    const Op *view;         // aten.select.int …
+    const Op *scatter;      // aten.select_scatter.default …
+    const Value *args;      // behind the tensor
+    int n_args;
+    const Kwarg *kwargs;
+    int n_kwargs;
+} ViewOp;
+
+// A scatter: base with src written into view by view.
+typedef struct Scatter {
+    Node *node;             // stands for it in the graph: the outermost scatter
+    Node *base, *src;
+    const ViewOp *views[16];
+    int n_views;
+    bool in_place;
+} Scatter;
+
+typedef struct Reinplace {
+    PassCtx *pass;
+    Graph *g;
+    Value *val;             // by id
+    int *storage;           // by id
+    int *order;             // by id: place in the graph
+    int n;                  // ids that were there at the beginning
+    VEC(Scatter *) scatters;
+    Map by_node;            // id of a scatter's node -> Scatter *
+} Reinplace;
+
+static const struct { OpId scatter, view; } pairs[] = {
+    {OP_aten_select_scatter_default, OP_aten_select_int},
+    {OP_aten_slice_scatter_default, OP_aten_slice_Tensor},
+    {OP_aten_diagonal_scatter_default, OP_aten_diagonal_default},
+    {OP_aten_as_strided_scatter_default, OP_aten_as_strided_default},
+};
+
+static const Op *view_of_scatter(const Node *n) {
+    for (int i = 0; n->def && i < COUNT(pairs); i++)
+        if (n->def->id == pairs[i].scatter)
+            return op_at(pairs[i].view);
+    return NULL;
+}
+
+static bool same_args(const Value *a, int n, const Value *b, int m) {
+    for (int i = 0; n == m && i < n; i++)
+        if (!val_equal(&a[i], &b[i]))
+            return false;
+    return n == m;
+}
+
+static bool is_view_node(const Node *n, const ViewOp *v, const Node *of) {
+    return n->def == v->view && n->n_args > 0 && n->args[0].kind == VAL_node && n->args[0].node == of
+           && same_args(n->args + 1, n->n_args - 1, v->args, v->n_args) && n->n_kwargs == v->n_kwargs;
+}
+
+static Scatter *scatter_new(Reinplace *r, Node *n, const Op *view) {
+    Scatter *s = ARENA_NEW(r->pass->arena, Scatter);
+    ViewOp *v = ARENA_NEW(r->pass->arena, ViewOp);
+    *v = (ViewOp){view, n->def, n->args + 2, n->n_args - 2, n->kwargs, n->n_kwargs};
+    *s = (Scatter){.node = n, .base = n->args[0].node, .src = n->args[1].node, .views = {v}, .n_views = 1};
+    vec_push(r->pass->arena, &r->scatters, s);
+    map_put_id(&r->by_node, (uint64_t)n->id, s);
+    return s;
+}
+
+// scatter(self, scatter(view(self), src, inner), view) is one scatter through both views.
+static bool fuse_scatter(Reinplace *r, Node *n, const Op *view) {
+    Scatter *in = n->args[1].kind == VAL_node ? map_get_id(&r->by_node, (uint64_t)n->args[1].node->id) : NULL;
+    ViewOp *v = ARENA_NEW(r->pass->arena, ViewOp);
+    *v = (ViewOp){view, n->def, n->args + 2, n->n_args - 2, n->kwargs, n->n_kwargs};
+    if (!in || in->n_views + 1 > COUNT(in->views) || !is_view_node(in->base, v, n->args[0].node)
+        || in->node->n_users != 1)
+        return false;
+    for (int i = in->n_views; i > 0; i--)
+        in->views[i] = in->views[i - 1];
+    in->views[0] = v;
+    in->n_views++;
+    in->base = n->args[0].node;
+    map_remove_id(&r->by_node, (uint64_t)in->node->id);
+    in->node = n;
+    map_put_id(&r->by_node, (uint64_t)n->id, in);
+    return true;
+}
+
+static void find_scatters(Reinplace *r) {
+    GRAPH_EACH(r->g, n) {
+        const Op *view = view_of_scatter(n);
+        if (!view || n->n_args < 2 || n->args[0].kind != VAL_node || n->args[1].kind != VAL_node)
+            continue;
+        if (!fuse_scatter(r, n, view))
+            scatter_new(r, n, view);
+    }
+}
+
+// ---- whether a write may go into its target
+
+static bool is_input(const Node *n) {
+    return n->op == FX_placeholder || n->op == FX_get_attr;
+}
+
+// The epilogue that copies the result back into the input it was made of.
+static Node *copy_back(const Node *target, const Node *result) {
+    for (int i = 0; i < result->n_users; i++) {
+        Node *u = result->users[i];
+        if (node_is(u, OP_aten_copy__default) && u->args[0].kind == VAL_node && u->args[0].node == target
+            && u->args[1].kind == VAL_node && u->args[1].node == result)
+            return u;
+    }
+    return NULL;
+}
+
+static bool used_later(const Reinplace *r, const Node *view, const Node *node, const Node *copy, const Node *target) {
+    for (int i = 0; i < view->n_users; i++) {
+        const Node *u = view->users[i];
+        int at = r->order[u->id];
+        if (at <= r->order[node->id] || (copy && r->order[copy->id] <= at))
+            continue;
+        if (node_is(u, OP_aten_copy__default) && u->args[0].kind == VAL_node && u->args[0].node == target)
+            continue;
+        return true;
+    }
+    return false;
+}
+
+static bool can_write(const Reinplace *r, const Node *node, const Node *target) {
+    Node *copy = is_input(target) ? copy_back(target, node) : NULL;
+    if (is_input(target) && !copy)
+        return false;
+    GRAPH_EACH(r->g, v) {
+        if (r->storage[v->id] != r->storage[target->id])
+            continue;
+        if (is_input(v) && v != target)
+            return false;
+        if (used_later(r, v, node, copy, target))
+            return false;
+    }
+    return true;
+}
+
+static bool always_mutates(const Scatter *s) {
+    for (int i = 0; i < s->n_views; i++)
+        if (s->views[i]->view->id == OP_aten_as_strided_default || s->views[i]->view->id == OP_aten_diagonal_default)
+            return true;
+    return false;
+}
+
+// Would be in memory anyway: inputs, outputs, results of library kernels and what they read.
+static bool is_realized(const Node *n) {
+    if (is_input(n))
+        return true;
+    bool kernel = node_is(n, OP_aten_mm_default) || node_is(n, OP_aten_addmm_default) || node_is(n, OP_aten_bmm_default)
+                  || node_is(n, OP_aten_convolution_default);
+    for (int i = 0; i < n->n_users && !kernel; i++)
+        kernel = n->users[i]->op == FX_output;
+    return kernel;
+}
+
+static bool should_write(const Scatter *s) {
+    if (always_mutates(s))
+        return true;
+    if (is_realized(s->base) && is_realized(s->node))
+        return true;
+    return is_input(s->base) && copy_back(s->base, s->node);
+}
+
+static void drop_copy_back(Node *target, Node *result) {
+    Node *copy = copy_back(target, result);
+    if (!copy)
+        return;
+    node_replace_uses(copy, target);
+    node_erase(copy);
+}
+
+// ---- back to ATen
+
+static Node *call_named(Reinplace *r, const Op *op, const char *name, const Value *args, int n, const Kwarg *kw, int n_kw,
+                        const Node *from, const Value *val) {
+    Node *out = graph_call(r->g, op, name, args, n, kw, n_kw);
+    origins_add(r->pass->origins, out->id, from->id, LINK_part);
+    out->original_aten = from->original_aten;
+    if (val)
+        out->val = *val;
+    return out;
+}
+
+static const char *default_name(Arena *a, const Op *op) {
+    return arena_printf(a, "%s_%s", op->name, op->overload);
+}
+
+static Value view_value(Reinplace *r, const Op *op, const Value *args, int n) {
+    Value in[16] = {0}, *bound = ARENA_ARRAY(r->pass->arena, op->n_args, Value), out = {0};
+    Diag quiet = {.arena = r->pass->arena};
+    for (int i = 0; i < n && i < 16; i++)
+        in[i] = args[i].kind == VAL_node ? args[i].node->val : args[i];
+    MetaCtx c = {.arena = r->pass->arena, .sym = r->g->sym, .diag = &quiet};
+    if (n > 16 || !op->meta || !op_bind(op, in, n, NULL, NULL, 0, bound, r->pass->arena, &quiet, (Place){0})
+        || !op_meta(&c, op, bound, &out))
+        return val_none();
+    return out;
+}
+
+static Node *call_view(Reinplace *r, const ViewOp *v, Node *of, const Node *from) {
+    Value *args = ARENA_ARRAY(r->pass->arena, v->n_args + 1, Value);
+    args[0] = val_node(of);
+    for (int i = 0; i < v->n_args; i++)
+        args[i + 1] = v->args[i];
+    Value val = view_value(r, v->view, args, v->n_args + 1);
+    return call_named(r, v->view, default_name(r->pass->arena, v->view), args, v->n_args + 1, v->kwargs, v->n_kwargs, from,
+                      &val);
+}
+
+static Node *scatter_functional(Reinplace *r, const Scatter *s, Node *base, int at) {
+    const ViewOp *v = s->views[at];
+    Node *src = s->src;
+    if (at + 1 < s->n_views)
+        src = scatter_functional(r, s, call_view(r, v, base, s->node), at + 1);
+    Value *args = ARENA_ARRAY(r->pass->arena, v->n_args + 2, Value);
+    args[0] = val_node(base);
+    args[1] = val_node(src);
+    for (int i = 0; i < v->n_args; i++)
+        args[i + 2] = v->args[i];
+    return call_named(r, v->scatter, default_name(r->pass->arena, v->scatter), args, v->n_args + 2, v->kwargs,
+                      v->n_kwargs, s->node, &base->val);
+}
+
+static Node *scatter_mutating(Reinplace *r, const Scatter *s) {
+    Node *base = s->base;
+    if (!s->in_place) {
+        Value arg = val_node(base);
+        base = call_named(r, op_at(OP_aten_clone_default), "clone", &arg, 1, NULL, 0, s->node, &base->val);
+        base->target = "torch.ops.aten.clone";      // the packet, as PyTorch's pass calls it
+    }
+    Node *view = base;
+    for (int i = 0; i < s->n_views; i++)
+        view = call_view(r, s->views[i], view, s->node);
+    Value args[2] = {val_node(view), val_node(s->src)};
+    call_named(r, op_at(OP_aten_copy__default), "copy__default", args, 2, NULL, 0, s->node, &view->val);
+    return base;
+}
+
+static void decompose(Reinplace *r, Scatter *s) {
+    graph_set_insert(r->g, s->node);
+    Node *by = s->in_place || always_mutates(s) ? scatter_mutating(r, s) : scatter_functional(r, s, s->base, 0);
+    graph_set_insert(r->g, NULL);
+    Node *old = s->node, *inner = s->n_views > 1 && old->args[1].kind == VAL_node ? old->args[1].node : NULL;
+    node_replace_uses(old, by);
+    node_erase(old);
+    // What was fused away is no longer used.
+    while (inner && !inner->n_users && view_of_scatter(inner)) {
+        Node *next = inner->args[1].node, *of = inner->args[0].node;
+        node_erase(inner);
+        if (!of->n_users && of->def && of->def->tags & OPT_view)
+            node_erase(of);
+        inner = next;
+    }
+}
+
+static void write_in_place(Reinplace *r) {
+    for (Node *n = r->g->first, *next; n; n = next) {
+        next = n->next;
+        Scatter *s = map_get_id(&r->by_node, (uint64_t)n->id);
+        if (s) {
+            if (can_write(r, n, s->base) && should_write(s) && rewrite_wanted(r->pass, n, "written in place")) {
+                s->in_place = true;
+                drop_copy_back(s->base, n);
+            }
+            continue;
+        }
+        if (!node_is(n, OP_aten_index_put_default) || n->args[0].kind != VAL_node || !can_write(r, n, n->args[0].node))
+            continue;
+        if (!rewrite_wanted(r->pass, n, "its target is not used any more"))
+            continue;
+        node_set_op(n, op_at(OP_aten_index_put__default));
+        drop_copy_back(n->args[0].node, n);
+    }
+}
+
+static Graph *reinplace(PassCtx *c, const Graph *g) {
+    bool any = false;
+    GRAPH_EACH(g, n) any |= node_is(n, OP_aten_index_put_default) || view_of_scatter(n);
+    if (!any || !pass_wanted(c, "reinplace_inplaceable_ops"))
+        return (Graph *)g;
+    Reinplace r = {.pass = c, .g = graph_copy(c->arena, g), .by_node = {.arena = c->arena}};
+    r.val = fake_values(c->arena, r.g, 0);
+    r.storage = node_storages(c->arena, r.g, r.val);
+    r.n = r.g->by_id.n;
+    r.order = ARENA_ARRAY(c->arena, r.n, int);
+    int at = 0;
+    GRAPH_EACH(r.g, n) r.order[n->id] = at++;
+    find_scatters(&r);
+    write_in_place(&r);
+    for (int pass = 0; pass < 2; pass++)        // those left functional first
+        for (int i = 0; i < r.scatters.n; i++)
+            if (r.scatters.at[i]->in_place == (pass == 1)) {
+                c->matches += pass == 0;
+                decompose(&r, r.scatters.at[i]);
+            }
+    return c->matches ? r.g : (Graph *)g;
+}
+
+const GraphPass pass_reinplace = {"reinplace_inplaceable_ops", "writes go into their target where the old value is not needed",
+                                  reinplace};
