@@ -43,7 +43,7 @@ const Expr *arg_expr(Lower *l, const Value *args, int i) {
 }
 
 int64_t arg_int(Lower *l, const Value *args, int i) {
-    return hint(l, arg_expr(l, args, i));
+    return size_hint(l, arg_expr(l, args, i));
 }
 
 double arg_float(const Value *args, int i) {

@@ -4,23 +4,23 @@
 
 #include <string.h>
 
-int64_t hint(Lower *l, const Expr *e) {
+int64_t size_hint(Lower *l, const Expr *e) {
     return hint_of(l->sym, e);
 }
 
-bool is_one(Lower *l, const Expr *e) {
+bool size_is_one(Lower *l, const Expr *e) {
     (void)l;
     return expr_is(e, 1);
 }
 
-bool same_exprs(Lower *l, int n, const Expr *const *a, const Expr *const *b) {
+bool sizes_equal(Lower *l, int n, const Expr *const *a, const Expr *const *b) {
     for (int i = 0; i < n; i++)
         if (a[i] != b[i] && !sym_known_eq(l->sym, a[i], b[i]))
             return false;
     return true;
 }
 
-const Expr **contiguous_exprs(Lower *l, int ndim, const Expr *const *size) {
+const Expr **strides_contiguous(Lower *l, int ndim, const Expr *const *size) {
     const Expr **s = ARENA_ARRAY(l->arena, ndim, const Expr *);
     const Expr *next = sym_int(l->sym, 1);
     for (int i = ndim - 1; i >= 0; i--) {
@@ -30,7 +30,7 @@ const Expr **contiguous_exprs(Lower *l, int ndim, const Expr *const *size) {
     return s;
 }
 
-const Expr **fill_ordered(Lower *l, int n, const Expr *const *size, const int *fill) {
+const Expr **strides_filled(Lower *l, int n, const Expr *const *size, const int *fill) {
     const Expr **s = ARENA_ARRAY(l->arena, n, const Expr *);
     const Expr *next = sym_int(l->sym, 1);
     for (int i = 0; i < n; i++) {
@@ -40,25 +40,25 @@ const Expr **fill_ordered(Lower *l, int n, const Expr *const *size, const int *f
     return s;
 }
 
-const Expr **channels_last_strides(Lower *l, int ndim, const Expr *const *size) {
+const Expr **strides_channels_last(Lower *l, int ndim, const Expr *const *size) {
     static const int fill4[] = {1, 3, 2, 0}, fill5[] = {1, 4, 3, 2, 0};
-    return fill_ordered(l, ndim, size, ndim == 5 ? fill5 : fill4);
+    return strides_filled(l, ndim, size, ndim == 5 ? fill5 : fill4);
 }
 
 // Rank of each dimension's stride; of equal strides the later dimension is the faster one.
-void stride_order(Lower *l, int n, const Expr *const *stride, int *order) {
+void strides_order(Lower *l, int n, const Expr *const *stride, int *order) {
     for (int i = 0; i < n; i++) {
         int rank = 0;
-        int64_t s = hint(l, stride[i]);
+        int64_t s = size_hint(l, stride[i]);
         for (int j = 0; j < n; j++) {
-            int64_t o = hint(l, stride[j]);
+            int64_t o = size_hint(l, stride[j]);
             rank += o < s || (o == s && j > i);
         }
         order[i] = rank;
     }
 }
 
-void fill_from_stride_order(int n, const int *order, int *fill) {
+void strides_order_to_fill(int n, const int *order, int *fill) {
     for (int i = 0; i < n; i++)
         fill[order[i]] = i;
 }
@@ -70,7 +70,7 @@ IrLayout *layout_new(Lower *l, IrLayoutKind kind, Device dev, DType dtype, int n
     y->size = ARENA_ARRAY(l->arena, ndim, const Expr *);
     y->stride = ARENA_ARRAY(l->arena, ndim, const Expr *);
     if (!stride && size)
-        stride = contiguous_exprs(l, ndim, size);
+        stride = strides_contiguous(l, ndim, size);
     for (int i = 0; i < ndim; i++) {
         y->size[i] = size[i];
         y->stride[i] = stride[i];
@@ -81,12 +81,12 @@ IrLayout *layout_new(Lower *l, IrLayoutKind kind, Device dev, DType dtype, int n
 }
 
 bool layout_is_contiguous(Lower *l, const IrLayout *y) {
-    const Expr **want = contiguous_exprs(l, y->ndim, y->size);
+    const Expr **want = strides_contiguous(l, y->ndim, y->size);
     for (int i = 0; i < y->ndim; i++)
         if (expr_is(y->size[i], 0))
             return true;
     for (int i = 0; i < y->ndim; i++)
-        if (!is_one(l, y->size[i]) && want[i] != y->stride[i] && !sym_known_eq(l->sym, want[i], y->stride[i]))
+        if (!size_is_one(l, y->size[i]) && want[i] != y->stride[i] && !sym_known_eq(l->sym, want[i], y->stride[i]))
             return false;
     return true;
 }
@@ -94,11 +94,11 @@ bool layout_is_contiguous(Lower *l, const IrLayout *y) {
 bool layout_is_channels_last(Lower *l, int ndim, const Expr *const *size, const Expr *const *stride) {
     if (ndim != 4 && ndim != 5)
         return false;
-    if (is_one(l, size[1]))
+    if (size_is_one(l, size[1]))
         return false;
-    const Expr **want = channels_last_strides(l, ndim, size);
+    const Expr **want = strides_channels_last(l, ndim, size);
     for (int i = 0; i < ndim; i++)
-        if (!is_one(l, size[i]) && want[i] != stride[i] && !sym_known_eq(l->sym, want[i], stride[i]))
+        if (!size_is_one(l, size[i]) && want[i] != stride[i] && !sym_known_eq(l->sym, want[i], stride[i]))
             return false;
     return true;
 }
@@ -109,12 +109,12 @@ bool layout_is_stride_ordered(Lower *l, const IrLayout *y, const int *order) {
     for (int k = 0; k < y->ndim; k++) {         // next higher rank among dimensions that matter
         int at = -1;
         for (int i = 0; i < y->ndim; i++)
-            if (!is_one(l, y->size[i]) && order[i] > prev && (at < 0 || order[i] < order[at]))
+            if (!size_is_one(l, y->size[i]) && order[i] > prev && (at < 0 || order[i] < order[at]))
                 at = i;
         if (at < 0)
             break;
         prev = order[at];
-        int64_t s = hint(l, y->stride[at]);
+        int64_t s = size_hint(l, y->stride[at]);
         if (s < last)
             return false;
         last = s;
@@ -125,7 +125,7 @@ bool layout_is_stride_ordered(Lower *l, const IrLayout *y, const int *order) {
 const Expr *layout_index(Lower *l, const IrLayout *y, Index idx) {
     const Expr *e = y->kind == IRL_non_owning ? sym_int(l->sym, 0) : y->offset;
     for (int i = 0; i < y->ndim; i++)
-        if (!is_one(l, y->size[i]))
+        if (!size_is_one(l, y->size[i]))
             e = sym_add(l->sym, e, sym_mul(l->sym, idx[i], y->stride[i]));
     return e;
 }

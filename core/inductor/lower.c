@@ -181,11 +181,11 @@ static bool dense_meta(Lower *l, const TensorMeta *m) {
     int order[64];
     if (m->ndim > 64)
         return false;
-    stride_order(l, m->ndim, m->stride, order);
+    strides_order(l, m->ndim, m->stride, order);
     const Expr *next = sym_int(l->sym, 1);
     for (int k = 0; k < m->ndim; k++)
         for (int i = 0; i < m->ndim; i++)
-            if (order[i] == k && !is_one(l, m->size[i])) {
+            if (order[i] == k && !size_is_one(l, m->size[i])) {
                 if (m->stride[i] != next && !sym_known_eq(l->sym, m->stride[i], next))
                     return false;
                 next = sym_mul(l->sym, next, m->size[i]);
@@ -208,13 +208,13 @@ static Box *output_strides(Lower *l, const Node *n, Box *b) {
         return b;
     const Expr *const *stride = m->stride;
     if (prefers_channels_last(l, n, b, m))
-        stride = channels_last_strides(l, 4, data_size(b->data));
+        stride = strides_channels_last(l, 4, data_size(b->data));
     if (b->data->kind == D_view || b->data->kind == D_reinterpret || (n->def && n->def->tags & OPT_view)) {
         int order[64];
-        stride_order(l, m->ndim, stride, order);
-        return require_order(l, b, order);
+        strides_order(l, m->ndim, stride, order);
+        return box_require_order(l, b, order);
     }
-    return require_exact(l, b, stride);
+    return box_require_exact(l, b, stride);
 }
 
 static bool is_call_of(const Node *n, OpId a, OpId b, OpId c) {
@@ -235,8 +235,8 @@ static Box *reused(Lower *l, const Node *n, Box *b) {
                          || (!l->layout_opt && node_is(u, OP_aten_convolution_default));
             if (fixed && m && m->ndim) {
                 int order[64];
-                stride_order(l, m->ndim, m->stride, order);
-                b = require_order(l, b, order);
+                strides_order(l, m->ndim, m->stride, order);
+                b = box_require_order(l, b, order);
             }
         }
     }

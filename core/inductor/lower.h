@@ -180,21 +180,21 @@ typedef VEC(Box *) BoxVec;
 Value *fake_values(Arena *a, const Graph *g, int stage);
 
 // layout.c
-const Expr **contiguous_exprs(Lower *l, int ndim, const Expr *const *size);
-const Expr **channels_last_strides(Lower *l, int ndim, const Expr *const *size);
+const Expr **strides_contiguous(Lower *l, int ndim, const Expr *const *size);
+const Expr **strides_channels_last(Lower *l, int ndim, const Expr *const *size);
 IrLayout *layout_new(Lower *l, IrLayoutKind kind, Device dev, DType dtype, int ndim, const Expr *const *size,
                      const Expr *const *stride, const Expr *offset);
 bool layout_is_contiguous(Lower *l, const IrLayout *y);
 bool layout_is_channels_last(Lower *l, int ndim, const Expr *const *size, const Expr *const *stride);
-void stride_order(Lower *l, int n, const Expr *const *stride, int *order);
-void fill_from_stride_order(int n, const int *order, int *fill);
-const Expr **fill_ordered(Lower *l, int n, const Expr *const *size, const int *fill);
+void strides_order(Lower *l, int n, const Expr *const *stride, int *order);
+void strides_order_to_fill(int n, const int *order, int *fill);
+const Expr **strides_filled(Lower *l, int n, const Expr *const *size, const int *fill);
 bool layout_is_stride_ordered(Lower *l, const IrLayout *y, const int *order);
 const Expr *layout_index(Lower *l, const IrLayout *y, Index idx);
-bool same_exprs(Lower *l, int n, const Expr *const *a, const Expr *const *b);
-int64_t hint(Lower *l, const Expr *e);
+bool sizes_equal(Lower *l, int n, const Expr *const *a, const Expr *const *b);
+int64_t size_hint(Lower *l, const Expr *e);
 int64_t hint_of(Sym *sym, const Expr *e);
-bool is_one(Lower *l, const Expr *e);
+bool size_is_one(Lower *l, const Expr *e);
 
 // views.c
 Box *box_new(Lower *l, Data *d);
@@ -214,7 +214,7 @@ Data *view_expand(Lower *l, Data *x, int n, const Expr *const *size);
 Data *view_slice(Lower *l, Data *x, int dim, const Expr *start, const Expr *end, const Expr *step, bool clamp);
 Data *view_generic(Lower *l, Data *x, int n, const Expr *const *size, Reindex *fn, const void *ctx);
 void slice_bounds(Lower *l, const Expr *size, const Expr **start, const Expr **end);
-bool same_size(Lower *l, const Data *a, const Data *b);
+bool data_same_size(Lower *l, const Data *a, const Data *b);
 Data *view_strided(Lower *l, Data *storage, IrLayout *y);
 Data *data_const(Lower *l, Value v, DType dtype, Device dev);
 Data *data_index(Lower *l, const Expr *e, DType dtype, Device dev);
@@ -236,19 +236,19 @@ void buf_freeze(Lower *l, LBuf *b);                             // contiguous, o
 void buf_freeze_strides(Lower *l, LBuf *b, const Expr *const *stride);
 void buf_freeze_order(Lower *l, LBuf *b, const int *stride_order);
 void buf_decide(Lower *l, LBuf *b);
-Data *realize_input(Lower *l, Data *d);
-Data *copy_input(Lower *l, Data *d);
-Data *to_reinterpret(Lower *l, Data *d);                        // NULL if it has no strides
-Box *require_order(Lower *l, Box *b, const int *order);
-Box *require_exact(Lower *l, Box *b, const Expr *const *stride);
-Box *require_contiguous(Lower *l, Box *b);
-Box *require_channels_last(Lower *l, Box *b);
+Data *data_as_input(Lower *l, Data *d);
+Data *data_copy(Lower *l, Data *d);
+Data *data_reinterpret(Lower *l, Data *d);                        // NULL if it has no strides
+Box *box_require_order(Lower *l, Box *b, const int *order);
+Box *box_require_exact(Lower *l, Box *b, const Expr *const *stride);
+Box *box_require_contiguous(Lower *l, Box *b);
+Box *box_require_channels_last(Lower *l, Box *b);
 void box_ask_lazy(Lower *l, Box *b);
 void box_too_large(Lower *l, Box *b);
-LBuf *scatter_into(Lower *l, Loops *p, Data *dst);
-void mark_mutated(Lower *l, LBuf *b);
-LBuf *realize_into(Lower *l, Data *src, Data *dst);             // src's values are written over dst
-void mutate_to(Lower *l, Box *changed, Data *val);
+LBuf *buf_scatter_into(Lower *l, Loops *p, Data *dst);
+void buf_mark_mutated(Lower *l, LBuf *b);
+LBuf *data_write_into(Lower *l, Data *src, Data *dst);             // src's values are written over dst
+void box_mutate(Lower *l, Box *changed, Data *val);
 void simplify_and_reorder(Lower *l, LBuf *b);
 int pick_loop_order(int n, const int64_t *const *strides, int n_addr, const int64_t *sizes, int *order);
 
@@ -284,11 +284,11 @@ IrArg extern_arg(Lower *l, const Value *v);     // an FX argument likewise; list
 void extern_set_args(Lower *l, IrOp *op, const IrArg *args, int n);
 
 // Pointwise helpers, used by others.
-DType promoted_dtype(const DType *tensors, const int *ndims, int n, const Value *scalars, int n_scalars, Promote p);
+DType args_promoted(const DType *tensors, const int *ndims, int n, const Value *scalars, int n_scalars, Promote p);
 Box *box_to_dtype(Lower *l, Box *b, DType dtype);
 Box *pointwise_op(Lower *l, LoopOpKind kind, DType out, Box *const *in, int n);
-Box *binary(Lower *l, LoopOpKind kind, Box *a, Box *b, Promote p);
-Box *binary_scalar(Lower *l, LoopOpKind kind, Box *a, Value v, Promote p);
+Box *box_binary(Lower *l, LoopOpKind kind, Box *a, Box *b, Promote p);
+Box *box_binary_scalar(Lower *l, LoopOpKind kind, Box *a, Value v, Promote p);
 Box *clone_box(Lower *l, Box *b);
 void broadcast_boxes(Lower *l, Box **in, int n);
 Box *expand_box(Lower *l, Box *b, int n, const Expr *const *size);

@@ -10,7 +10,7 @@
 // ---- arguments
 
 IrArg data_arg(Lower *l, Data *d) {
-    d = realize_input(l, d);
+    d = data_as_input(l, d);
     IrArg a = {.buf = data_unwrap(d)->buf->ir->name};
     if (d->kind == D_reinterpret) {
         const IrLayout *y = d->layout;
@@ -96,7 +96,7 @@ LVal lower_extern(Lower *l, const char *kernel, const Op *op, IrClass cls, IrLay
 }
 
 static Box *realized(Lower *l, Box *b) {
-    return box_new(l, realize_input(l, b->data));
+    return box_new(l, data_as_input(l, b->data));
 }
 
 // ---- matrix products
@@ -127,7 +127,7 @@ LVal lower_addmm(Lower *l, const Value *args, LoopOpKind kind) {
     Box *in = arg_box(l, args, 0), *a = realized(l, arg_box(l, args, 1)), *b = realized(l, arg_box(l, args, 2));
     IrLayout *y = product_layout(l, a, b);
     Box *wide = expand_box(l, in, y->ndim, y->size);
-    realize_input(l, wide->data);
+    data_as_input(l, wide->data);
     IrArg arg[5] = {data_arg(l, in->data), data_arg(l, a->data), data_arg(l, b->data),
                     {.kw = "alpha", .value = plain_value(l, &args[4])}, {.kw = "beta", .value = plain_value(l, &args[3])}};
     const char *name = kind == LOOP_mul ? "extern_kernels.baddbmm" : "extern_kernels.addmm";
@@ -143,23 +143,23 @@ static bool preferred_for_bmm(Lower *l, const TensorMeta *m) {
     if (!m->stride)
         return true;
     const Expr *s1 = m->stride[n - 1], *s2 = m->stride[n - 2], *z1 = m->size[n - 1], *z2 = m->size[n - 2];
-    return (is_one(l, s1) && (is_one(l, z2) || hint(l, s2) >= hint(l, z1)))
-           || (is_one(l, s2) && (is_one(l, z1) || hint(l, s1) >= hint(l, z2)));
+    return (size_is_one(l, s1) && (size_is_one(l, z2) || size_hint(l, s2) >= size_hint(l, z1)))
+           || (size_is_one(l, s2) && (size_is_one(l, z1) || size_hint(l, s1) >= size_hint(l, z2)));
 }
 
 LVal lower_bmm(Lower *l, const Value *args, LoopOpKind kind) {
     Box *in[2] = {arg_box(l, args, 0), arg_box(l, args, 1)};
     (void)kind;
     if (data_device(in[0]->data).type == DEV_cpu) {
-        if (is_one(l, data_size(in[0]->data)[1]) || is_one(l, data_size(in[1]->data)[2])) {
+        if (size_is_one(l, data_size(in[0]->data)[1]) || size_is_one(l, data_size(in[1]->data)[2])) {
             bool axis[4] = {false, false, true, false};
             Box *a = unsqueeze_box(l, in[0], data_ndim(in[0]->data)), *b = unsqueeze_box(l, in[1], 1);
-            return lv_box(sum_box(l, binary(l, LOOP_mul, a, b, PK_default), axis, false, DT_none));
+            return lv_box(sum_box(l, box_binary(l, LOOP_mul, a, b, PK_default), axis, false, DT_none));
         }
         for (int i = 0; i < 2; i++) {
             const TensorMeta *m = arg_meta(l, &args[i]);
             if (m && may_ask_contiguous(in[i]->data) && !preferred_for_bmm(l, m))
-                in[i] = require_contiguous(l, in[i]);
+                in[i] = box_require_contiguous(l, in[i]);
         }
     }
     return product(l, "extern_kernels.bmm", in[0], in[1]);
@@ -180,7 +180,7 @@ static IrLayout *conv_layout(Lower *l, Box *x, Box *w) {
     const IrLayout *a = data_layout(x->data), *b = data_layout(w->data);
     bool last = m->ndim == 4 && ((a && layout_is_channels_last(l, a->ndim, a->size, a->stride))
                                  || (b && layout_is_channels_last(l, b->ndim, b->size, b->stride)) || l->layout_opt);
-    const Expr **stride = last ? channels_last_strides(l, m->ndim, m->size) : NULL;
+    const Expr **stride = last ? strides_channels_last(l, m->ndim, m->size) : NULL;
     return layout_new(l, IRL_fixed, m->device, m->dtype, m->ndim, m->size, stride, NULL);
 }
 
@@ -194,15 +194,15 @@ LVal lower_convolution(Lower *l, const Value *args, LoopOpKind kind) {
     box_realize(l, w, "weight of a convolution");
     IrLayout *y = NULL;
     if (l->layout_opt && spatial == 2) {
-        x = require_channels_last(l, x);
-        w = require_channels_last(l, w);
+        x = box_require_channels_last(l, x);
+        w = box_require_channels_last(l, w);
         y = conv_layout(l, x, w);
     } else {
         int order[64];
         y = conv_layout(l, x, w);
-        stride_order(l, y->ndim, y->stride, order);
-        x = require_order(l, x, order);
-        w = require_order(l, w, order);
+        strides_order(l, y->ndim, y->stride, order);
+        x = box_require_order(l, x, order);
+        w = box_require_order(l, w, order);
     }
     IrArg arg[10] = {data_arg(l, x->data), data_arg(l, w->data)};
     int n = 2;
@@ -237,7 +237,7 @@ static const TensorMeta *meta_of_data(Lower *l, Data *d) {
 static Value meta_value(Lower *l, const Value *v) {
     LVal x = l_of(l, v);
     if (x.kind == L_box)
-        return val_tensor(meta_of_data(l, realize_input(l, x.box->data)));
+        return val_tensor(meta_of_data(l, data_as_input(l, x.box->data)));
     if (v->kind == VAL_list || v->kind == VAL_tuple) {
         Value list = val_list(l->arena, v->kind, v->n);
         for (int i = 0; i < v->n; i++)
@@ -319,8 +319,8 @@ LVal lower_fallback(Lower *l, const Op *op, const Value *args) {
 typedef void Constrain(Lower *l, const TensorMeta *m, int ndim, int *order);
 
 static void fx_order(Lower *l, const TensorMeta *m, int ndim, int *order) {
-    const Expr **s = m->stride ? m->stride : contiguous_exprs(l, ndim, m->size);
-    stride_order(l, ndim, s, order);
+    const Expr **s = m->stride ? m->stride : strides_contiguous(l, ndim, m->size);
+    strides_order(l, ndim, s, order);
 }
 
 // Dense in the last dimension, else contiguous.
@@ -344,7 +344,7 @@ static LVal constrained_call(Lower *l, const Value *args, Constrain *constrain) 
             continue;
         constrain(l, m, m->ndim, order);
         // The argument keeps its node; what the node yields is another value during this call.
-        l->env[args[i].node->id] = lv_box(require_order(l, saved[i].box, order));
+        l->env[args[i].node->id] = lv_box(box_require_order(l, saved[i].box, order));
     }
     LVal r = lower_fallback(l, op, args);
     for (int i = op->n_args - 1; i >= 0; i--)

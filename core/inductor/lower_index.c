@@ -188,7 +188,7 @@ static bool index_put_by_loops(Lower *l, Box *self, const LVal *list, Box *value
     p->scatter = run_index_out;
     p->scatter_ctx = c;
     p->mode = accumulate ? "atomic_add" : NULL;
-    scatter_into(l, p, self->data);
+    buf_scatter_into(l, p, self->data);
     return true;
 }
 
@@ -208,14 +208,14 @@ static bool put_masked(Lower *l, Box *self, const LVal *list, Box *values, bool 
     Box *in[3] = {mask, box_to_dtype(l, values, data_dtype(self->data)), self};
     broadcast_boxes(l, in, 3);
     Box *r = pointwise_op(l, LOOP_where, data_dtype(self->data), in, 3);
-    mutate_to(l, self, r->data);
+    box_mutate(l, self, r->data);
     return true;
 }
 
 static void index_put_fallback(Lower *l, Box *self, const Value *args) {
     IrArg arg[4] = {data_arg(l, self->data), extern_arg(l, &args[1]), extern_arg(l, &args[2]), extern_arg(l, &args[3])};
     LBuf *target = data_unwrap(self->data)->buf;
-    mark_mutated(l, target);
+    buf_mark_mutated(l, target);
     LBuf *b = buffer_register(l, layout_new(l, IRL_none, data_device(self->data), data_dtype(self->data), 0, NULL, NULL,
                                             NULL), IR_index_put_fallback);
     b->ir->op->kernel = "aten.index_put_";
@@ -263,7 +263,7 @@ static void scatter_by_kernel(Lower *l, Box *self, Box *index, Box *src, const V
     arg[4] = (IrArg){.kw = "reduce", .value = val_str(reduce)};
     arg[5] = (IrArg){.kw = "include_self", .value = val_bool(include_self)};
     LBuf *target = data_unwrap(self->data)->buf;
-    mark_mutated(l, target);
+    buf_mark_mutated(l, target);
     LBuf *b = buffer_register(l, layout_new(l, IRL_none, data_device(self->data), data_dtype(self->data), 0, NULL, NULL,
                                             NULL), IR_scatter_fallback);
     b->ir->op->kernel = "aten.scatter_reduce_.two";
@@ -310,6 +310,6 @@ LVal lower_scatter(Lower *l, const Value *args, LoopOpKind kind) {
     p->scatter = run_scatter_out;
     p->scatter_ctx = c;
     p->mode = sums ? "atomic_add" : NULL;
-    scatter_into(l, p, self->data);
+    buf_scatter_into(l, p, self->data);
     return lv_box(self);
 }

@@ -17,7 +17,7 @@ static DTypeClass scalar_class(const Value *v) {
     }
 }
 
-DType promoted_dtype(const DType *tensors, const int *ndims, int n, const Value *scalars, int n_scalars, Promote p) {
+DType args_promoted(const DType *tensors, const int *ndims, int n, const Value *scalars, int n_scalars, Promote p) {
     DTypeClass top = DTC_BOOL;
     for (int i = 0; i < n; i++)
         top = dtype_info[tensors[i]].cls > top ? dtype_info[tensors[i]].cls : top;
@@ -98,11 +98,11 @@ Box *clone_box(Lower *l, Box *b) {
 Box *expand_box(Lower *l, Box *b, int n, const Expr *const *size) {
     int old_n = data_ndim(b->data);
     const Expr *const *old = data_size(b->data);
-    if (old_n == n && same_exprs(l, n, old, size))
+    if (old_n == n && sizes_equal(l, n, old, size))
         return b;
-    int64_t from = hint(l, sym_product(l->sym, old, old_n)), to = 1;
+    int64_t from = size_hint(l, sym_product(l->sym, old, old_n)), to = 1;
     for (int i = 0; i < n; i++)
-        to *= expr_is(size[i], -1) ? hint(l, old[i - (n - old_n)]) : hint(l, size[i]);
+        to *= expr_is(size[i], -1) ? size_hint(l, old[i - (n - old_n)]) : size_hint(l, size[i]);
     if (from > 0)
         box_mark_reuse(l, b, to / from);
     return box_new(l, view_expand(l, b->data, n, size));
@@ -117,9 +117,9 @@ void broadcast_boxes(Lower *l, Box **in, int n) {
         size[d] = sym_int(l->sym, 1);
         for (int i = 0; i < n; i++) {
             int k = d - (ndim - data_ndim(in[i]->data));
-            if (k >= 0 && is_one(l, size[d]))
+            if (k >= 0 && size_is_one(l, size[d]))
                 size[d] = data_size(in[i]->data)[k];
-            else if (k >= 0 && !is_one(l, data_size(in[i]->data)[k]) && size[d] != data_size(in[i]->data)[k])
+            else if (k >= 0 && !size_is_one(l, data_size(in[i]->data)[k]) && size[d] != data_size(in[i]->data)[k])
                 sym_guard_eq(l->sym, size[d], data_size(in[i]->data)[k], l->req->stage, "broadcast");
         }
     }
@@ -127,7 +127,7 @@ void broadcast_boxes(Lower *l, Box **in, int n) {
         int k = data_ndim(in[i]->data);
         bool differs = k != ndim;
         for (int d = 0; d < ndim && !differs; d++)
-            differs = is_one(l, size[d]) != is_one(l, data_size(in[i]->data)[d]);
+            differs = size_is_one(l, size[d]) != size_is_one(l, data_size(in[i]->data)[d]);
         if (differs)
             in[i] = expand_box(l, in[i], ndim, size);
     }
@@ -157,7 +157,7 @@ static Operands operands(Lower *l, const Value *args, int n, Promote p) {
             scalars[n_scalars++] = v[i].v;
         }
     }
-    o.dtype = p == PK_none ? (k ? dt[0] : DT_f32) : promoted_dtype(dt, nd, k, scalars, n_scalars, p);
+    o.dtype = p == PK_none ? (k ? dt[0] : DT_f32) : args_promoted(dt, nd, k, scalars, n_scalars, p);
     for (int i = 0; i < k; i++)
         tensors[i] = p == PK_none ? tensors[i] : box_to_dtype(l, tensors[i], o.dtype);
     if (k > 1)
@@ -195,19 +195,19 @@ static LVal pointwise_of(Lower *l, LoopOpKind kind, const Operands *o) {
     return lv_box(pointwise_op(l, kind, out, o->box, o->n));
 }
 
-Box *binary(Lower *l, LoopOpKind kind, Box *a, Box *b, Promote p) {
+Box *box_binary(Lower *l, LoopOpKind kind, Box *a, Box *b, Promote p) {
     DType dt[2] = {data_dtype(a->data), data_dtype(b->data)};
     int nd[2] = {data_ndim(a->data), data_ndim(b->data)};
-    DType d = p == PK_none ? dt[0] : promoted_dtype(dt, nd, 2, NULL, 0, p);
+    DType d = p == PK_none ? dt[0] : args_promoted(dt, nd, 2, NULL, 0, p);
     Operands o = {.box = {box_to_dtype(l, a, d), box_to_dtype(l, b, d)}, .n = 2, .dtype = d};
     broadcast_boxes(l, o.box, 2);
     return pointwise_of(l, kind, &o).box;
 }
 
-Box *binary_scalar(Lower *l, LoopOpKind kind, Box *a, Value v, Promote p) {
+Box *box_binary_scalar(Lower *l, LoopOpKind kind, Box *a, Value v, Promote p) {
     DType dt = data_dtype(a->data);
     int nd = data_ndim(a->data);
-    DType d = p == PK_none ? dt : promoted_dtype(&dt, &nd, 1, &v, 1, p);
+    DType d = p == PK_none ? dt : args_promoted(&dt, &nd, 1, &v, 1, p);
     a = box_to_dtype(l, a, d);
     const Expr *e = NULL;
     Data *c = v.kind == VAL_sym && val_as_expr(l->sym, &v, &e) ? data_index(l, e, d, data_device(a->data))
@@ -366,7 +366,7 @@ LVal lower_where(Lower *l, const Value *args, LoopOpKind kind) {
         } else {
             scalars[n_scalars++] = v[i].v;
         }
-    DType d = promoted_dtype(dt, nd, n, scalars, n_scalars, PK_default);
+    DType d = args_promoted(dt, nd, n, scalars, n_scalars, PK_default);
     Box *tensors[3] = {in[0]};
     int k = 1;
     for (int i = 0; i < 2; i++)

@@ -68,8 +68,8 @@ static Pool *pool_new(Lower *l, Box *x, int dim, const Value *kernel, const Valu
     ints(l, dilation, dim, 1, p->dilation);
     for (int i = 0; i < dim; i++) {
         p->h[i] = data_size(x->data)[p->n - dim + i];
-        int64_t last = (hint(l, out->size[p->n - dim + i]) - 1) * p->stride[i] + (p->kernel[i] - 1) * p->dilation[i];
-        p->masked |= p->pad[i] != 0 || p->dilation[i] > 1 || last - p->pad[i] >= hint(l, p->h[i]);
+        int64_t last = (size_hint(l, out->size[p->n - dim + i]) - 1) * p->stride[i] + (p->kernel[i] - 1) * p->dilation[i];
+        p->masked |= p->pad[i] != 0 || p->dilation[i] > 1 || last - p->pad[i] >= size_hint(l, p->h[i]);
     }
     p->x = data_loader(l, x->data);
     return p;
@@ -154,8 +154,8 @@ LVal lower_avg_pool(Lower *l, const Value *args, LoopOpKind kind) {
                              data_device(x->data), POOL_UNROLL + 1);
     if (!p->masked || args[6].kind != VAL_none) {
         Value by = args[6].kind != VAL_none ? args[6] : val_int(window);
-        return lv_box(binary_scalar(l, LOOP_truediv, sum, by, PK_int_to_float));
+        return lv_box(box_binary_scalar(l, LOOP_truediv, sum, by, PK_int_to_float));
     }
     Box *count = pointwise_new(l, out, data_device(x->data), p->n, m->size, (Fn){run_count, p});
-    return lv_box(binary(l, LOOP_truediv, sum, count, PK_int_to_float));
+    return lv_box(box_binary(l, LOOP_truediv, sum, count, PK_int_to_float));
 }

@@ -62,7 +62,7 @@ static TVal run_random(Tracer *t, const void *ctx, Index idx, Index red) {
 static LVal random_box(Lower *l, RandomCtx *c, const Value *size, DType dtype, Box *seed) {
     const Expr **e = arg_exprs(l, size, &c->n);
     c->size = e;
-    c->stride = contiguous_exprs(l, c->n, e);
+    c->stride = strides_contiguous(l, c->n, e);
     c->seed = data_loader(l, seed->data);
     Box *b = pointwise_new(l, dtype, data_device(seed->data), c->n, e, (Fn){run_random, c});
     box_realize(l, b, "random numbers");

@@ -367,7 +367,7 @@ static void two_step_variance(Lower *l, Box *x, const RedArgs *r, Value correcti
     Box *m = mean_box(l, x, r->axis, true);
     if (mean)
         box_realize(l, m, "mean");
-    Box *diff = binary(l, LOOP_sub, x, m, PK_default);
+    Box *diff = box_binary(l, LOOP_sub, x, m, PK_default);
     Box *square = pointwise_op(l, LOOP_square, dtype, &diff, 1);
     Box *sum = sum_box(l, square, r->axis, r->keepdim, DT_none);
     const Expr *n = reduced_numel(l, x, r->axis);

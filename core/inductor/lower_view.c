@@ -70,7 +70,7 @@ Box *squeeze_box(Lower *l, Box *x, const bool *dims) {
     int ndim = data_ndim(x->data), n = 0;
     const Expr **size = ARENA_ARRAY(l->arena, ndim, const Expr *);
     for (int i = 0; i < ndim; i++)
-        if (!dims[i] || !is_one(l, data_size(x->data)[i]))
+        if (!dims[i] || !size_is_one(l, data_size(x->data)[i]))
             size[n++] = data_size(x->data)[i];
     return n == ndim ? x : box_new(l, view_reshape(l, x->data, n, size));
 }
@@ -131,7 +131,7 @@ LVal lower_unbind(Lower *l, const Value *args, LoopOpKind kind) {
     Box *x = arg_box(l, args, 0);
     int dim = arg_dim(l, args, 1, data_ndim(x->data));
     (void)kind;
-    LVal out = lv_list(l, (int)hint(l, data_size(x->data)[dim]));
+    LVal out = lv_list(l, (int)size_hint(l, data_size(x->data)[dim]));
     for (int i = 0; i < out.n; i++)
         out.at[i] = lv_box(select_box(l, x, dim, sym_int(l->sym, i)));
     return out;
@@ -144,7 +144,7 @@ LVal lower_split(Lower *l, const Value *args, LoopOpKind kind) {
     const Expr **sizes = arg_exprs(l, &args[1], &n);
     (void)kind;
     if (args[1].kind != VAL_list && args[1].kind != VAL_tuple) {
-        int64_t total = hint(l, size), each = hint(l, sizes[0]);
+        int64_t total = size_hint(l, size), each = size_hint(l, sizes[0]);
         n = (int)((total + each - 1) / (each ? each : 1));
         const Expr *part = sizes[0], *rest = size;
         sizes = ARENA_ARRAY(l->arena, n, const Expr *);
@@ -219,7 +219,7 @@ LVal lower_unfold(Lower *l, const Value *args, LoopOpKind kind) {
         size[i] = data_size(x->data)[i];
     size[dim] = sym_add_int(l->sym, sym_floordiv(l->sym, sym_sub(l->sym, old, len), step), 1);
     size[n] = len;
-    int64_t reads = hint(l, size[dim]) * hint(l, len), have = hint(l, old);
+    int64_t reads = size_hint(l, size[dim]) * size_hint(l, len), have = size_hint(l, old);
     if (have > 0)
         box_mark_reuse(l, x, (reads + have - 1) / have);
     UnfoldCtx *c = ARENA_NEW(l->arena, UnfoldCtx);
@@ -291,14 +291,14 @@ LVal lower_repeat(Lower *l, const Value *args, LoopOpKind kind) {
         x = unsqueeze_box(l, x, 0);
     bool plain = true;
     for (int i = 0; i < n; i++) {
-        plain = plain && (expr_is(times[i], 1) || is_one(l, data_size(x->data)[i]));
+        plain = plain && (expr_is(times[i], 1) || size_is_one(l, data_size(x->data)[i]));
         size[i] = sym_mul(l->sym, data_size(x->data)[i], times[i]);
     }
     if (plain)
         return lv_box(clone_box(l, expand_box(l, x, n, size)));
-    int64_t from = hint(l, sym_product(l->sym, data_size(x->data), n));
+    int64_t from = size_hint(l, sym_product(l->sym, data_size(x->data), n));
     if (from > 0)
-        box_mark_reuse(l, x, hint(l, sym_product(l->sym, size, n)) / from);
+        box_mark_reuse(l, x, size_hint(l, sym_product(l->sym, size, n)) / from);
     MoveCtx *c = move_ctx(l, x);
     for (int i = 0; i < n; i++)
         c->repeated[i] = !expr_is(times[i], 1);
@@ -499,7 +499,7 @@ static Box *concat(Lower *l, Box *const *in, int n, int dim, const Value *list) 
     for (int i = 1; i < n; i++)
         size[dim] = sym_add(l->sym, size[dim], data_size(in[i]->data)[dim]);
     bool last = any_channels_last(l, in, n, list);
-    const Expr **stride = last ? channels_last_strides(l, ndim, size) : NULL;
+    const Expr **stride = last ? strides_channels_last(l, ndim, size) : NULL;
     LBuf *b = buffer_new(l, layout_new(l, IRL_fixed, data_device(first), data_dtype(first), ndim, size, stride, NULL));
     b->is_nop = true;
     b->ir->layout->as_tuple = last;
@@ -553,7 +553,7 @@ LVal lower_copy_(Lower *l, const Value *args, LoopOpKind kind) {
         return lv_box(dst);
     src = box_to_dtype(l, src, data_dtype(dst->data));
     src = expand_box(l, src, data_ndim(dst->data), data_size(dst->data));
-    mutate_to(l, dst, src->data);
+    box_mutate(l, dst, src->data);
     return lv_box(dst);
 }
 
@@ -561,7 +561,7 @@ LVal lower_copy(Lower *l, const Value *args, LoopOpKind kind) {
     Box *dst = arg_box(l, args, 0), *src = arg_box(l, args, 1);
     (void)kind;
     Box *x = box_to_dtype(l, src, data_dtype(dst->data));
-    if (!same_size(l, x->data, dst->data))
+    if (!data_same_size(l, x->data, dst->data))
         return lv_box(clone_box(l, expand_box(l, x, data_ndim(dst->data), data_size(dst->data))));
     return lv_box(clone_box(l, x));
 }

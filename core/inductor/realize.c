@@ -38,7 +38,7 @@ Fn loops_fn(Loops *p) {
 static const Expr **loop_vars(Lower *l, const char *prefix, int n, const Expr *const *size, int *next) {
     const Expr **v = ARENA_ARRAY(&l->tmp, n, const Expr *);
     for (int i = 0; i < n; i++)
-        v[i] = is_one(l, size[i]) ? sym_int(l->sym, 0)
+        v[i] = size_is_one(l, size[i]) ? sym_int(l->sym, 0)
                                   : sym_symbol(l->sym, arena_printf(&l->tmp, "%s%d", prefix, (*next)++));
     return v;
 }
@@ -219,13 +219,13 @@ void buf_freeze_strides(Lower *l, LBuf *b, const Expr *const *stride) {
 }
 
 static void freeze_fill(Lower *l, LBuf *b, const int *fill) {
-    buf_freeze_strides(l, b, fill_ordered(l, b->ir->layout->ndim, b->ir->layout->size, fill));
+    buf_freeze_strides(l, b, strides_filled(l, b->ir->layout->ndim, b->ir->layout->size, fill));
 }
 
 void buf_freeze_order(Lower *l, LBuf *b, const int *order) {
     int fill[64];
     assert(b->ir->layout->ndim <= 64);
-    fill_from_stride_order(b->ir->layout->ndim, order, fill);
+    strides_order_to_fill(b->ir->layout->ndim, order, fill);
     freeze_fill(l, b, fill);
 }
 
@@ -236,7 +236,7 @@ static void freeze_same_order(Lower *l, LBuf *b, const Expr *const *stride) {
     for (int i = 0; i < n; i++) {
         int rank = 0;
         for (int j = 0; j < n; j++)
-            rank += hint(l, stride[j]) < hint(l, stride[i]) || (hint(l, stride[j]) == hint(l, stride[i]) && j < i);
+            rank += size_hint(l, stride[j]) < size_hint(l, stride[i]) || (size_hint(l, stride[j]) == size_hint(l, stride[i]) && j < i);
         fill[rank] = i;
     }
     freeze_fill(l, b, fill);
@@ -270,14 +270,14 @@ static bool fill_order(Lower *l, LBuf *b, int *fill) {
         sym_stride_vars(l->sym, e, vars, n_vars, vars, n_vars, s);
         for (int i = 0, j = 0; i < n; i++)
             if (!expr_is(idx[i], 0)) {
-                row[i] = hint(l, s[j]);
+                row[i] = size_hint(l, s[j]);
                 j++;
             }
         strides[k] = row;
     }
     int64_t *sizes = ARENA_ARRAY(a, n, int64_t);
     for (int i = 0; i < n; i++)
-        sizes[i] = hint(l, p->ranges[i]);
+        sizes[i] = size_hint(l, p->ranges[i]);
     pick_loop_order(n, strides, c->reads.n, sizes, fill);
     return true;
 }
@@ -297,7 +297,7 @@ void buf_decide(Lower *l, LBuf *b) {
 
 // ---- inputs of library kernels
 
-Data *copy_input(Lower *l, Data *d) {
+Data *data_copy(Lower *l, Data *d) {
     Box *b = pointwise_new(l, data_dtype(d), data_device(d), data_ndim(d), data_size(d), data_loader(l, d));
     box_realize(l, b, "copied for a kernel");
     return b->data;
@@ -313,7 +313,7 @@ static const Expr *chain_index(Lower *l, Data *d, Index idx) {
     return layout_index(l, data_layout(d), idx);
 }
 
-Data *to_reinterpret(Lower *l, Data *d) {
+Data *data_reinterpret(Lower *l, Data *d) {
     if (d->kind == D_reinterpret)
         return d;
     Data *store = data_unwrap(d);
@@ -323,7 +323,7 @@ Data *to_reinterpret(Lower *l, Data *d) {
     IrLayout *y = b->ir->layout;
     if (y->kind == IRL_flexible && m && m->ndim == y->ndim && y->ndim == 4
         && layout_is_channels_last(l, m->ndim, m->size, m->stride))
-        freeze_same_order(l, b, channels_last_strides(l, y->ndim, y->size));
+        freeze_same_order(l, b, strides_channels_last(l, y->ndim, y->size));
     buf_freeze(l, b);
     int n = data_ndim(d), next = 0;
     const Expr *const *size = data_size(d);
@@ -348,21 +348,21 @@ Data *to_reinterpret(Lower *l, Data *d) {
     return view_strided(l, store, layout_new(l, IRL_fixed, y->device, data_dtype(d), n, size, stride, offset));
 }
 
-Data *realize_input(Lower *l, Data *d) {
+Data *data_as_input(Lower *l, Data *d) {
     if (d->kind == D_const || d->kind == D_index)
-        return copy_input(l, d);
+        return data_copy(l, d);
     data_realize(l, d, "input of a kernel");
     if (d->kind != D_view)
         return d;
-    Data *r = is_storage_and_layout(data_unwrap(d)) ? to_reinterpret(l, d) : NULL;
-    return r ? r : copy_input(l, d);
+    Data *r = is_storage_and_layout(data_unwrap(d)) ? data_reinterpret(l, d) : NULL;
+    return r ? r : data_copy(l, d);
 }
 
 // ---- strides asked for
 
 static bool significant_equal(Lower *l, int n, const Expr *const *a, const Expr *const *b, const Expr *const *size) {
     for (int i = 0; i < n; i++)
-        if (!is_one(l, size[i]) && a[i] != b[i] && !sym_known_eq(l->sym, a[i], b[i]))
+        if (!size_is_one(l, size[i]) && a[i] != b[i] && !sym_known_eq(l->sym, a[i], b[i]))
             return false;
     return true;
 }
@@ -374,11 +374,11 @@ static bool fits(Lower *l, const IrLayout *y, const int *order, const Expr *cons
 // Strides of dimensions of size 1 as asked.
 static Box *match_insignificant(Lower *l, Box *b, const Expr *const *exact) {
     const IrLayout *y = data_layout(b->data);
-    if (same_exprs(l, y->ndim, y->stride, exact))
+    if (sizes_equal(l, y->ndim, y->stride, exact))
         return b;
     IrLayout *v = layout_new(l, IRL_fixed, y->device, y->dtype, y->ndim, y->size, y->stride, y->offset);
     for (int i = 0; i < y->ndim; i++)
-        if (is_one(l, y->size[i]))
+        if (size_is_one(l, y->size[i]))
             v->stride[i] = exact[i];
     Data *s = b->data->kind == D_reinterpret ? b->data->base : b->data;
     return box_new(l, view_strided(l, s, v));
@@ -401,7 +401,7 @@ static Box *require_strides(Lower *l, Box *b, const int *order, const Expr *cons
         IrLayout *y = data_layout(d);
         if (y->kind == IRL_flexible) {
             if (order && layout_is_stride_ordered(l, y, order)) {
-                stride_order(l, n, y->stride, current);
+                strides_order(l, n, y->stride, current);
                 order = current;
             }
             freeze_as(l, d->buf, order, exact);
@@ -414,55 +414,55 @@ static Box *require_strides(Lower *l, Box *b, const int *order, const Expr *cons
     }
     Data *store = data_unwrap(d);
     if (d->kind == D_view && is_storage_and_layout(store) && !store->buf->is_extern_alloc) {
-        Data *r = to_reinterpret(l, d);
+        Data *r = data_reinterpret(l, d);
         if (r) {
             b->data = r;
             return require_strides(l, b, order, exact);
         }
     }
-    Box *copy = box_new(l, copy_input(l, d));
+    Box *copy = box_new(l, data_copy(l, d));
     freeze_as(l, copy->data->buf, order, exact);
     return copy;
 }
 
-Box *require_order(Lower *l, Box *b, const int *order) {
+Box *box_require_order(Lower *l, Box *b, const int *order) {
     return require_strides(l, b, order, NULL);
 }
 
 // A dimension of stride 0 is copied once and expanded again.
-Box *require_exact(Lower *l, Box *b, const Expr *const *stride) {
+Box *box_require_exact(Lower *l, Box *b, const Expr *const *stride) {
     int n = data_ndim(b->data);
     const Expr *const *size = data_size(b->data);
     bool expanded = false;
     for (int i = 0; i < n; i++)
-        expanded |= expr_is(stride[i], 0) && !is_one(l, size[i]);
+        expanded |= expr_is(stride[i], 0) && !size_is_one(l, size[i]);
     if (!expanded || (is_storage_and_layout(b->data) && data_layout(b->data)->kind == IRL_fixed
                       && fits(l, data_layout(b->data), NULL, stride)))
         return require_strides(l, b, NULL, stride);
     Data *d = b->data;
     for (int i = 0; i < n; i++)
-        if (expr_is(stride[i], 0) && !is_one(l, size[i]))
+        if (expr_is(stride[i], 0) && !size_is_one(l, size[i]))
             d = view_slice(l, d, i, sym_int(l->sym, 0), sym_int(l->sym, 1), sym_int(l->sym, 1), true);
-    Data *copy = copy_input(l, d);
+    Data *copy = data_copy(l, d);
     buf_freeze_strides(l, copy->buf, stride);
     return box_new(l, view_expand(l, copy, n, size));
 }
 
-Box *require_contiguous(Lower *l, Box *b) {
+Box *box_require_contiguous(Lower *l, Box *b) {
     int order[64], n = data_ndim(b->data);
     for (int i = 0; i < n; i++)
         order[i] = n - 1 - i;
-    return require_order(l, b, order);
+    return box_require_order(l, b, order);
 }
 
-Box *require_channels_last(Lower *l, Box *b) {
+Box *box_require_channels_last(Lower *l, Box *b) {
     static const int nhwc[] = {3, 0, 2, 1};
-    return require_order(l, b, nhwc);
+    return box_require_order(l, b, nhwc);
 }
 
 // ---- mutation
 
-void mark_mutated(Lower *l, LBuf *b) {
+void buf_mark_mutated(Lower *l, LBuf *b) {
     b->mutated = true;
     BoxVec *users = map_get(&l->users, b->ir->name);
     for (int i = 0; users && i < users->n; i++)
@@ -481,14 +481,14 @@ static IrLayout *mutation_layout(Lower *l, LBuf *b, Data *dst) {
     return y;
 }
 
-LBuf *realize_into(Lower *l, Data *src, Data *dst) {
+LBuf *data_write_into(Lower *l, Data *src, Data *dst) {
     data_realize(l, dst, "written in place");
     if (dst->kind == D_view)
-        dst = realize_input(l, dst);
+        dst = data_as_input(l, dst);
     Data *target = data_unwrap(dst);
     if (dst->kind == D_store)
         buf_decide(l, dst->buf);
-    mark_mutated(l, target->buf);
+    buf_mark_mutated(l, target->buf);
     box_realize_hint(l, &(Box){src});
     Box *copy = pointwise_new(l, data_dtype(src), data_device(src), data_ndim(src), data_size(src), data_loader(l, src));
     box_realize(l, copy, "a copy into another buffer");
@@ -497,17 +497,17 @@ LBuf *realize_into(Lower *l, Data *src, Data *dst) {
     return b;
 }
 
-LBuf *scatter_into(Lower *l, Loops *p, Data *dst) {
+LBuf *buf_scatter_into(Lower *l, Loops *p, Data *dst) {
     data_realize(l, dst, "written in place");
     if (dst->kind == D_store)
         buf_decide(l, dst->buf);
-    mark_mutated(l, data_unwrap(dst)->buf);
+    buf_mark_mutated(l, data_unwrap(dst)->buf);
     LBuf *b = computed_buffer(l, p, NULL);
     b->ir->layout = mutation_layout(l, b, dst);
     return b;
 }
 
-void mutate_to(Lower *l, Box *changed, Data *val) {
+void box_mutate(Lower *l, Box *changed, Data *val) {
     if (val->kind != D_store) {
         Box *copy = pointwise_new(l, data_dtype(val), data_device(val), data_ndim(val), data_size(val),
                                   data_loader(l, val));
@@ -520,7 +520,7 @@ void mutate_to(Lower *l, Box *changed, Data *val) {
         c->loops = NULL;
         return;
     }
-    realize_into(l, val, c);
+    data_write_into(l, val, c);
 }
 
 // ---- the loop body of a computed buffer

@@ -224,19 +224,19 @@ Data *view_expand(Lower *l, Data *x, int n, const Expr *const *size) {
     const Expr *const *old = data_size(x);
     const Expr **want = ARENA_ARRAY(l->arena, n, const Expr *);
     for (int i = 0; i < n; i++)
-        want[i] = i >= skip && (expr_is(size[i], -1) || !is_one(l, old[i - skip])) ? old[i - skip] : size[i];
+        want[i] = i >= skip && (expr_is(size[i], -1) || !size_is_one(l, old[i - skip])) ? old[i - skip] : size[i];
     if (is_storage_and_layout(x)) {
         Data *s = storage_of(l, x);
         const IrLayout *y = data_layout(x);
         const Expr **stride = ARENA_ARRAY(l->arena, n, const Expr *);
         for (int i = 0; i < n; i++)
-            stride[i] = i < skip || is_one(l, y->size[i - skip]) ? sym_int(l->sym, 0) : y->stride[i - skip];
+            stride[i] = i < skip || size_is_one(l, y->size[i - skip]) ? sym_int(l->sym, 0) : y->stride[i - skip];
         return view_strided(l, s, layout_new(l, IRL_fixed, y->device, y->dtype, n, want, stride, y->offset));
     }
     ExpandCtx *c = ARENA_NEW(l->arena, ExpandCtx);
     *c = (ExpandCtx){skip, old_n, ARENA_ARRAY(l->arena, old_n, bool)};
     for (int i = 0; i < old_n; i++)
-        c->one[i] = is_one(l, old[i]);
+        c->one[i] = size_is_one(l, old[i]);
     return view_generic(l, x, n, want, reindex_expand, c);
 }
 
@@ -309,8 +309,8 @@ void slice_bounds(Lower *l, const Expr *size, const Expr **start, const Expr **e
     *end = clamp_to(l, *end, *start, size);
 }
 
-bool same_size(Lower *l, const Data *a, const Data *b) {
-    return data_ndim(a) == data_ndim(b) && same_exprs(l, data_ndim(a), data_size(a), data_size(b));
+bool data_same_size(Lower *l, const Data *a, const Data *b) {
+    return data_ndim(a) == data_ndim(b) && sizes_equal(l, data_ndim(a), data_size(a), data_size(b));
 }
 
 Data *view_slice(Lower *l, Data *x, int dim, const Expr *start, const Expr *end, const Expr *step, bool clamp) {
@@ -359,7 +359,7 @@ static bool reshape_exprs(Lower *l, int n_old, const Expr *const *old, int n_new
     int i = n_old - 1, j = n_new - 1, at = n_old - 1;
     while (i >= 0 && j >= 0) {
         const Expr *so = old[i], *sn = size[j], *v = vars[j];
-        int64_t ho = hint(l, so), hn = hint(l, sn);
+        int64_t ho = size_hint(l, so), hn = size_hint(l, sn);
         if (expr_is(so, 1)) {
             out[at--] = sym_int(s, 0);
             i--;
@@ -374,7 +374,7 @@ static bool reshape_exprs(Lower *l, int n_old, const Expr *const *old, int n_new
                     return false;
                 v = sym_add(s, sym_mul(s, vars[j], sn), v);
                 sn = sym_mul(s, sn, size[j]);
-                hn = hint(l, sn);
+                hn = size_hint(l, sn);
             }
             if (hn != ho)
                 return false;
@@ -391,7 +391,7 @@ static bool reshape_exprs(Lower *l, int n_old, const Expr *const *old, int n_new
                 out[at--] = sym_modular(s, v, divisor, modulus);
                 divisor = sym_mul(s, divisor, modulus);
                 so = sym_mul(s, so, modulus);
-                ho = hint(l, so);
+                ho = size_hint(l, so);
             }
             if (hn != ho)
                 return false;
@@ -399,12 +399,12 @@ static bool reshape_exprs(Lower *l, int n_old, const Expr *const *old, int n_new
         }
     }
     for (; i >= 0; i--) {
-        if (hint(l, old[i]) != 1)
+        if (size_hint(l, old[i]) != 1)
             return false;
         out[at--] = sym_int(s, 0);
     }
     for (; j >= 0; j--)
-        if (hint(l, size[j]) != 1)
+        if (size_hint(l, size[j]) != 1)
             return false;
     return true;
 }
@@ -441,7 +441,7 @@ static void reindex_zero(Lower *l, const void *ctx, Index in, const Expr **out) 
 Data *view_reshape(Lower *l, Data *x, int n, const Expr *const *size) {
     int old_n = data_ndim(x);
     const Expr *const *old = data_size(x);
-    if (old_n == n && same_exprs(l, n, old, size))
+    if (old_n == n && sizes_equal(l, n, old, size))
         return x;
     if (is_contiguous_storage(l, x)) {
         Data *s = x->kind == D_reinterpret ? x->base : x;
