@@ -76,7 +76,7 @@ setup:
 
 run: setup
 	$(Q)$(MAKE) --no-print-directory all
-	$(Q)$(B)/fxray samples/layernorm_gelu.pt2
+	$(Q)$(B)/fxray samples/block.pt2
 
 check: setup
 	$(Q)$(MAKE) --no-print-directory all $(B)/unit
