@@ -2,12 +2,12 @@
 import os
 os.environ['TORCH_CUDA_ARCH_LIST'] = '9.0a'
 os.environ['TORCH_COMPILE_DEBUG'] = '1'
-os.environ['TORCH_COMPILE_DEBUG_DIR'] = '/tmp/debug_norm'
+os.environ['TORCH_COMPILE_DEBUG_DIR'] = 'debug_norm'
 os.environ['TORCH_LOGS'] = 'graph_code,aot_graphs'
-os.environ['TORCH_LOGS_OUT'] = '/root/out/s/norm.log'
+os.environ['TORCH_LOGS_OUT'] = 'norm.log'
 os.environ['TORCHINDUCTOR_FORCE_DISABLE_CACHES'] = '1'
-os.environ['TORCHINDUCTOR_CACHE_DIR'] = '/tmp/torchinductor_root/tmpfjkac8hr'
-os.environ['TRITON_CACHE_DIR'] = '/tmp/torchinductor_root/tmpfjkac8hr/triton'
+os.environ['TORCHINDUCTOR_CACHE_DIR'] = 'torchinductor_root/tmpfjkac8hr'
+os.environ['TRITON_CACHE_DIR'] = 'torchinductor_root/tmpfjkac8hr/triton'
 
 import torch
 from torch import tensor, device

@@ -4,13 +4,13 @@ s77 = 24
 import os
 os.environ['TORCH_CUDA_ARCH_LIST'] = '9.0a'
 os.environ['TORCH_COMPILE_DEBUG'] = '1'
-os.environ['TORCH_COMPILE_DEBUG_DIR'] = '/tmp/debug_norm'
+os.environ['TORCH_COMPILE_DEBUG_DIR'] = 'debug_norm'
 os.environ['TORCH_LOGS'] = 'graph_code,aot_graphs'
-os.environ['TORCH_LOGS_OUT'] = '/root/out/s/norm.log'
+os.environ['TORCH_LOGS_OUT'] = 'norm.log'
 os.environ['TORCHINDUCTOR_FORCE_DISABLE_CACHES'] = '1'
-os.environ['TORCHINDUCTOR_CACHE_DIR'] = '/tmp/torchinductor_root/tmpt_oh0e4_'
+os.environ['TORCHINDUCTOR_CACHE_DIR'] = 'torchinductor_root/tmpt_oh0e4_'
 os.environ['_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR'] = '139927453712240'
-os.environ['TRITON_CACHE_DIR'] = '/tmp/torchinductor_root/tmpt_oh0e4_/triton'
+os.environ['TRITON_CACHE_DIR'] = 'torchinductor_root/tmpt_oh0e4_/triton'
 
 import torch
 from torch import tensor, device
