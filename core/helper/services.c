@@ -4,7 +4,6 @@
 
 #include "core/base/file.h"
 #include "core/helper/internal.h"
-#include "core/load/load.h"
 
 enum { MAX_INPUTS = 1 << 16 };
 
@@ -155,15 +154,20 @@ static bool time_graph(ServiceCtx *c, EagerCtx *e, const EagerRun *first, int re
     return true;
 }
 
-bool service_eager(ServiceCtx *c, const Message *m) {
+static const Graph *take_graph(ServiceCtx *c, const Message *m) {
     const Field *text = message_find(m, "graph");
-    Sym *sym = sym_new(c->arena);
-    const Graph *g = text && text->kind == FIELD_text ? load_graph_text(c->arena, sym, text->text, "graph", c->diag) : NULL;
-    if (!g) {
-        if (!c->diag->errors)
-            diag_tool(c->diag, "a request to run a graph without a graph");
+    FxDoc doc = {.arena = c->arena};
+    if (text && text->kind == FIELD_text && fx_parse(&doc, sym_new(c->arena), text->text, "graph", c->diag) && doc.n)
+        return doc.at[0].graph;
+    if (!c->diag->errors)
+        diag_tool(c->diag, "a request to run a graph without a graph");
+    return NULL;
+}
+
+bool service_eager(ServiceCtx *c, const Message *m) {
+    const Graph *g = take_graph(c, m);
+    if (!g)
         return false;
-    }
     for (int i = 0; i < g->consts.n; i++) {
         const Field *f = message_find(m, arena_printf(c->arena, "const.%s", g->consts.at[i].name));
         if (f && f->kind == FIELD_tensor)

@@ -65,8 +65,6 @@ extern const int n_loaders;
 
 // NULL and one clear error (what the file is, what to do) if it cannot be opened. "-" reads standard input.
 LoadedModel *load_model(Arena *a, const char *path, Diag *d);
-// One FX graph from its text in any printed form; NULL and errors if it is none.
-Graph *load_graph_text(Arena *a, Sym *sym, Str text, const char *name, Diag *d);
 void load_close(LoadedModel *m);        // drops storages; the arena is the caller's
 
 // bind.c: rows of a values file to placeholders: `in0 …` user inputs in order, `state.NAME`. binds:

@@ -129,6 +129,16 @@ Storage *storage_map(int fd, int64_t offset, size_t bytes, Diag *d) {
     return s;
 }
 
+Storage *storage_map_shared(int fd, size_t bytes, Diag *d) {
+    Storage *s = record();
+    if (bytes && bytes < SIZE_MAX / 2 && map_memory(s, bytes, fd))
+        return s;
+    errno = bytes ? errno : EINVAL;
+    fail(d, "map", bytes);
+    storage_drop(s);
+    return NULL;
+}
+
 Storage *storage_borrow(void *data, size_t bytes) {
     Storage *s = record();
     s->data = data;
