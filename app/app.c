@@ -1,5 +1,5 @@
-// app.c: the state of the program and its two entrances: a key and a command line. A key is only short
-// for a command line, so everything passes through app_run.
+// app.c: the state of the program and its two entrances: a key and a command line. A key is only
+// short for a command line, so everything passes through app_run.
 #include "app/app.h"
 
 #include "core/base/file.h"
@@ -17,8 +17,13 @@ void app_init(App *app, int cols, int rows) {
     for (int i = 0; i < PINS; i++)
         app->pin[i].item = ITEM_NONE;
     for (int i = 0; i < ALL_PANES; i++)
-        app->pane[i].ctx = (ViewCtx){.stage = -1, .step = -1, .arg = "",
-                                     .runs = &app->runs, .output = &app->output, .focus = ITEM_NONE, .arena = &app->pane[i].arena,
+        app->pane[i].ctx = (ViewCtx){.stage = -1,
+                                     .step = -1,
+                                     .arg = "",
+                                     .runs = &app->runs,
+                                     .output = &app->output,
+                                     .focus = ITEM_NONE,
+                                     .arena = &app->pane[i].arena,
                                      .tmp = &app->frame};
     layout_columns(&app->layout, layout_auto(cols, rows));
     app->layout.focus = 0;
@@ -99,19 +104,18 @@ static void show_output(App *app, const char *line) {
     app->output = (Lines){arena_strdup(a, line), lines.at, lines.n};
     spot_push(app);
     int pane = app->home ? HOME : app->layout.focus;
-    app->layout.zoom = true;    // text wants the whole width; `back` gives the panes again
+    app->layout.zoom = true; // text wants the whole width; `back` gives the panes again
     pane_show(app, pane, view_find("output"), -1, 0, "");
 }
 
 static void show_screen(App *app, const char *line) {
     show_output(app, line);
     if (app->diag.errors) {
-        const DiagItem *last = NULL;
-        for (int i = 0; i < app->diag.n && !last; i++)
-            if (app->diag.at[i].kind == DIAG_error)
-                last = &app->diag.at[i];
-        app_message(app, ST_bad, "%s%s%s", last->text, last->hint ? "   " : "",
-                    last->hint ? last->hint : "");
+        const DiagItem *first = app->diag.at;
+        while (first->kind != DIAG_error)
+            first++;
+        app_message(app, ST_bad, "%s%s%s", first->text, first->hint ? "   " : "",
+                    first->hint ? first->hint : "");
     } else if (app->diag.n && !app->message[0]) {
         app_message(app, ST_warn, "%s", app->diag.at[0].text);
     }
@@ -162,7 +166,8 @@ bool app_run(App *app, const char *line) {
 }
 
 void app_print_view(App *app, bool whole) {
-    bool moved = app->last_group && (!strcmp(app->last_group, "place") || !strcmp(app->last_group, "step"));
+    bool moved =
+        app->last_group && (!strcmp(app->last_group, "place") || !strcmp(app->last_group, "step"));
     Pane *p = app_pane(app);
     if (app->printed || !moved || !app->session)
         return;
@@ -245,7 +250,8 @@ static void run_binding(App *app, const KeyBinding *b) {
 
 // Alt and a key that means nothing: Esc and the key came in one packet.
 static void split_alt(App *app, const char *key) {
-    char rest[2] = {key[3], 0};
+    char rest[32];
+    snprintf(rest, sizeof rest, "%c", key[3]);
     app_key(app, "<Esc>");
     app_key(app, rest);
 }
@@ -299,7 +305,8 @@ void app_keys(App *app, const char *keys) {
     app->base = base;
 }
 
-// Runs the lines of a text; a line that begins with `# >>>` ends it (the rest is an expected screen).
+// Runs the lines of a text; a line that begins with `# >>>` ends it (the rest is an expected
+// screen).
 static bool run_lines(App *app, Str text) {
     Arena one = {0};
     bool ok = true;

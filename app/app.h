@@ -82,6 +82,7 @@ typedef struct App {
     Theme theme;
     int colors;             // 256, 16, 0
     bool full_spelling;
+    bool hide_times;        // measured times are drawn as ·
     bool step_changed;      // `step` stops only where something changed
     Item turn_from;         // `goto arg` again from here takes the next argument
     int turn;
@@ -115,8 +116,9 @@ void app_keys(App *app, const char *keys);
 // One or several command lines separated by ` ; `. Output is in app->out, errors in app->diag and,
 // interactively, in the message. False if any failed.
 bool app_run(App *app, const char *line);
-// Without a screen: what a person would look at after a command that moved: the view's lines (whole) or
-// only the cursor's. Nothing if the last command printed something itself or did not move.
+// Without a screen: what a person would look at after a command that moved: the view's lines
+// (whole) or only the cursor's. Nothing if the last command printed something itself or did not
+// move.
 void app_print_view(App *app, bool whole);
 void app_message(App *app, StyleId style, const char *fmt, ...) FX_PRINTF(3, 4);
 // Runs the lines of a script; `#` begins a comment. Stops at the first that fails.
@@ -134,15 +136,16 @@ Line *pane_line(App *app, Pane *p, int row);    // in the frame's arena
 void pane_move(App *app, Pane *p, int row);     // puts the cursor there, clamped
 Item pane_item(App *app, Pane *p);              // on the cursor's row
 bool pane_goto_item(App *app, Pane *p, Item item);
-void pane_follow(App *app);                     // locked panes go to the strongest link of the focus
-void pane_scroll(Pane *p, int rows);            // keeps the cursor on screen
+void pane_follow(App *app);                 // locked panes go to the strongest link of the focus
+void pane_scroll(Pane *p, int count);            // keeps the cursor on screen
 Spot spot_here(App *app);
-void spot_go(App *app, Spot place);
+void spot_go(App *app, Spot s);
 void spot_push(App *app);                      // remembers where we are before a jump
 
 // Links from an item to the items of another artifact: strength + 1 by item, 0 none. In the frame's
 // arena; NULL if there are none at all.
-const uint8_t *item_links(App *app, Item from, const Artifact *from_art, const Artifact *to, int *n);
+const uint8_t *item_links(App *app, Item from, const Artifact *from_art, const Artifact *to,
+                          int *n);
 
 // ---- search.c ----
 
@@ -164,7 +167,8 @@ bool rail_hit(const App *app, int col, int *stage);
 // ---- keys.c ----
 
 extern const KeyBinding key_bindings[];         // keys.def, ended by a NULL key
-// The binding of a key (or sequence) in a view, NULL if none. *prefix: longer sequences begin with it.
+// The binding of a key (or sequence) in a view, NULL if none. *prefix: longer sequences begin with
+// it.
 const KeyBinding *key_find(const App *app, const char *view, const char *keys, bool *prefix);
 void key_normal(char *out, size_t size, const char *text);  // canonical spelling of a key name
 // Splits "j<C-x>é" into key names; returns the next and moves *p, "" at the end.
@@ -179,15 +183,15 @@ void complete(App *app, Prompt *p);             // fills p->choice for the word 
 
 // ---- cmd_change.c ----
 
-bool app_has_setting(const char *name, size_t len);     // a setting of the screen, not of the pipeline
+bool app_has_setting(const char *name, size_t len); // a setting of the screen, not of the pipeline
 
 // ---- cmd_run.c ----
 
-bool app_poll(App *app);                        // takes in what helpers sent; true if the screen changed
+bool app_poll(App *app);                    // takes in results; true if the screen changed
 // ---- start.c ----
 
 // Opens a model and lays out the first screen. False with errors in app->diag.
 bool app_open(App *app, const char *path);
-void app_fill(App *app);                        // chooses what panes show that the user has not touched
+void app_fill(App *app);        // chooses what panes show that the user has not touched
 
 #endif

@@ -18,8 +18,9 @@ bool cmd_status(App *app, Args *args) {
         buf_printf(&app->out, "graph %d  %s\n", k, u->name);
         for (int i = 0; i < u->steps.n; i++) {
             const Artifact *a = u->steps.at[i];
-            buf_printf(&app->out, "  %2d %c %-40s %10s%s\n", i, stage_info[a->stage].key, artifact_title(a),
-                       text_time(&app->frame, (double)a->ns), a->changed ? "" : "  changed nothing");
+            buf_printf(&app->out, "  %2d %c %-40s %10s%s\n", i, stage_info[a->stage].key,
+                       artifact_title(a), text_time(&app->frame, (double)a->ns),
+                       a->changed ? "" : "  changed nothing");
         }
     }
     return true;
@@ -49,12 +50,13 @@ static bool why_fusion(App *app, const char *a, const char *b) {
     }
     const Artifact *before = model_artifact(app->session, unit, STAGE_pre_fusion, &app->diag);
     if (!before || item_find(before, a) < 0 || item_find(before, b) < 0) {
-        diag_fail(&app->diag, "no scheduler node '%s'", before && item_find(before, a) >= 0 ? b : a);
+        diag_fail(&app->diag, "no scheduler node '%s'",
+                  before && item_find(before, a) >= 0 ? b : a);
         return false;
     }
     InductorConfig config = inductor_config_default();
-    ScheduleRequest r = {.arena = &app->frame, .diag = &app->diag, .config = &config,
-                         .stage = STAGE_post_fusion};
+    ScheduleRequest r = {
+        .arena = &app->frame, .diag = &app->diag, .config = &config, .stage = STAGE_post_fusion};
     FusionAttempt f = schedule_why(&r, before->schedule, a, b);
     print_attempt(&app->out, &f);
     buf_puts(&app->out, "  (never tried: asked now)\n");
@@ -85,7 +87,8 @@ static bool why_item(App *app, const char *name) {
                    decision_kind_name(d->ask.kind), d->ask.key, d->result ? "yes" : "no",
                    d->overridden ? " (yours)" : "", d->ask.reason ? d->ask.reason : "");
     }
-    const Artifact *after = pipeline_at(session_pipeline(app->session), u->index, STAGE_post_fusion);
+    const Artifact *after =
+        pipeline_at(session_pipeline(app->session), u->index, STAGE_post_fusion);
     for (int i = 0; after && i < after->schedule->attempts.n; i++) {
         const FusionAttempt *f = &after->schedule->attempts.at[i];
         if (strcmp(f->a, name) && strcmp(f->b, name))
@@ -127,7 +130,8 @@ bool cmd_diff(App *app, Args *args) {
         const char *blank = strchr(p->ctx.arg, ' ');
         if (p->ctx.view != v || !blank)
             return true;
-        p->ctx.arg = arena_printf(&app->arena, "%s %.*s", blank + 1, (int)(blank - p->ctx.arg), p->ctx.arg);
+        p->ctx.arg =
+            arena_printf(&app->arena, "%s %.*s", blank + 1, (int)(blank - p->ctx.arg), p->ctx.arg);
         p->ready = false;
         return true;
     }
@@ -149,7 +153,7 @@ bool cmd_diff(App *app, Args *args) {
     }
     spot_push(app);
     app->home = false;
-    app->search[0] = 0;     // n goes to the next change
+    app->search[0] = 0; // n goes to the next change
     app->layout.zoom = app->layout.zoom || layout_panes(&app->layout) > 1;
     if (!pane_show(app, app->layout.focus, v, p->ctx.stage, p->ctx.unit, arg)) {
         diag_fail(&app->diag, "%s", app_pane(app)->why);
@@ -159,27 +163,30 @@ bool cmd_diff(App *app, Args *args) {
 }
 
 bool cmd_history(App *app, Args *args) {
-    Pane *p = app_pane(app);
     if (args->n && !app_run(app, arena_printf(&app->frame, "goto %s", args->at[0])))
         return false;
-    p = app_pane(app);
+    Pane *p = app_pane(app);
     Item item = pane_item(app, p);
     if (item.id < 0 || !p->ctx.art) {
         app_message(app, ST_dim, "the cursor is on nothing that has a history");
         return true;
     }
     for (int stage = 0; stage < STAGE_count; stage++) {
-        const Artifact *to = pipeline_at(session_pipeline(app->session), p->ctx.unit, (StageId)stage);
+        const Artifact *to =
+            pipeline_at(session_pipeline(app->session), p->ctx.unit, (StageId)stage);
         Link *links = NULL;
-        int n = to && to != p->ctx.art ? pipeline_links(session_pipeline(app->session), p->ctx.art, item.id, to,
-                                                        &app->frame, &links)
+        int n = to && to != p->ctx.art ? pipeline_links(session_pipeline(app->session), p->ctx.art,
+                                                        item.id, to, &app->frame, &links)
                                        : 0;
         if (to && to == p->ctx.art)
             buf_printf(&app->out, "%c %-14s ▶ %s\n", stage_info[stage].key, stage_info[stage].name,
                        item_name(to, item.id));
         for (int i = 0; i < n; i++)
-            buf_printf(&app->out, "%c %-14s %s %s%s\n", stage_info[stage].key, i ? "" : stage_info[stage].name,
-                       links[i].strength == LINK_same ? "●" : links[i].strength == LINK_part ? "◐" : "○",
+            buf_printf(&app->out, "%c %-14s %s %s%s\n", stage_info[stage].key,
+                       i ? "" : stage_info[stage].name,
+                       links[i].strength == LINK_same   ? "●"
+                       : links[i].strength == LINK_part ? "◐"
+                                                        : "○",
                        item_name(to, links[i].item),
                        to->kind == ART_code || to->kind == ART_text
                            ? arena_printf(&app->frame, " line %d", links[i].item + 1)
@@ -194,7 +201,8 @@ bool cmd_list(App *app, Args *args) {
     p->ctx.opt.cols = 10000;
     for (int i = 0, n = pane_count(app, p); i < n; i++) {
         Line *l = pane_line(app, p, i);
-        buf_printf(&app->out, "%s%s\n", l->kind == LINE_section ? "── " : "", line_text(l, &app->frame));
+        buf_printf(&app->out, "%s%s\n", l->kind == LINE_section ? "── " : "",
+                   line_text(l, &app->frame));
     }
     return p->ok;
 }
@@ -217,7 +225,8 @@ bool cmd_ops(App *app, Args *args) {
         diag_fail(&app->diag, "no op's name contains '%s'", args->at[0]);
         return false;
     }
-    buf_printf(&app->out, "%d ops, %d with a meta function, %d with a reference kernel\n", n, meta, eager);
+    buf_printf(&app->out, "%d ops, %d with a meta function, %d with a reference kernel\n", n, meta,
+               eager);
     return true;
 }
 
@@ -232,15 +241,18 @@ bool cmd_doctor(App *app, Args *args) {
                    version ? version : reason);
     }
     const Toolchain *best = toolchain_default(&app->frame);
-    buf_printf(&app->out, "%s %-8s %s\n", best ? "✓" : "✗", "default", best ? best->name : "no toolchain works");
+    buf_printf(&app->out, "%s %-8s %s\n", best ? "✓" : "✗", "default",
+               best ? best->name : "no toolchain works");
     buf_printf(&app->out, "✓ %-8s %s\n", "blas", blas_name());
     Diag d = {.arena = &app->frame};
     const char *cache = dir_cache(&app->frame, &d);
-    buf_printf(&app->out, "%s %-8s %s\n", cache ? "✓" : "✗", "cache", cache ? cache : diag_first(&d));
+    buf_printf(&app->out, "%s %-8s %s\n", cache ? "✓" : "✗", "cache",
+               cache ? cache : diag_first(&d));
     if (!proc_which(&app->frame, "gcc") && !proc_which(&app->frame, "clang"))
         buf_puts(&app->out, "  a C compiler gives faster kernels: apt-get install gcc\n");
     if (!working)
-        diag_tool(&app->diag, "no toolchain works")->hint = "apt-get install gcc, or build with libtcc";
+        diag_tool(&app->diag, "no toolchain works")->hint =
+            "apt-get install gcc, or build with libtcc";
     return working > 0;
 }
 

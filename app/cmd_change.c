@@ -1,5 +1,6 @@
-// cmd_change.c: commands that change something: settings of the screen and of the pipeline, decisions
-// overridden by hand, with undo and redo. A change of a decision rebuilds from the stage that asks it.
+// cmd_change.c: commands that change something: settings of the screen and of the pipeline,
+// decisions overridden by hand, with undo and redo. A change of a decision rebuilds from the stage
+// that asks it.
 #include "app/app.h"
 #include "app/model.h"
 
@@ -9,7 +10,7 @@
 typedef struct Change {
     DecisionKind kind;
     const char *key;
-    int before, after;      // override: -1 none, 0 off, 1 on
+    int before, after; // override: -1 none, 0 off, 1 on
 } Change;
 
 struct Changes {
@@ -69,8 +70,8 @@ static bool change(App *app, DecisionKind kind, const char *key, int value) {
     return true;
 }
 
-// The key under which the scheduler asked about two nodes; they may be named in either order, and by the
-// names of the log (op3_op4) or of single nodes.
+// The key under which the scheduler asked about two nodes; they may be named in either order, and
+// by the names of the log (op3_op4) or of single nodes.
 static const char *fuse_key(App *app, const char *a, const char *b) {
     int unit = app_pane(app)->ctx.unit;
     if (!model_artifact(app->session, unit, STAGE_post_fusion, &app->diag))
@@ -103,14 +104,19 @@ bool cmd_override(App *app, Args *args) {
         return false;
     }
     const char *v = args->at[2];
-    return change(app, (DecisionKind)kind, args->at[1], !strcmp(v, "on") ? 1 : !strcmp(v, "off") ? 0 : -1);
+    return change(app, (DecisionKind)kind, args->at[1],
+                  !strcmp(v, "on")    ? 1
+                  : !strcmp(v, "off") ? 0
+                                      : -1);
 }
 
-// The choice on the cursor's line, as the view's Space would name it: its line begins with the command.
+// The choice on the cursor's line, as the view's Space would name it: its line begins with the
+// command.
 static bool choose(App *app, const char *verb) {
     Pane *p = app_pane(app);
     const char *line = NULL;
-    if (pane_ready(app, p) && p->ctx.view->toggle && p->ctx.view->toggle(&p->ctx, p->row, &line) && line) {
+    if (pane_ready(app, p) && p->ctx.view->toggle && p->ctx.view->toggle(&p->ctx, p->row, &line) &&
+        line) {
         const char *rest = strchr(line, ' ');
         return app_run(app, arena_printf(&app->frame, "%s%s", verb, rest ? rest : ""));
     }
@@ -137,7 +143,8 @@ bool cmd_undo(App *app, Args *args) {
     Change c = vec_pop(&app->changes->done);
     vec_push(&app->arena, &app->changes->undone, c);
     apply(app, c.kind, c.key, c.before);
-    app_message(app, ST_edited, "undone: %s %s   U does it again", decision_kind_name(c.kind), c.key);
+    app_message(app, ST_edited, "undone: %s %s   U does it again", decision_kind_name(c.kind),
+                c.key);
     return true;
 }
 
@@ -196,11 +203,24 @@ static int place_in(const char *values, const char *value) {
 static void set_screen(App *app, int which, int value) {
     static const int colors[] = {256, 16, 0};
     switch (which) {
-    case 0: app->theme = (Theme)value; break;
-    case 1: app->full_spelling = value == 1; break;
-    case 2: app->step_changed = value == 1; break;
-    case 3: app->colors = colors[value]; break;
-    case 4: app->screen.ascii = value == 1; break;
+    case 0:
+        app->theme = (Theme)value;
+        break;
+    case 1:
+        app->full_spelling = value == 1;
+        break;
+    case 2:
+        app->step_changed = value == 1;
+        break;
+    case 3:
+        app->colors = colors[value % COUNT(colors)];
+        break;
+    case 4:
+        app->screen.ascii = value == 1;
+        break;
+    case 5:
+        app->hide_times = value == 1;
+        break;
     }
     app->redraw = true;
     stale(app);
@@ -208,11 +228,17 @@ static void set_screen(App *app, int which, int value) {
 
 static const char *value_now(const App *app, int which) {
     switch (which) {
-    case 0: return theme_names[app->theme];
-    case 1: return app->full_spelling ? "full" : "brief";
-    case 2: return app->step_changed ? "changed" : "all";
-    case 3: return app->colors == 256 ? "256" : app->colors ? "16" : "0";
+    case 0:
+        return theme_names[app->theme];
+    case 1:
+        return app->full_spelling ? "full" : "brief";
+    case 2:
+        return app->step_changed ? "changed" : "all";
+    case 3:
+        return app->colors == 256 ? "256" : app->colors ? "16" : "0";
     }
+    if (which == 5)
+        return app->hide_times ? "hidden" : "shown";
     return app->screen.ascii ? "ascii" : "unicode";
 }
 
@@ -229,7 +255,8 @@ static bool set_one(App *app, const char *name, const char *value) {
         return true;
     }
     if (!app->session) {
-        diag_fail(&app->diag, "no setting '%s' of the screen; those of the pipeline need a model", name);
+        diag_fail(&app->diag, "no setting '%s' of the screen; those of the pipeline need a model",
+                  name);
         return false;
     }
     return session_set(app->session, name, value, &app->diag);

@@ -1,5 +1,5 @@
-// cmd_keep.c: commands that keep something: a page or the screen in a file, a line on the clipboard, a key
-// binding, a script.
+// cmd_keep.c: commands that keep something: a page or the screen in a file, a line on the
+// clipboard, a key binding, a script.
 #include "app/app.h"
 #include "app/model.h"
 #include "core/base/file.h"
@@ -51,7 +51,8 @@ bool cmd_bind(App *app, Args *args) {
     const char *line = args->rest + strcspn(args->rest, " ");
     line += strspn(line, " ");
     if (!*key || !*line) {
-        diag_fail(&app->diag, "bind takes a key and a command line, such as bind <C-t> view timing");
+        diag_fail(&app->diag,
+                  "bind takes a key and a command line, such as bind <C-t> view timing");
         return false;
     }
     KeyBinding b = {"*", arena_strdup(&app->arena, key), arena_strdup(&app->arena, line), ""};

@@ -2,6 +2,7 @@
 #include "app/app.h"
 #include "app/model.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -80,7 +81,8 @@ bool cmd_toggle(App *app, Args *args) {
     (void)args;
     Pane *p = app_pane(app);
     const char *line = NULL;
-    if (!pane_ready(app, p) || !p->ctx.view->toggle || !p->ctx.view->toggle(&p->ctx, p->row, &line)) {
+    if (!pane_ready(app, p) || !p->ctx.view->toggle ||
+        !p->ctx.view->toggle(&p->ctx, p->row, &line)) {
         app_message(app, ST_dim, "nothing to fold or choose on this line");
         return true;
     }
@@ -112,6 +114,7 @@ bool cmd_sort(App *app, Args *args) {
     while (p->ctx.view->sorts[n])
         n++;
     int to = number(args, 0, p->ctx.opt.sort + 1);
+    assert(n > 0);
     p->ctx.opt.sort = ((to % n) + n) % n;
     p->ready = false;
     app_message(app, ST_dim, "sorted by %s", p->ctx.view->sorts[p->ctx.opt.sort]);
@@ -143,7 +146,8 @@ bool cmd_search(App *app, Args *args) {
         return true;
     int row = search_row(app, p, app->search, p->row - 1, 1);
     if (row < 0) {
-        diag_fail(&app->diag, "'%s' is not in this pane", app->search)->hint = "F finds in all stages";
+        diag_fail(&app->diag, "'%s' is not in this pane", app->search)->hint =
+            "F finds in all stages";
         app->search[0] = 0;
         return false;
     }
@@ -183,10 +187,11 @@ bool cmd_find(App *app, Args *args) {
     }
     if (found == 1) {
         buf_truncate(&app->out, 0);
-        return app_run(app, arena_printf(&app->frame, "stage %s ; goto %s", stage_info[last_stage].name,
-                                         item_name(pipeline_at(session_pipeline(app->session), unit,
-                                                               (StageId)last_stage),
-                                                   last_item)));
+        return app_run(app,
+                       arena_printf(&app->frame, "stage %s ; goto %s", stage_info[last_stage].name,
+                                    item_name(pipeline_at(session_pipeline(app->session), unit,
+                                                          (StageId)last_stage),
+                                              last_item)));
     }
     if (!found)
         diag_fail(&app->diag, "no name contains '%s' in the stages built", text);

@@ -54,7 +54,8 @@ static bool show_stage(App *app, int stage, int unit) {
     Link *links = NULL;
     if (from && p->ctx.art && from != p->ctx.art && item.id >= 0 && view->row_of &&
         model_step_of(app->session, unit, from) >= 0 &&
-        pipeline_links(session_pipeline(app->session), from, item.id, p->ctx.art, &app->frame, &links))
+        pipeline_links(session_pipeline(app->session), from, item.id, p->ctx.art, &app->frame,
+                       &links))
         pane_goto_item(app, p, (Item){p->ctx.art->id, links[0].item});
     return true;
 }
@@ -63,19 +64,29 @@ bool cmd_stage(App *app, Args *args) {
     int stage = stage_find(args->at[0]), unit = app_pane(app)->ctx.unit;
     if (stage < 0) {
         diag_fail(&app->diag, "no stage '%s'", args->at[0])->hint =
-            "source bytecode fx functional joint joint_passes partition post_grad pre_fusion post_fusion "
+            "source bytecode fx functional joint joint_passes partition post_grad pre_fusion "
+            "post_fusion "
             "kernels run";
         return false;
     }
     if (args->n > 1) {
         const char *n = args->at[args->n - 1];
         if (!args_int(n, &unit) || unit < 0 || unit >= model_units(app->session)) {
-            diag_fail(&app->diag, "no graph '%s': the model has %d, from 0", n, model_units(app->session));
+            diag_fail(&app->diag, "no graph '%s': the model has %d, from 0", n,
+                      model_units(app->session));
             return false;
         }
     }
     spot_push(app);
     return show_stage(app, stage, unit);
+}
+
+// Tables want width: in a narrow pane they get the whole screen, and `back` gives the panes again.
+static void widen(App *app, const View *v) {
+    Rect rect[PANES];
+    app_rects(app, rect);
+    if (!(v->flags & (VIEW_stage | VIEW_follows)) && rect[app->layout.focus].cols < 72)
+        app->layout.zoom = true;
 }
 
 bool cmd_view(App *app, Args *args) {
@@ -102,6 +113,7 @@ bool cmd_view(App *app, Args *args) {
     const Artifact *focus_art = from->ctx.art;
     int stage = from->ctx.stage, unit = from->ctx.unit, step = from->ctx.step;
     app->home = false;
+    widen(app, v);
     if (v->flags & VIEW_follows) {
         // A view about the cursor goes beside it if there is room.
         if (layout_panes(&app->layout) > 1 && !app->layout.zoom)
@@ -129,7 +141,8 @@ static bool goto_neighbour(App *app, Pane *p, int dir) {
     app->turn_from = now;
     int to = item_neighbour(p->ctx.art, now.id, dir, app->turn);
     if (to < 0) {
-        app_message(app, ST_dim, dir < 0 ? "it has no argument in this stage" : "nothing uses it in this stage");
+        app_message(app, ST_dim,
+                    dir < 0 ? "it has no argument in this stage" : "nothing uses it in this stage");
         return true;
     }
     spot_push(app);
@@ -159,7 +172,8 @@ bool cmd_goto(App *app, Args *args) {
         return true;
     }
     for (int stage = 0; stage < STAGE_count; stage++) {
-        const Artifact *a = pipeline_at(session_pipeline(app->session), p->ctx.unit, (StageId)stage);
+        const Artifact *a =
+            pipeline_at(session_pipeline(app->session), p->ctx.unit, (StageId)stage);
         if (a && (item = item_find(a, name)) >= 0 && a->kind != ART_text && a->kind != ART_code)
             return show_stage(app, stage, p->ctx.unit) &&
                    pane_goto_item(app, app_pane(app), (Item){app_pane(app)->ctx.art->id, item});
@@ -198,8 +212,8 @@ bool cmd_origin(App *app, Args *args) {
     const char *name = arena_strdup(&app->frame, item_name(from, item.id));
     Link *links = NULL;
     const Artifact *to = model_artifact(app->session, p->ctx.unit, stage, &app->diag);
-    int found = to && item.id >= 0 ? pipeline_links(session_pipeline(app->session), from, item.id, to,
-                                                    &app->frame, &links)
+    int found = to && item.id >= 0 ? pipeline_links(session_pipeline(app->session), from, item.id,
+                                                    to, &app->frame, &links)
                                    : 0;
     if (!show_stage(app, stage, p->ctx.unit))
         return false;
@@ -247,8 +261,9 @@ static bool show_step(App *app, int at) {
     p->ctx.step = at;
     pane_ready(app, p);
     if (!app->message[0])
-        app_message(app, ST_text, "step %d  %s  %s%s", at + 1, artifact_title(a), a->changed ? "" : "changed nothing  ",
-                    text_time(&app->frame, (double)a->ns));
+        app_message(app, ST_text, "step %d  %s  %s%s", at + 1, artifact_title(a),
+                    a->changed ? "" : "changed nothing  ",
+                    view_time(&p->ctx, &app->frame, (double)a->ns));
     return true;
 }
 
@@ -261,7 +276,8 @@ bool cmd_step(App *app, Args *args) {
     }
     app->home = false;
     Pane *p = app_pane(app);
-    if (!pane_ready(app, p) || !p->ctx.art || model_step_of(app->session, p->ctx.unit, p->ctx.art) < 0) {
+    if (!pane_ready(app, p) || !p->ctx.art ||
+        model_step_of(app->session, p->ctx.unit, p->ctx.art) < 0) {
         diag_fail(&app->diag, "step walks the steps of a stage: this pane shows none");
         return false;
     }
@@ -360,7 +376,8 @@ bool cmd_pin(App *app, Args *args) {
         if (app->pin[i].item.id < 0 || app->pin[i].version != model_version(app->session))
             slot = i;
     if (item.id < 0 || slot < 0) {
-        app_message(app, ST_dim, slot < 0 ? "all three pins are taken: pin N moves one" : "nothing to pin here");
+        app_message(app, ST_dim,
+                    slot < 0 ? "all three pins are taken: pin N moves one" : "nothing to pin here");
         return true;
     }
     app->pin[slot] = (Pin){item, p->ctx.art, model_version(app->session)};

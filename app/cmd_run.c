@@ -1,6 +1,6 @@
-// cmd_run.c: commands that run the model. Tensors are computed in helper processes: on the screen `run`
-// starts a request and returns, and the main loop takes the result in when it comes (app_poll); without a
-// screen the same command waits.
+// cmd_run.c: commands that run the model. Tensors are computed in helper processes: on the screen
+// `run` starts a request and returns, and the main loop takes the result in when it comes
+// (app_poll); without a screen the same command waits.
 #include "app/app.h"
 #include "app/model.h"
 #include "core/base/file.h"
@@ -12,7 +12,7 @@
 enum { REPEAT = 100 };
 
 struct RunState {
-    Request *request;       // under way
+    Request *request; // under way
     RunRequest what;
 };
 
@@ -28,12 +28,16 @@ static RunOutput output_of(App *app, const char *name, const Tensor *t) {
     for (int i = 0; i < t->ndim; i++)
         buf_printf(&type, "%s%lld", i ? ", " : "", (long long)t->size[i]);
     buf_putc(&type, ']');
-    RunOutput o = {.name = arena_strdup(&app->arena, name), .type = buf_str(&type),
-                   .digest = tensor_digest(t), .mean = NAN, .low = NAN, .high = NAN};
+    RunOutput o = {.name = arena_strdup(&app->arena, name),
+                   .type = buf_str(&type),
+                   .digest = tensor_digest(t),
+                   .mean = NAN,
+                   .low = NAN,
+                   .high = NAN};
     int64_t n = tensor_numel(t);
     double sum = 0;
     if (n > (1 << 22))
-        n = 0;      // the screen never waits for millions of elements
+        n = 0; // the screen never waits for millions of elements
     for (int64_t i = 0; i < n; i++) {
         double v = tensor_get_f64(t, i);
         sum += v;
@@ -45,8 +49,12 @@ static RunOutput output_of(App *app, const char *name, const Tensor *t) {
 }
 
 static void keep(App *app, const RunResult *r, const RunRequest *what) {
-    RunRow row = {.label = label_of(what, &app->arena), .backend = what->backend, .timing = r->timing,
-                  .compile_ns = r->compile_ns, .cached = r->cached, .unit = what->unit,
+    RunRow row = {.label = label_of(what, &app->arena),
+                  .backend = what->backend,
+                  .timing = r->timing,
+                  .compile_ns = r->compile_ns,
+                  .cached = r->cached,
+                  .unit = what->unit,
                   .version = model_version(app->session)};
     row.timing.kernels = ARENA_ARRAY(&app->arena, r->timing.n_kernels + 1, KernelTime);
     for (int i = 0; i < r->timing.n_kernels; i++) {
@@ -55,10 +63,12 @@ static void keep(App *app, const RunResult *r, const RunRequest *what) {
     }
     for (int i = 0; i < r->n_outputs; i++)
         if (r->outputs[i].kind == RT_tensor)
-            vec_push(&app->arena, &row.outputs, output_of(app, arena_printf(&app->arena, "out%d", i), &r->outputs[i].tensor));
+            vec_push(&app->arena, &row.outputs,
+                     output_of(app, arena_printf(&app->arena, "out%d", i), &r->outputs[i].tensor));
     app->runs.version++;
     for (int i = 0; i < app->runs.rows.n; i++)
-        if (!strcmp(app->runs.rows.at[i].label, row.label) && app->runs.rows.at[i].unit == row.unit) {
+        if (!strcmp(app->runs.rows.at[i].label, row.label) &&
+            app->runs.rows.at[i].unit == row.unit) {
             app->runs.rows.at[i] = row;
             app->runs.last = i;
             return;
@@ -68,8 +78,10 @@ static void keep(App *app, const RunResult *r, const RunRequest *what) {
 }
 
 static RunRequest request_now(App *app) {
-    return (RunRequest){.unit = app_pane(app)->ctx.unit, .backend = session_backend(app->session),
-                        .toolchain = session_toolchain(app->session), .repeat = REPEAT};
+    return (RunRequest){.unit = app_pane(app)->ctx.unit,
+                        .backend = session_backend(app->session),
+                        .toolchain = session_toolchain(app->session),
+                        .repeat = REPEAT};
 }
 
 static void stop(App *app) {
@@ -83,7 +95,7 @@ static void stop(App *app) {
 }
 
 static bool start(App *app) {
-    stop(app);      // the newest request cancels an older one
+    stop(app); // the newest request cancels an older one
     RunRequest what = request_now(app);
     Request *q = session_run_start(app->session, &what, &app->diag);
     if (!q)
@@ -158,9 +170,10 @@ bool cmd_backend(App *app, Args *args) {
     if (!session_set_backend(app->session, args->at[0], t, &app->diag))
         return false;
     if (!app->sink)
-        app_message(app, ST_text, "r runs %s", label_of(&(RunRequest){.backend = session_backend(app->session),
-                                                                     .toolchain = session_toolchain(app->session)},
-                                                       &app->frame));
+        app_message(app, ST_text, "r runs %s",
+                    label_of(&(RunRequest){.backend = session_backend(app->session),
+                                           .toolchain = session_toolchain(app->session)},
+                             &app->frame));
     return true;
 }
 

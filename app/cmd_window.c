@@ -12,7 +12,8 @@ static bool flip(bool now, const Args *args) {
 bool cmd_lock(App *app, Args *args) {
     Pane *p = app_pane(app);
     p->free = !flip(!p->free, args);
-    app_message(app, ST_dim, p->free ? "this pane stays where it is" : "this pane follows the cursor");
+    app_message(app, ST_dim,
+                p->free ? "this pane stays where it is" : "this pane follows the cursor");
     return true;
 }
 
@@ -76,7 +77,8 @@ bool cmd_focus(App *app, Args *args) {
         }
         app->layout.focus = n - 1;
     } else if (!strcmp(args->at[0], "next") || !strcmp(args->at[0], "prev")) {
-        app->layout.focus = layout_next(&app->layout, app->layout.focus, args->at[0][0] == 'n' ? 1 : -1);
+        app->layout.focus =
+            layout_next(&app->layout, app->layout.focus, args->at[0][0] == 'n' ? 1 : -1);
     } else {
         diag_fail(&app->diag, "focus takes next, prev or a number, not '%s'", args->at[0]);
         return false;

@@ -43,9 +43,11 @@ extern const Command commands[];    // in the order of commands.def, ended by a 
 
 // ---- dispatch.c ----
 
-// The command of a name or of a unique beginning of one; NULL if none, with the reason in d (may be NULL).
+// The command of a name or of a unique beginning of one; NULL if none, with the reason in d (may be
+// NULL).
 const Command *command_find(const char *name, Diag *d);
-// Splits a line into words ("…" quotes, \ escapes inside them); false on an open quote or too many words.
+// Splits a line into words ("…" quotes, \ escapes inside them); false on an open quote or too many
+// words.
 bool args_parse(Arena *a, const char *line, Args *out, Diag *d);
 // Checks number and kinds of arguments against the row.
 bool args_check(const Args *args, Diag *d);

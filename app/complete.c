@@ -1,5 +1,6 @@
-// complete.c: what the word at the prompt's cursor may become: a command's name, or an argument of the
-// kind that its row in commands.def names. One table from kinds to the functions that list them.
+// complete.c: what the word at the prompt's cursor may become: a command's name, or an argument of
+// the kind that its row in commands.def names. One table from kinds to the functions that list
+// them.
 #include "app/app.h"
 #include "app/model.h"
 #include "views/brief.h"
@@ -13,7 +14,7 @@ enum { CHOICES_MAX = 200 };
 typedef struct Gather {
     App *app;
     Prompt *p;
-    const char *word;       // what is typed of it
+    const char *word; // what is typed of it
 } Gather;
 
 static void offer(Gather *g, const char *text, const char *doc) {
@@ -65,7 +66,8 @@ static void list_settings(Gather *g) {
     for (int i = 0; i < COUNT(rows); i++)
         for (const char *p = rows[i].values; *p;) {
             size_t len = strcspn(p, "|");
-            offer(g, arena_printf(&g->p->choices_arena, "%s=%.*s", rows[i].name, (int)len, p), rows[i].doc);
+            offer(g, arena_printf(&g->p->choices_arena, "%s=%.*s", rows[i].name, (int)len, p),
+                  rows[i].doc);
             p += len + (p[len] == '|');
         }
 }
@@ -119,7 +121,8 @@ static void list_nodes(Gather *g) {
         for (int i = 0; i < item_count(a); i++) {
             const char *name = item_name(a, i);
             if (*name && strcmp(name, before))
-                offer(g, name, a->kind == ART_schedule ? ir_op(a->schedule->module, i)->cls_name : "");
+                offer(g, name,
+                      a->kind == ART_schedule ? ir_op(a->schedule->module, i)->cls_name : "");
             before = name;
         }
     }
@@ -150,11 +153,14 @@ static const struct {
     const char *kind;
     void (*list)(Gather *g);
 } kinds[] = {
-    {"stage", list_stages},       {"view", list_views},       {"backend", list_backends},
-    {"toolchain", list_toolchains}, {"theme", list_themes},   {"setting", list_settings},
-    {"decision", list_decisions}, {"layout", list_layouts},   {"focus", list_focus},
-    {"help", list_help},          {"term", list_terms},       {"node", list_nodes},
-    {"diffside", list_sides},     {"file", list_files},       {"dir", list_files},
+    {"stage", list_stages},       {"view", list_views},
+    {"backend", list_backends},   {"toolchain", list_toolchains},
+    {"theme", list_themes},       {"setting", list_settings},
+    {"decision", list_decisions}, {"layout", list_layouts},
+    {"focus", list_focus},        {"help", list_help},
+    {"term", list_terms},         {"node", list_nodes},
+    {"diffside", list_sides},     {"file", list_files},
+    {"dir", list_files},
 };
 
 static void list_words(Gather *g, const char *words) {
@@ -199,7 +205,8 @@ void complete(App *app, Prompt *p) {
         q += strcspn(q, " ");
         index++;
     }
-    const Command *c = command_find(arena_strndup(&p->choices_arena, begin, strcspn(begin, " ")), NULL);
+    const Command *c =
+        command_find(arena_strndup(&p->choices_arena, begin, strcspn(begin, " ")), NULL);
     if (c)
         list_kind(&g, command_kind(&p->choices_arena, c, index));
 }

@@ -1,8 +1,8 @@
-// dispatch.c: from a command line to a call: names and unique beginnings of names, words and quotes, and
-// the little language that describes arguments. A row's `args` is a list of kinds separated by blanks:
-// `kind` required, `kind?` optional, `kind*` the rest, `a|b|N` one of these words or a number. Checked here
-// are numbers and word lists; all other kinds (stage view node file setting …) are for completion and help,
-// and the command itself says what is wrong.
+// dispatch.c: from a command line to a call: names and unique beginnings of names, words and
+// quotes, and the little language that describes arguments. A row's `args` is a list of kinds
+// separated by blanks: `kind` required, `kind?` optional, `kind*` the rest, `a|b|N` one of these
+// words or a number. Checked here are numbers and word lists; all other kinds (stage view node file
+// setting …) are for completion and help, and the command itself says what is wrong.
 #include "app/app.h"
 
 #include <ctype.h>
@@ -94,7 +94,8 @@ bool args_parse(Arena *a, const char *line, Args *out, Diag *d) {
     while (*(p += strspn(p, " \t"))) {
         const char *w = word(a, &p);
         if (!w || out->n == ARGS_MAX) {
-            diag_fail(d, w ? "more than %d words" : "a quote is open: the line has no second \"", ARGS_MAX);
+            diag_fail(d, w ? "more than %d words" : "a quote is open: the line has no second \"",
+                      ARGS_MAX);
             return false;
         }
         out->at[out->n++] = w;
@@ -102,7 +103,8 @@ bool args_parse(Arena *a, const char *line, Args *out, Diag *d) {
     return true;
 }
 
-// The i-th kind of a row with its mark: returns its length, *at where it begins; 0 if there is none.
+// The i-th kind of a row with its mark: returns its length, *at where it begins; 0 if there is
+// none.
 static size_t kind_at(const char *args, int i, const char **at) {
     const char *p = args;
     for (;;) {
@@ -200,11 +202,13 @@ bool args_check(const Args *args, Diag *d) {
         const char *kind = command_kind(d->arena, c, i);
         int v;
         if (!strcmp(kind, "int") && !args_int(args->at[i], &v)) {
-            diag_fail(d, "'%s' is not a whole number", args->at[i])->hint = command_usage(d->arena, c);
+            diag_fail(d, "'%s' is not a whole number", args->at[i])->hint =
+                command_usage(d->arena, c);
             return false;
         }
         if (strchr(kind, '|') && !is_one_of(kind, args->at[i])) {
-            diag_fail(d, "'%s' is none of %s", args->at[i], kind)->hint = command_usage(d->arena, c);
+            diag_fail(d, "'%s' is none of %s", args->at[i], kind)->hint =
+                command_usage(d->arena, c);
             return false;
         }
     }

@@ -1,5 +1,6 @@
-// draw.c: one frame: the stage rail on top, the panes, the rule with the links' legend, the node line, the
-// chain of the cursor's item through the stages, and the line of hints, message or prompt.
+// draw.c: one frame: the stage rail on top, the panes, the rule with the links' legend, the node
+// line, the chain of the cursor's item through the stages, and the line of hints, message or
+// prompt.
 #include "app/app.h"
 #include "app/model.h"
 
@@ -16,7 +17,10 @@ static int bottom_rows(const App *app) {
     int rows = app->screen.rows;
     if (is_tiny(app))
         return app->prompt.open || app->message[0] ? 1 : BOTTOM_none;
-    return rows >= 24 ? BOTTOM_full : rows >= 16 ? BOTTOM_rule : rows >= 10 ? BOTTOM_two : BOTTOM_node;
+    return rows >= 24   ? BOTTOM_full
+           : rows >= 16 ? BOTTOM_rule
+           : rows >= 10 ? BOTTOM_two
+                        : BOTTOM_node;
 }
 
 // Tall and wide screens have the scrubber under the rail: one cell a step.
@@ -154,8 +158,9 @@ static void draw_scrubber(App *app, int row) {
     if (here < 0)
         return;
     const Artifact *a = u->steps.at[here];
-    screen_printf(s, row, col + 3, s->cols, ST_text, "%d/%d  %s%s  %s", here + 1, u->steps.n, artifact_title(a),
-                  a->changed ? "" : ": changed nothing", text_time(&app->frame, (double)a->ns));
+    screen_printf(s, row, col + 3, s->cols, ST_text, "%d/%d  %s%s  %s", here + 1, u->steps.n,
+                  artifact_title(a), a->changed ? "" : ": changed nothing",
+                  view_time(&p->ctx, &app->frame, (double)a->ns));
     const char *keys = ", back   . step";
     if (col + 60 < s->cols - (int)strlen(keys))
         screen_put(s, row, s->cols - (int)strlen(keys) - 1, s->cols, ST_dim, keys);
@@ -249,7 +254,8 @@ static bool draw_chain(App *app, int row) {
     int col = 1;
     bool any = false;
     for (int stage = 0; stage < STAGE_count; stage++) {
-        const Artifact *to = pipeline_at(session_pipeline(app->session), p->ctx.unit, (StageId)stage);
+        const Artifact *to =
+            pipeline_at(session_pipeline(app->session), p->ctx.unit, (StageId)stage);
         if (!to || to->kind == ART_none)
             continue;
         Link *links = NULL;
@@ -339,14 +345,15 @@ static void draw_last_row(App *app, int row) {
         before[p->at] = 0;
         int width = s->cols - 2, at = utf8_columns(before);
         const char *text = p->text;
-        while (at > width && *text) {   // the cursor stays in sight
+        while (at > width && *text) { // the cursor stays in sight
             at -= utf8_width(utf8_next(&text));
         }
         screen_put(s, row, col, s->cols, ST_prompt, text);
         s->cursor_row = row;
         s->cursor_col = col + at;
         if (!*p->text && p->sign == '/')
-            screen_put(s, row, col + 2, s->cols, ST_dim, "text or regular expression; n N go on, Esc goes back");
+            screen_put(s, row, col + 2, s->cols, ST_dim,
+                       "text or regular expression; n N go on, Esc goes back");
     } else if (app->message[0]) {
         screen_put(s, row, 1, s->cols, app->message_style, app->message);
     } else if (!is_tiny(app)) {

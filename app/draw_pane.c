@@ -1,5 +1,5 @@
-// draw_pane.c: a pane: its header rule, the border to its left neighbour, and the lines on screen with
-// their gutter: cursor or link in the first column, fold, sign or link in the second.
+// draw_pane.c: a pane: its header rule, the border to its left neighbour, and the lines on screen
+// with their gutter: cursor or link in the first column, fold, sign or link in the second.
 #include "app/app.h"
 #include "app/model.h"
 
@@ -13,10 +13,10 @@ static const char *const pin_mark[PINS] = {"■", "▲", "◆"};
 static const StyleId pin_style[PINS] = {ST_pin1, ST_pin2, ST_pin3};
 
 typedef struct PaneLinks {
-    const uint8_t *cursor;      // strength + 1 of each item's link to the cursor's, NULL none
-    const uint8_t *pin[PINS];   // the same for the pinned items
-    int n[PINS + 1];            // items that the arrays know; the cursor's last
-    int linked;                 // items linked to the cursor
+    const uint8_t *cursor;    // strength + 1 of each item's link to the cursor's, NULL none
+    const uint8_t *pin[PINS]; // the same for the pinned items
+    int n[PINS + 1];          // items that the arrays know; the cursor's last
+    int linked;               // items linked to the cursor
 } PaneLinks;
 
 static void head_text(App *app, Pane *p, Buf *left, Buf *right) {
@@ -84,7 +84,8 @@ static void light(App *app, Pane *p) {
     p->ctx.lit = NULL;
     if (!p->ctx.art || p->ctx.art->kind != ART_schedule || !focus->ctx.art || !focus->ok)
         return;
-    const Artifact *lowered = pipeline_at(session_pipeline(app->session), p->ctx.unit, STAGE_post_grad);
+    const Artifact *lowered =
+        pipeline_at(session_pipeline(app->session), p->ctx.unit, STAGE_post_grad);
     if (lowered)
         p->ctx.lit = item_links(app, focus->last, focus->ctx.art, lowered, &p->ctx.n_lit);
 }
@@ -121,7 +122,8 @@ static void draw_gutter(App *app, int row, int col, int end, const Line *l, bool
 }
 
 // Lays the spans from `col` on, the part after the frozen columns shifted by `left`.
-static void draw_spans(App *app, int row, int col, int end, const Line *l, int left, StyleId name_ink) {
+static void draw_spans(App *app, int row, int col, int end, const Line *l, int left,
+                       StyleId name_ink) {
     Screen *s = &app->screen;
     int x = 0;
     bool cut = false;
@@ -175,7 +177,8 @@ static void draw_section(App *app, int row, int col, int end, const Line *l) {
     }
 }
 
-static void draw_line(App *app, Pane *p, int at, int row, Rect r, bool focus, const PaneLinks *links) {
+static void draw_line(App *app, Pane *p, int at, int row, Rect r, bool focus,
+                      const PaneLinks *links) {
     Line *l = pane_line(app, p, at);
     int end = r.col + r.cols, col = r.col + GUTTER;
     bool cursor = focus && at == p->row;
@@ -206,7 +209,8 @@ static void draw_minimap(App *app, Pane *p, Rect r, const PaneLinks *l, int n) {
         int at = p->ctx.view->row_of(&p->ctx, (Item){p->ctx.art->id, item});
         int y = at < 0 ? -1 : (int)((int64_t)at * rows / n);
         if (y >= 0 && y != last)
-            screen_put(&app->screen, r.row + 1 + y, r.col + r.cols - 1, r.col + r.cols, ST_link_part, "▐");
+            screen_put(&app->screen, r.row + 1 + y, r.col + r.cols - 1, r.col + r.cols,
+                       ST_link_part, "▐");
         last = y;
     }
 }

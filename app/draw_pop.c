@@ -1,5 +1,5 @@
-// draw_pop.c: what is drawn over the lower rows of the panes: the which-key menu of an unfinished key
-// sequence, and the completions of the prompt.
+// draw_pop.c: what is drawn over the lower rows of the panes: the which-key menu of an unfinished
+// key sequence, and the completions of the prompt.
 #include "app/app.h"
 
 #include <string.h>

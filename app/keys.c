@@ -1,6 +1,7 @@
 // keys.c: names of keys, and which command line a key is short for.
 #include "app/app.h"
 
+#include <stdio.h>
 #include <string.h>
 
 const KeyBinding key_bindings[] = {
@@ -27,9 +28,9 @@ void key_next(const char **p, char out[32]) {
     out[len] = 0;
     *p = s + len;
     if (!strcmp(out, " "))
-        strcpy(out, "<Space>");
+        snprintf(out, 32, "<Space>");
     else if (!strcmp(out, "<"))
-        strcpy(out, "<lt>");
+        snprintf(out, 32, "<lt>");
 }
 
 void key_normal(char *out, size_t size, const char *text) {

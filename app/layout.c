@@ -1,11 +1,11 @@
-// layout.c: columns of stacked panes; splitting, closing, sizing. A tree would allow more shapes and
-// make every key harder to foresee.
+// layout.c: columns of stacked panes; splitting, closing, sizing. A tree would allow more shapes
+// and make every key harder to foresee.
 #include "app/layout.h"
 
 #include <assert.h>
 #include <string.h>
 
-enum { UNIT = 1000 };   // weight of a fresh column or pane
+enum { UNIT = 1000 }; // weight of a fresh column or pane
 
 void layout_columns(Windows *l, int n) {
     assert(n >= 1 && n <= PANES);
@@ -126,7 +126,8 @@ void layout_swap(Windows *l, int a, int b) {
     l->col[cb].pane[ib] = a;
 }
 
-// Splits `total` cells among weights, `gap` cells between; exact to the cell, each at least `least`.
+// Splits `total` cells among weights, `gap` cells between; exact to the cell, each at least
+// `least`.
 static void divide(int total, int gap, const int *weight, int n, int least, int *out) {
     int room = total - gap * (n - 1), sum = 0, used = 0, so_far = 0;
     for (int i = 0; i < n; i++)
@@ -194,7 +195,7 @@ void layout_grow(Windows *l, Rect area, int pane, int cols, int rows) {
         divide(area.cols, 1, w, l->n, 8, cells);
         shift(&cells[c], &cells[c + 1 < l->n ? c + 1 : c - 1], cols, 8);
         for (int k = 0; k < l->n; k++)
-            l->col[k].weight = cells[k];    // weights are cells from now on
+            l->col[k].weight = cells[k]; // weights are cells from now on
     }
     if (rows && col->n > 1) {
         divide(area.rows, 0, col->share, col->n, 3, cells);

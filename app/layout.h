@@ -25,7 +25,8 @@ typedef struct Windows {
 void layout_columns(Windows *l, int n);
 // How many panes suit a terminal: 1 below 72 columns, 2 below 120, 3 below 150, else 4.
 int layout_auto(int cols, int rows);
-// A new pane right of the focused one, or below it; takes the focus. Its number, -1 if there are six.
+// A new pane right of the focused one, or below it; takes the focus. Its number, -1 if there are
+// six.
 int layout_split(Windows *l, bool below);
 // Takes a pane away; false if it is the last. The focus goes to a neighbour.
 bool layout_close(Windows *l, int pane);

@@ -1,4 +1,5 @@
-// model.c: the session through the screen's eyes: counts for the rail, names and neighbours of items.
+// model.c: the session through the screen's eyes: counts for the rail, names and neighbours of
+// items.
 #include "app/model.h"
 
 #include "views/brief.h"
@@ -46,7 +47,8 @@ StageState stage_state(Session *s, int unit, int stage) {
         return state;
     }
     state.failed = u->failed != STAGE_count && stage >= (int)u->failed;
-    state.never = stage != STAGE_source && stage < (int)pipeline_first_stage(session_pipeline(s), unit);
+    state.never =
+        stage != STAGE_source && stage < (int)pipeline_first_stage(session_pipeline(s), unit);
     const Artifact *a = pipeline_at(session_pipeline(s), unit, (StageId)stage);
     if (!a)
         return state;
@@ -73,7 +75,8 @@ const Artifact *model_artifact(Session *s, int unit, int stage, Diag *d) {
                   stage_info[pipeline_first_stage(session_pipeline(s), unit)].name,
                   stage_info[stage].name);
     else if (!a)
-        diag_fail(d, "%s", *diag_first(&u->diag) ? diag_first(&u->diag) : "the stage could not be built");
+        diag_fail(d, "%s",
+                  *diag_first(&u->diag) ? diag_first(&u->diag) : "the stage could not be built");
     return a;
 }
 

@@ -1,5 +1,6 @@
-// model.h: what the screen asks of the session, in the screen's own words: the state of the stages on the
-// rail, versions, links, names. Beside the commands the only part of app/ that knows the session.
+// model.h: what the screen asks of the session, in the screen's own words: the state of the stages
+// on the rail, versions, links, names. Beside the commands the only part of app/ that knows the
+// session.
 #ifndef APP_MODEL_H
 #define APP_MODEL_H
 

@@ -18,7 +18,8 @@ const Flag flags[FLAGS] = {
 static const Flag *find(const char *word, size_t len) {
     for (int i = 0; i < FLAGS; i++)
         if ((strlen(flags[i].spelling) == len && !memcmp(flags[i].spelling, word, len)) ||
-            (*flags[i].brief && strlen(flags[i].brief) == len && !memcmp(flags[i].brief, word, len)))
+            (*flags[i].brief && strlen(flags[i].brief) == len &&
+             !memcmp(flags[i].brief, word, len)))
             return &flags[i];
     return NULL;
 }
@@ -129,11 +130,14 @@ bool options_parse(Arena *a, int argc, char **argv, Options *out, Diag *d) {
 }
 
 void options_help(Buf *out) {
-    buf_printf(out, "fxray %s: an explorer and debugger for torch.compile\n\n"
-                    "  fxray [FLAGS] MODEL           opens the explorer\n"
-                    "  fxray COMMAND MODEL [ARGS]    runs one command and prints what it says\n\n"
-                    "MODEL is FX text as PyTorch prints it, a .pt2 archive, ExportedProgram JSON, a debug\n"
-                    "folder, or - for standard input.\n\nCommands:\n", fxray_version);
+    buf_printf(
+        out,
+        "fxray %s: an explorer and debugger for torch.compile\n\n"
+        "  fxray [FLAGS] MODEL           opens the explorer\n"
+        "  fxray COMMAND MODEL [ARGS]    runs one command and prints what it says\n\n"
+        "MODEL is FX text as PyTorch prints it, a .pt2 archive, ExportedProgram JSON, a debug\n"
+        "folder, or - for standard input.\n\nCommands:\n",
+        fxray_version);
     for (const Command *c = commands; c->name; c++)
         if (!(c->flags & (CMD_cursor | CMD_hidden))) {
             buf_puts(out, "  ");
@@ -142,11 +146,13 @@ void options_help(Buf *out) {
         }
     buf_puts(out, "\nFlags:\n");
     for (int i = 0; i < FLAGS; i++) {
-        const char *left = arena_printf(out->arena, "%s%s%s %s", flags[i].brief, *flags[i].brief ? ", " : "",
-                                        flags[i].spelling, flags[i].value);
+        const char *left =
+            arena_printf(out->arena, "%s%s%s %s", flags[i].brief, *flags[i].brief ? ", " : "",
+                         flags[i].spelling, flags[i].value);
         buf_puts(out, "  ");
         put_column(out, left, 36);
         buf_printf(out, "%s\n", flags[i].doc);
     }
-    buf_puts(out, "\nExit codes: 0 fine, 1 a check failed, 2 bad usage or input, 3 a tool failed.\n");
+    buf_puts(out,
+             "\nExit codes: 0 fine, 1 a check failed, 2 bad usage or input, 3 a tool failed.\n");
 }

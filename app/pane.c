@@ -1,5 +1,6 @@
-// pane.c: a pane is a cursor on a view of an artifact. Documents are made when first looked at and again
-// when the session's version has moved on; then the cursor lands on the same item, or the nearest row.
+// pane.c: a pane is a cursor on a view of an artifact. Documents are made when first looked at and
+// again when the session's version has moved on; then the cursor lands on the same item, or the
+// nearest row.
 #include "app/app.h"
 #include "app/model.h"
 
@@ -66,6 +67,7 @@ static void open_view(App *app, Pane *p, const Artifact *art, const char *proble
     c->doc = NULL;
     c->art = art;
     c->opt.full = app->full_spelling;
+    c->opt.hide_times = app->hide_times;
     c->opt.ascii = app->screen.ascii;
     p->ok = false;
     if (!app->session && !(c->view->flags & VIEW_free))
@@ -86,7 +88,7 @@ bool pane_ready(App *app, Pane *p) {
     if (p->ready && p->version == version)
         return p->ok;
     int id = -1, offset = p->row - p->top;
-    if (p->ready && p->ok && art && p->ctx.art == art)  // else the old document may be gone
+    if (p->ready && p->ok && art && p->ctx.art == art) // else the old document may be gone
         id = pane_item(app, p).id;
     else
         id = p->last.id;
@@ -159,7 +161,8 @@ bool pane_goto_item(App *app, Pane *p, Item item) {
 
 // ---- links ----
 
-const uint8_t *item_links(App *app, Item from, const Artifact *from_art, const Artifact *to, int *n) {
+const uint8_t *item_links(App *app, Item from, const Artifact *from_art, const Artifact *to,
+                          int *n) {
     *n = 0;
     if (!app->session || from.id < 0 || !from_art || !to)
         return NULL;
@@ -171,9 +174,11 @@ const uint8_t *item_links(App *app, Item from, const Artifact *from_art, const A
         return strength;
     }
     Link *links = NULL;
-    int count = pipeline_links(session_pipeline(app->session), from_art, from.id, to, &app->frame, &links);
+    int count =
+        pipeline_links(session_pipeline(app->session), from_art, from.id, to, &app->frame, &links);
     for (int i = 0; i < count; i++)
-        if (links[i].item >= 0 && links[i].item < *n && strength[links[i].item] < links[i].strength + 1)
+        if (links[i].item >= 0 && links[i].item < *n &&
+            strength[links[i].item] < links[i].strength + 1)
             strength[links[i].item] = (uint8_t)(links[i].strength + 1);
     return strength;
 }
@@ -181,8 +186,8 @@ const uint8_t *item_links(App *app, Item from, const Artifact *from_art, const A
 // Brings the strongest link on screen: on the cursor's own screen row if it was out of sight.
 static void follow(App *app, Pane *p, Item item, const Artifact *art, int screen_row) {
     Link *links = NULL;
-    if (art == p->ctx.art || !pipeline_links(session_pipeline(app->session), art, item.id, p->ctx.art,
-                                             &app->frame, &links))
+    if (art == p->ctx.art || !pipeline_links(session_pipeline(app->session), art, item.id,
+                                             p->ctx.art, &app->frame, &links))
         return;
     int row = p->ctx.view->row_of(&p->ctx, (Item){p->ctx.art->id, links[0].item});
     if (row < 0)
@@ -223,9 +228,16 @@ void pane_follow(App *app) {
 
 Spot spot_here(App *app) {
     Pane *p = app_pane(app);
-    return (Spot){.view = p->ctx.view, .stage = p->ctx.stage, .unit = p->ctx.unit,
-                  .step = p->ctx.step, .arg = p->ctx.arg, .row = p->row, .top = p->top, .left = p->left,
-                  .item = pane_item(app, p), .home = app->home,
+    return (Spot){.view = p->ctx.view,
+                  .stage = p->ctx.stage,
+                  .unit = p->ctx.unit,
+                  .step = p->ctx.step,
+                  .arg = p->ctx.arg,
+                  .row = p->row,
+                  .top = p->top,
+                  .left = p->left,
+                  .item = pane_item(app, p),
+                  .home = app->home,
                   .zoom = app->layout.zoom};
 }
 

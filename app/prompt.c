@@ -166,29 +166,55 @@ static PromptEvent move(Prompt *p, int at) {
 }
 
 static PromptEvent named(Prompt *p, const char *key) {
-    static const char *const names[] = {"<Left>", "<C-b>",   "<Right>", "<C-f>", "<Home>",   "<C-a>",
-                                        "<End>",  "<C-e>",   "<BS>",    "<C-h>", "<Del>",    "<C-d>",
-                                        "<C-w>",  "<C-u>",   "<C-k>",   "<Up>",  "<C-p>",    "<Down>",
-                                        "<C-n>",  "<Enter>", "<Esc>",   "<C-c>", "<C-Left>", "<C-Right>",
-                                        "<M-b>",  "<M-f>",   "<Tab>",   "<S-Tab>"};
+    static const char *const names[] = {
+        "<Left>", "<C-b>",    "<Right>",   "<C-f>",  "<Home>", "<C-a>",   "<End>",
+        "<C-e>",  "<BS>",     "<C-h>",     "<Del>",  "<C-d>",  "<C-w>",   "<C-u>",
+        "<C-k>",  "<Up>",     "<C-p>",     "<Down>", "<C-n>",  "<Enter>", "<Esc>",
+        "<C-c>",  "<C-Left>", "<C-Right>", "<M-b>",  "<M-f>",  "<Tab>",   "<S-Tab>"};
     switch (str_index(key, names, COUNT(names))) {
-    case 0: case 1: return move(p, before(p, p->at));
-    case 2: case 3: return move(p, after(p, p->at));
-    case 4: case 5: return move(p, 0);
-    case 6: case 7: return move(p, p->len);
-    case 8: case 9:
+    case 0:
+    case 1:
+        return move(p, before(p, p->at));
+    case 2:
+    case 3:
+        return move(p, after(p, p->at));
+    case 4:
+    case 5:
+        return move(p, 0);
+    case 6:
+    case 7:
+        return move(p, p->len);
+    case 8:
+    case 9:
         return p->len ? erase(p, before(p, p->at), p->at) : PROMPT_cancel;
-    case 10: case 11: return erase(p, p->at, after(p, p->at));
-    case 12: return erase(p, word_before(p, p->at), p->at);
-    case 13: return erase(p, 0, p->at);
-    case 14: return erase(p, p->at, p->len);
-    case 15: case 16: return walk(p, -1);
-    case 17: case 18: return walk(p, 1);
-    case 19: return PROMPT_run;
-    case 20: case 21: return PROMPT_cancel;
-    case 22: case 24: return move(p, word_before(p, p->at));
-    case 23: case 25: return move(p, word_after(p, p->at));
-    case 26: case 27:
+    case 10:
+    case 11:
+        return erase(p, p->at, after(p, p->at));
+    case 12:
+        return erase(p, word_before(p, p->at), p->at);
+    case 13:
+        return erase(p, 0, p->at);
+    case 14:
+        return erase(p, p->at, p->len);
+    case 15:
+    case 16:
+        return walk(p, -1);
+    case 17:
+    case 18:
+        return walk(p, 1);
+    case 19:
+        return PROMPT_run;
+    case 20:
+    case 21:
+        return PROMPT_cancel;
+    case 22:
+    case 24:
+        return move(p, word_before(p, p->at));
+    case 23:
+    case 25:
+        return move(p, word_after(p, p->at));
+    case 26:
+    case 27:
         if (p->choice.n && p->chosen >= 0) {
             prompt_choose(p, key[1] == 'S' ? -1 : 1);
             return PROMPT_moved;

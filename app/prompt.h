@@ -1,5 +1,5 @@
-// prompt.h: the one-line editor at the bottom of the screen, as a state machine: keys in, text out. The
-// caller draws it, runs the line, and fills the completions.
+// prompt.h: the one-line editor at the bottom of the screen, as a state machine: keys in, text out.
+// The caller draws it, runs the line, and fills the completions.
 #ifndef APP_PROMPT_H
 #define APP_PROMPT_H
 

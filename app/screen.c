@@ -21,8 +21,6 @@ static const struct {
     {0x25d0, '%'}, {0x2022, '*'}, {0x2713, 'v'}, {0x2717, 'x'}, {0x21b3, '>'}, {0x21e5, '>'},
 };
 
-
-
 uint32_t screen_twin(uint32_t code) {
     if (code < 128)
         return code;

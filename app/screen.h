@@ -55,8 +55,8 @@ typedef struct Look {
 
 // Look of a cell with `colors` (256, 16, or 0: mono whatever the theme).
 Look theme_look(Theme theme, int colors, const Cell *cell);
-const char *style_name(StyleId style);
-const char *style_meaning(StyleId style);
+const char *style_name(StyleId id);
+const char *style_meaning(StyleId id);
 
 // The grid as text, blanks at line ends cut; with ansi, coloured by SGR sequences.
 void screen_print(const Screen *s, Buf *out);

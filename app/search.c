@@ -1,5 +1,6 @@
-// search.c: finding text in a pane. A pattern without capitals matches either case; `.*`-like patterns are
-// POSIX extended regular expressions, and one that does not compile is taken as plain text.
+// search.c: finding text in a pane. A pattern without capitals matches either case; `.*`-like
+// patterns are POSIX extended regular expressions, and one that does not compile is taken as plain
+// text.
 #include "app/app.h"
 
 #include <ctype.h>

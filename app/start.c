@@ -12,7 +12,8 @@ static const StageId wanted[][4] = {
     {STAGE_post_grad, STAGE_post_fusion, STAGE_kernels},
     {STAGE_fx, STAGE_post_grad, STAGE_post_fusion, STAGE_kernels},
 };
-static const StageId others[] = {STAGE_post_grad, STAGE_post_fusion, STAGE_pre_fusion, STAGE_kernels};
+static const StageId others[] = {STAGE_post_grad, STAGE_post_fusion, STAGE_pre_fusion,
+                                 STAGE_kernels};
 
 static bool has(const StageId *list, int n, StageId stage) {
     for (int i = 0; i < n; i++)
@@ -82,7 +83,7 @@ bool app_open(App *app, const char *path) {
     Session *s = session_open(path, app->options, &app->diag);
     if (!s)
         return false;
-    for (int i = 0; i < ALL_PANES; i++) {   // documents point into the old session
+    for (int i = 0; i < ALL_PANES; i++) { // documents point into the old session
         app->pane[i].ready = false;
         app->pane[i].given = i < PANES;
         app->pane[i].ctx.view = NULL;

@@ -1,13 +1,13 @@
-// theme.c: from semantic styles to colours and attributes; one place where colours are chosen, and the
-// printer that writes the grid with SGR sequences.
+// theme.c: from semantic styles to colours and attributes; one place where colours are chosen, and
+// the printer that writes the grid with SGR sequences.
 #include "app/screen.h"
 
 #define D (-1)
 
 static const struct {
     const char *name;
-    Look dark, light, basic;    // 256 on dark, 256 on light, 16 colours
-    int mono;                   // attributes without any colour
+    Look dark, light, basic; // 256 on dark, 256 on light, 16 colours
+    int mono;                // attributes without any colour
     const char *meaning;
 } style[] = {
 #define STYLE(id, spelling, df, db, da, lf, lb, la, bf, bb, ba, m, doc)                            \

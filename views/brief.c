@@ -3,29 +3,32 @@
 
 #include <string.h>
 
-const char *const c_keywords[] = {"for", "if", "else", "return", "void", "float", "double", "int", "long",
-                                  "const", "static", "int64_t", "int32_t", "uint16_t", "uint8_t", "bool",
-                                  "struct", "typedef", "break", "while", "sizeof", "signed", "unsigned",
-                                  "restrict", "inline", "char", "size_t", NULL};
-const char *const python_keywords[] = {"def", "class", "return", "import", "from", "if", "else", "for", "while",
-                                       "in", "not", "and", "or", "None", "True", "False", "with", "as", "self",
-                                       "lambda", "elif", "pass", "raise", "try", "except", NULL};
+const char *const c_keywords[] = {
+    "for",     "if",       "else",     "return",  "void",    "float",   "double",
+    "int",     "long",     "const",    "static",  "int64_t", "int32_t", "uint16_t",
+    "uint8_t", "bool",     "struct",   "typedef", "break",   "while",   "sizeof",
+    "signed",  "unsigned", "restrict", "inline",  "char",    "size_t",  NULL};
+const char *const python_keywords[] = {
+    "def",  "class",  "return", "import", "from",  "if",   "else",   "for",  "while",
+    "in",   "not",    "and",    "or",     "None",  "True", "False",  "with", "as",
+    "self", "lambda", "elif",   "pass",   "raise", "try",  "except", NULL};
 
 static const struct {
     const char *name, *sign;
 } operators[] = {
-    {"add", "+"}, {"sub", "-"},  {"mul", "*"},   {"truediv", "/"}, {"floordiv", "//"}, {"mod", "%"},
-    {"pow", "**"}, {"matmul", "@"}, {"neg", "-"}, {"eq", "=="},     {"ne", "!="},       {"lt", "<"},
-    {"le", "<="}, {"gt", ">"},   {"ge", ">="},   {"iadd", "+="},   {"isub", "-="},     {"imul", "*="},
-    {"getitem", "[]"},
+    {"add", "+"},   {"sub", "-"},   {"mul", "*"},    {"truediv", "/"},  {"floordiv", "//"},
+    {"mod", "%"},   {"pow", "**"},  {"matmul", "@"}, {"neg", "-"},      {"eq", "=="},
+    {"ne", "!="},   {"lt", "<"},    {"le", "<="},    {"gt", ">"},       {"ge", ">="},
+    {"iadd", "+="}, {"isub", "-="}, {"imul", "*="},  {"getitem", "[]"},
 };
 
 // Prefixes of targets and what stands for them.
 static const struct {
     const char *prefix, *brief;
 } prefixes[] = {
-    {"torch.ops.aten.", ""}, {"torch.ops.", ""},  {"torch.nn.functional.", "F."}, {"torch._C._nn.", "nn."},
-    {"torch.", ""},          {"_operator.", ""}, {"operator.", ""},
+    {"torch.ops.aten.", ""},  {"torch.ops.", ""}, {"torch.nn.functional.", "F."},
+    {"torch._C._nn.", "nn."}, {"torch.", ""},     {"_operator.", ""},
+    {"operator.", ""},
 };
 
 const char *brief_target(Arena *a, const Node *n) {
@@ -43,7 +46,7 @@ const char *brief_target(Arena *a, const Node *n) {
         const char *rest = t + strlen(prefixes[i].prefix);
         const char *dot = strchr(rest, '.');
         size_t len = i < 2 && dot ? (size_t)(dot - rest) : strlen(rest);
-        if (i == 1 && dot)          // another namespace: prims.name
+        if (i == 1 && dot) // another namespace: prims.name
             len = strlen(rest) - (str_ends(rest, ".default") ? strlen(".default") : 0);
         return arena_printf(a, "%s%.*s", prefixes[i].brief, (int)len, rest);
     }
@@ -149,7 +152,9 @@ int64_t bytes_of_meta(Sym *s, const TensorMeta *t) {
 }
 
 int64_t bytes_of_layout(Sym *s, const IrLayout *l) {
-    return l && l->kind != IRL_none && l->kind != IRL_multi_output ? bytes(s, l->dtype, l->size, l->ndim) : 0;
+    return l && l->kind != IRL_none && l->kind != IRL_multi_output
+               ? bytes(s, l->dtype, l->size, l->ndim)
+               : 0;
 }
 
 const char *brief_place(Arena *a, const StackFrame *f) {
@@ -187,7 +192,7 @@ const char *brief_what(Arena *a, const Schedule *s, const SchedNode *n) {
 const IrOp *ir_op(const IrModule *m, int number) {
     if (number >= 0 && number < m->ops.n && m->ops.at[number]->number == number)
         return m->ops.at[number];
-    for (int i = 0; i < m->ops.n; i++)     // a parsed module has gaps
+    for (int i = 0; i < m->ops.n; i++) // a parsed module has gaps
         if (m->ops.at[i]->number == number)
             return m->ops.at[i];
     return NULL;

@@ -1,5 +1,5 @@
-// brief.h: the brief spelling of IR that the views share: what a person reads first, without the parts
-// that only a parser needs. The full spelling is PyTorch's and comes from core's printers.
+// brief.h: the brief spelling of IR that the views share: what a person reads first, without the
+// parts that only a parser needs. The full spelling is PyTorch's and comes from core's printers.
 #ifndef VIEWS_BRIEF_H
 #define VIEWS_BRIEF_H
 
@@ -19,13 +19,15 @@ const char *brief_sizes(Arena *a, const Expr *const *e, int n); // [40, 24]
 int64_t bytes_of_meta(Sym *s, const TensorMeta *t);         // by hints; 0 for NULL
 int64_t bytes_of_layout(Sym *s, const IrLayout *l);
 const char *brief_place(Arena *a, const StackFrame *f);     // model.py:10 forward, "" for NULL
-// What a scheduler node does, in a word or two: gelu, addmm, welford mean; the names of its origins.
+// What a scheduler node does, in a word or two: gelu, addmm, welford mean; the names of its
+// origins.
 const char *brief_what(Arena *a, const Schedule *s, const SchedNode *n);
 const IrOp *ir_op(const IrModule *m, int number);           // NULL if there is none
 const char *brief_kernel(const char *kernel);               // addmm for extern_kernels.addmm
 // Letter of the nth kernel of a list of launches: A … Z, then A1 ….
 const char *kernel_letter(Arena *a, int n);
-// Position in code->kernels of the kernel that computes a scheduler node, -1 if it is an extern call.
+// Position in code->kernels of the kernel that computes a scheduler node, -1 if it is an extern
+// call.
 int kernel_of_node(const CModule *code, int node);
 // Splits text into lines; *n set. The lines live in a.
 const char **split_lines(Arena *a, const char *text, int *n);

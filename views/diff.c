@@ -1,28 +1,29 @@
-// diff.c: two artifacts side by side, aligned. Lines are matched by what they are about (a node's name, an
-// operation, the text of a C line) through the longest run of matches that cross nowhere; what matched but
-// reads differently is altered. Long runs of equal lines fold away.
+// diff.c: two artifacts side by side, aligned. Lines are matched by what they are about (a node's
+// name, an operation, the text of a C line) through the longest run of matches that cross nowhere;
+// what matched but reads differently is altered. Long runs of equal lines fold away.
 #include "views/brief.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { CONTEXT = 3, FOLD_MIN = 4, SIDE_COLS = 92 };
 
-typedef struct Text {       // one side
-    const char **key;       // what a line is about
+typedef struct Text { // one side
+    const char **key; // what a line is about
     const char **text;
-    int *item;              // of the artifact
+    int *item; // of the artifact
     int n;
 } Text;
 
 typedef struct Pair {
-    int a, b;               // lines of the sides, -1 if it has none
+    int a, b; // lines of the sides, -1 if it has none
 } Pair;
 
 typedef struct Row {
-    int pair;               // -1: a fold
-    int from, to;           // fold: pairs hidden
-    int run;                // first pair of the run of equal lines that it is in
+    int pair;     // -1: a fold
+    int from, to; // fold: pairs hidden
+    int run;      // first pair of the run of equal lines that it is in
 } Row;
 
 typedef struct Doc {
@@ -31,7 +32,7 @@ typedef struct Doc {
     Text a, b;
     VEC(Pair) pairs;
     VEC(Row) rows;
-    bool *open;             // by first pair of a fold
+    bool *open; // by first pair of a fold
     int added, gone, altered;
 } Doc;
 
@@ -57,28 +58,33 @@ static const char *node_text(ViewCtx *c, const Node *n) {
         return buf_str(&b);
     }
     if (n->op == FX_placeholder)
-        return arena_printf(c->arena, "%-12s input  %s", n->name, brief_value_type(c->arena, &n->val));
+        return arena_printf(c->arena, "%-12s input  %s", n->name,
+                            brief_value_type(c->arena, &n->val));
     return arena_printf(c->arena, "%-12s %s %s  %s", n->name,
-                        n->op == FX_output ? "return" : brief_target(c->arena, n), brief_args(c->arena, n),
-                        brief_value_type(c->arena, &n->val));
+                        n->op == FX_output ? "return" : brief_target(c->arena, n),
+                        brief_args(c->arena, n), brief_value_type(c->arena, &n->val));
 }
 
 static void sched_lines(ViewCtx *c, Text *t, int *cap, const Schedule *s) {
     for (int i = 0; i < s->nodes.n; i++) {
         const SchedNode *top = s->nodes.at[i];
         if (top->snodes.n)
-            push(c, t, cap, top->name, arena_printf(c->arena, "%s  %d nodes", top->name, top->snodes.n),
+            push(c, t, cap, top->name,
+                 arena_printf(c->arena, "%s  %d nodes", top->name, top->snodes.n),
                  top->snodes.at[0]->op ? top->snodes.at[0]->op->number : -1);
         for (int k = 0; k < (top->snodes.n ? top->snodes.n : 1); k++) {
             const SchedNode *n = top->snodes.n ? top->snodes.at[k] : top;
             const char *out = n->outputs.n ? n->outputs.at[0]->ir->name : "";
-            const char *size = n->n_iter || n->n_red ? brief_sizes(c->arena, n->iter, n->n_iter) : "";
+            const char *size =
+                n->n_iter || n->n_red ? brief_sizes(c->arena, n->iter, n->n_iter) : "";
             push(c, t, cap, n->op ? n->op->name : n->name,
-                 arena_printf(c->arena, "%s%-6s %s %s%s%s  → %s  %s", top->snodes.n ? "  " : "", n->name,
+                 arena_printf(c->arena, "%s%-6s %s %s%s%s  → %s  %s", top->snodes.n ? "  " : "",
+                              n->name,
                               n->op && n->op->loop_kind ? n->op->loop_kind
                               : n->op && n->op->kernel  ? n->op->kernel
                                                         : "",
-                              size, n->n_red ? " r" : "", n->n_red ? brief_sizes(c->arena, n->red, n->n_red) : "", out,
+                              size, n->n_red ? " r" : "",
+                              n->n_red ? brief_sizes(c->arena, n->red, n->n_red) : "", out,
                               brief_what(c->arena, s, n)),
                  n->op ? n->op->number : -1);
         }
@@ -98,7 +104,8 @@ static Text text_of(ViewCtx *c, const Artifact *art) {
         break;
     case ART_code:
     case ART_text: {
-        const char **lines = split_lines(c->arena, art->kind == ART_code ? art->code->text : art->text, &n);
+        const char **lines =
+            split_lines(c->arena, art->kind == ART_code ? art->code->text : art->text, &n);
         for (int i = 0; i < n; i++)
             push(c, &t, &cap, lines[i], lines[i], i);
         break;
@@ -111,7 +118,8 @@ static Text text_of(ViewCtx *c, const Artifact *art) {
 
 // Graphs of two stages name their nodes apart: what computes the same value gets the same key.
 static void rename_by_links(ViewCtx *c, Doc *d) {
-    if (d->art_a->kind != ART_graph || d->art_b->kind != ART_graph || d->art_a->stage == d->art_b->stage)
+    if (d->art_a->kind != ART_graph || d->art_b->kind != ART_graph ||
+        d->art_a->stage == d->art_b->stage)
         return;
     bool *used = ARENA_ARRAY(c->tmp, d->a.n + 1, bool);
     Map at = {.arena = c->tmp};
@@ -119,7 +127,8 @@ static void rename_by_links(ViewCtx *c, Doc *d) {
         map_put_int(&at, d->a.key[i], i + 1);
     for (int i = 0; i < d->b.n; i++) {
         Link *links = NULL;
-        int n = pipeline_links(session_pipeline(c->session), d->art_b, d->b.item[i], d->art_a, c->tmp, &links);
+        int n = pipeline_links(session_pipeline(c->session), d->art_b, d->b.item[i], d->art_a,
+                               c->tmp, &links);
         if (!n || links[0].strength != LINK_same)
             continue;
         const Node *from = graph_by_id(d->art_a->graph, links[0].item);
@@ -218,6 +227,7 @@ static char sign_of(const Doc *d, const Pair *p) {
         return '+';
     if (p->b < 0)
         return '-';
+    assert(p->a < d->a.n && p->b < d->b.n && d->a.text && d->b.text);
     return strcmp(d->a.text[p->a], d->b.text[p->b]) ? '~' : '=';
 }
 
@@ -387,7 +397,8 @@ static int diff_row_of(ViewCtx *c, Item item) {
         return -1;
     for (int i = 0; i < d->rows.n; i++) {
         const Row *r = &d->rows.at[i];
-        if (r->pair >= 0 && d->pairs.at[r->pair].b >= 0 && d->b.item[d->pairs.at[r->pair].b] == item.id)
+        if (r->pair >= 0 && d->pairs.at[r->pair].b >= 0 &&
+            d->b.item[d->pairs.at[r->pair].b] == item.id)
             return i;
     }
     return -1;

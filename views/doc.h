@@ -1,5 +1,5 @@
-// doc.h: a document of ready lines, for views that show a page rather than a long artifact: each line is
-// made once, when the view opens, from a few styled pieces.
+// doc.h: a document of ready lines, for views that show a page rather than a long artifact: each
+// line is made once, when the view opens, from a few styled pieces.
 #ifndef VIEWS_DOC_H
 #define VIEWS_DOC_H
 

@@ -1,5 +1,5 @@
-// fusion.c: every pair that the scheduler considered, what came of it and why, in PyTorch's words. Space
-// forbids a fusion that was made, or forces one that was refused.
+// fusion.c: every pair that the scheduler considered, what came of it and why, in PyTorch's words.
+// Space forbids a fusion that was made, or forces one that was refused.
 #include "views/brief.h"
 
 #include <stdlib.h>
@@ -19,10 +19,11 @@ static const bool *override_of(const ViewCtx *c, const FusionAttempt *f) {
 }
 
 static int by_bytes(const void *x, const void *y) {
-    const FusionAttempt *a = *(const FusionAttempt *const *)x, *b = *(const FusionAttempt *const *)y;
+    const FusionAttempt *a = *(const FusionAttempt *const *)x,
+                        *b = *(const FusionAttempt *const *)y;
     if (a->bytes != b->bytes)
         return a->bytes < b->bytes ? 1 : -1;
-    return (a > b) - (a < b);   // in one array: the order of asking
+    return (a > b) - (a < b); // in one array: the order of asking
 }
 
 static bool fusion_open(ViewCtx *c, Buf *why) {
@@ -90,9 +91,11 @@ static void fusion_title(ViewCtx *c, Buf *left, Buf *right) {
 
 static void fusion_node(ViewCtx *c, int row, Buf *out) {
     const FusionAttempt *f = ((Doc *)c->doc)->at[row];
-    buf_printf(out, "%s and %s share %s: %s%s%s.  score (template %d, type %d, memory %lld, near %d)", f->a, f->b,
-               text_bytes(c->tmp, f->bytes), f->fused ? "fused" : "refused", f->reason && *f->reason ? ", " : "",
-               f->reason ? f->reason : "", f->score_template, f->score_type, (long long)f->bytes, f->score_proximity);
+    buf_printf(out,
+               "%s and %s share %s: %s%s%s.  score (template %d, type %d, memory %lld, near %d)",
+               f->a, f->b, text_bytes(c->tmp, f->bytes), f->fused ? "fused" : "refused",
+               f->reason && *f->reason ? ", " : "", f->reason ? f->reason : "", f->score_template,
+               f->score_type, (long long)f->bytes, f->score_proximity);
     buf_printf(out, "   Space %s", f->fused ? "forbids it" : "forces it");
 }
 

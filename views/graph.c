@@ -1,6 +1,6 @@
-// graph.c: an FX graph, one node a line: the name first, in a column of its own, then the op and its
-// arguments in the brief spelling, the type at the right. Sections tell the line of the model that the
-// nodes come from. The full spelling is PyTorch's text.
+// graph.c: an FX graph, one node a line: the name first, in a column of its own, then the op and
+// its arguments in the brief spelling, the type at the right. Sections tell the line of the model
+// that the nodes come from. The full spelling is PyTorch's text.
 #include "views/brief.h"
 
 #include <string.h>
@@ -11,14 +11,14 @@ typedef enum RowKind { ROW_node, ROW_place, ROW_inputs } RowKind;
 
 typedef struct Row {
     RowKind kind;
-    const Node *node;       // the node; of a place or fold, its first one
-    int hidden;             // nodes folded away under it
+    const Node *node; // the node; of a place or fold, its first one
+    int hidden;       // nodes folded away under it
 } Row;
 
 typedef struct Doc {
     VEC(Row) rows;
-    int *row_of;            // by node id: the row that shows it, -1
-    bool *closed;           // by node id of a section's first node
+    int *row_of;  // by node id: the row that shows it, -1
+    bool *closed; // by node id of a section's first node
     bool inputs_open;
     int n_inputs;
     int name_cols;
@@ -44,7 +44,8 @@ static void build_rows(ViewCtx *c, Doc *d) {
         }
         if (n->op == FX_placeholder && n == g->first && d->n_inputs > FOLD_PLACEHOLDERS)
             vec_push(c->arena, &d->rows, (Row){ROW_inputs, n, 0});
-        if (n->op != FX_placeholder && n->op != FX_output && n->stack && !same_place(n->stack, place)) {
+        if (n->op != FX_placeholder && n->op != FX_output && n->stack &&
+            !same_place(n->stack, place)) {
             place = n->stack;
             closed = d->closed[n->id];
             vec_push(c->arena, &d->rows, (Row){ROW_place, n, 0});
@@ -136,7 +137,7 @@ static void full_line(const Node *n, Line *l) {
         l->name = 0;
         l->frozen = (int)name;
     }
-    for (const char *p = text + (named ? name : 0); *p;) {     // one row a node whatever it prints
+    for (const char *p = text + (named ? name : 0); *p;) { // one row a node whatever it prints
         size_t len = strcspn(p, "\n");
         line_printf(l, ST_text, "%.*s", (int)len, p);
         p += len + (p[len] == '\n');
@@ -189,18 +190,21 @@ static void graph_view_node(ViewCtx *c, int row, Buf *out) {
         return;
     }
     if (r->kind == ROW_place) {
-        buf_printf(out, "%s  %s", brief_place(c->tmp, n->stack), n->stack->code ? n->stack->code : "");
+        buf_printf(out, "%s  %s", brief_place(c->tmp, n->stack),
+                   n->stack->code ? n->stack->code : "");
         return;
     }
     if (n->op == FX_placeholder)
-        buf_printf(out, "%s  input %s", n->name, n->target && strcmp(n->target, n->name) ? n->target : "");
+        buf_printf(out, "%s  input %s", n->name,
+                   n->target && strcmp(n->target, n->name) ? n->target : "");
     else
         buf_printf(out, "%s = %s(%s)", n->name, n->target ? n->target : "", full_args(c->tmp, n));
     const TensorMeta *t = node_tensor(n);
     if (t) {
         Buf type = {.arena = c->tmp};
         meta_print(&type, t, true, true);
-        buf_printf(out, "  %s  %s", buf_str(&type), text_bytes(c->tmp, bytes_of_meta(c->art->graph->sym, t)));
+        buf_printf(out, "  %s  %s", buf_str(&type),
+                   text_bytes(c->tmp, bytes_of_meta(c->art->graph->sym, t)));
     }
     buf_printf(out, "  %d user%s", n->n_users, n->n_users == 1 ? "" : "s");
     for (int i = 0; i < n->n_users && i < 3; i++)

@@ -1,5 +1,5 @@
-// guards.c: what the compiled code relies on: the guards of the shape environment, with the stage and the
-// reason of each.
+// guards.c: what the compiled code relies on: the guards of the shape environment, with the stage
+// and the reason of each.
 #include "views/doc.h"
 
 static bool guards_open(ViewCtx *c, Buf *why) {
@@ -9,13 +9,16 @@ static bool guards_open(ViewCtx *c, Buf *why) {
     (void)why;
     if (!n) {
         page_line(p);
-        page_add(p, ST_dim, "no guard: every size is a number, and nothing was assumed about a symbol");
+        page_add(p, ST_dim,
+                 "no guard: every size is a number, and nothing was assumed about a symbol");
     }
     for (int i = 0; i < n; i++) {
         page_line(p);
         page_cell(p, ST_text, 40, "%s", sym_str(c->arena, guards[i].cond));
         page_cell(p, ST_dim, 14, " %s",
-                  guards[i].stage >= 0 && guards[i].stage < STAGE_count ? stage_info[guards[i].stage].name : "");
+                  guards[i].stage >= 0 && guards[i].stage < STAGE_count
+                      ? stage_info[guards[i].stage].name
+                      : "");
         page_add(p, ST_dim, " %s", guards[i].reason ? guards[i].reason : "");
     }
     return true;

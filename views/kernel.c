@@ -1,19 +1,19 @@
-// kernel.c: the generated C: kernels as folds with their letters, then the wrapper that calls them. The
-// wrapper view is the same text from call() on.
+// kernel.c: the generated C: kernels as folds with their letters, then the wrapper that calls them.
+// The wrapper view is the same text from call() on.
 #include "views/brief.h"
 
 #include <string.h>
 
 typedef struct Region {
-    int first, last;        // lines, from 1
-    int kernel;             // in code->kernels, -1: prelude or wrapper
-    const char *label;      // of a region that is no kernel
+    int first, last;   // lines, from 1
+    int kernel;        // in code->kernels, -1: prelude or wrapper
+    const char *label; // of a region that is no kernel
     bool open;
 } Region;
 
 typedef struct Row {
     int region;
-    int line;               // from 1; 0: the region's head
+    int line; // from 1; 0: the region's head
 } Row;
 
 typedef struct Doc {
@@ -21,11 +21,12 @@ typedef struct Doc {
     int n_lines;
     VEC(Region) regions;
     VEC(Row) rows;
-    int *row_of;            // by line - 1
-    bool wrapper;           // only the wrapper
+    int *row_of;  // by line - 1
+    bool wrapper; // only the wrapper
 } Doc;
 
-static void add_region(ViewCtx *c, Doc *d, int first, int last, int kernel, const char *label, bool open) {
+static void add_region(ViewCtx *c, Doc *d, int first, int last, int kernel, const char *label,
+                       bool open) {
     if (last >= first)
         vec_push(c->arena, &d->regions, (Region){first, last, kernel, label, open});
 }
@@ -108,7 +109,8 @@ static const char *kernel_nodes(ViewCtx *c, Arena *a, const CKernel *k) {
     Buf b = {.arena = a};
     for (int i = 0; post && i < k->nodes.n; i++)
         if (k->nodes.at[i] >= 0 && k->nodes.at[i] < post->schedule->nodes.n)
-            buf_printf(&b, "%s%s", b.len ? " " : "", post->schedule->nodes.at[k->nodes.at[i]]->name);
+            buf_printf(&b, "%s%s", b.len ? " " : "",
+                       post->schedule->nodes.at[k->nodes.at[i]]->name);
     return buf_str(&b);
 }
 
@@ -128,7 +130,7 @@ static void head_line(ViewCtx *c, const Region *r, Line *l) {
     line_add(l, ST_name, k->name);
     line_printf(l, ST_dim, "  %s", kernel_nodes(c, l->arena, k));
     if (ns >= 0)
-        line_printf(l, ST_number, "  %s", text_time(l->arena, ns));
+        line_printf(l, ST_number, "  %s", view_time(c, l->arena, ns));
 }
 
 static void kernel_line(ViewCtx *c, int row, Line *l) {
@@ -149,7 +151,8 @@ static void kernel_title(ViewCtx *c, Buf *left, Buf *right) {
     buf_printf(left, "- %s · C", ((Doc *)c->doc)->wrapper ? "wrapper" : "kernels");
     if (pipeline_n_units(session_pipeline(c->session)) > 1)
         buf_printf(left, " · %s", u->kind);
-    buf_printf(right, "%d kernel%s", c->art->code->kernels.n, c->art->code->kernels.n == 1 ? "" : "s");
+    buf_printf(right, "%d kernel%s", c->art->code->kernels.n,
+               c->art->code->kernels.n == 1 ? "" : "s");
 }
 
 static void kernel_node(ViewCtx *c, int row, Buf *out) {
@@ -158,7 +161,8 @@ static void kernel_node(ViewCtx *c, int row, Buf *out) {
     const Region *g = &d->regions.at[r->region];
     if (g->kernel < 0) {
         if (r->line)
-            buf_printf(out, "line %d: %s", r->line, d->lines[r->line - 1] + strspn(d->lines[r->line - 1], " "));
+            buf_printf(out, "line %d: %s", r->line,
+                       d->lines[r->line - 1] + strspn(d->lines[r->line - 1], " "));
         else
             buf_printf(out, "%s, lines %d to %d of output_code.c", g->label, g->first, g->last);
         return;
@@ -168,8 +172,9 @@ static void kernel_node(ViewCtx *c, int row, Buf *out) {
         buf_printf(out, "line %d of %s: %s", r->line, k->name,
                    d->lines[r->line - 1] + strspn(d->lines[r->line - 1], " "));
     else
-        buf_printf(out, "%s  computes %s  moves %s  %s flops  %d arguments", k->name, kernel_nodes(c, c->tmp, k),
-                   text_bytes(c->tmp, k->bytes), text_count(c->tmp, k->flops), k->args.n);
+        buf_printf(out, "%s  computes %s  moves %s  %s flops  %d arguments", k->name,
+                   kernel_nodes(c, c->tmp, k), text_bytes(c->tmp, k->bytes),
+                   text_count(c->tmp, k->flops), k->args.n);
 }
 
 static bool kernel_toggle(ViewCtx *c, int row, const char **command) {

@@ -9,7 +9,8 @@ StyleId style_kernel(int n) {
 }
 
 void line_init(Line *l, Arena *frame) {
-    *l = (Line){.arena = frame, .item = ITEM_NONE, .owner = ITEM_NONE, .name = -1, .sign_style = ST_text};
+    *l = (Line){
+        .arena = frame, .item = ITEM_NONE, .owner = ITEM_NONE, .name = -1, .sign_style = ST_text};
 }
 
 void line_add(Line *l, StyleId style, const char *text) {
@@ -191,4 +192,8 @@ const char *text_time(Arena *a, double ns) {
     if (ns < 1e9)
         return arena_printf(a, "%.*f ms", ns < 1e8 ? 1 : 0, ns / 1e6);
     return arena_printf(a, "%.2f s", ns / 1e9);
+}
+
+const char *view_time(const ViewCtx *ctx, Arena *a, double ns) {
+    return ctx->opt.hide_times ? "·" : text_time(a, ns);
 }

@@ -1,6 +1,6 @@
-// loops.c: loop IR before and after fusion: a scheduler node a fold, with what it reads and writes and its
-// body, one operation a line. The brief spelling writes `mul = load * 0.5` for ops.mul; the full one is
-// ir_pre_fusion.txt or ir_post_fusion.txt to the byte.
+// loops.c: loop IR before and after fusion: a scheduler node a fold, with what it reads and writes
+// and its body, one operation a line. The brief spelling writes `mul = load * 0.5` for ops.mul; the
+// full one is ir_pre_fusion.txt or ir_post_fusion.txt to the byte.
 #include "views/brief.h"
 
 #include <string.h>
@@ -11,29 +11,30 @@ typedef enum RowKind { ROW_node, ROW_single, ROW_reads, ROW_writes, ROW_op, ROW_
 
 typedef struct Row {
     RowKind kind;
-    const SchedNode *node;  // that the row is about; a fused node's member if ROW_single
-    int top;                // position in schedule->nodes
-    int block, op;          // ROW_op: of its body
-    int depth;              // 1 inside a fused node's member
+    const SchedNode *node; // that the row is about; a fused node's member if ROW_single
+    int top;               // position in schedule->nodes
+    int block, op;         // ROW_op: of its body
+    int depth;             // 1 inside a fused node's member
 } Row;
 
 typedef struct Body {
-    const char ***name;     // by block and op: what its value is called
-    int *uses;              // by FX node id: operations of the body with that origin
+    const char ***name; // by block and op: what its value is called
+    int *uses;          // by FX node id: operations of the body with that origin
 } Body;
 
 typedef struct Doc {
     VEC(Row) rows;
-    bool *open;             // by op number (single nodes) and, after them, by position (fused ones)
-    Body *body;             // by op number; name NULL until first opened
-    int *row_of;            // by op number
+    bool *open;  // by op number (single nodes) and, after them, by position (fused ones)
+    Body *body;  // by op number; name NULL until first opened
+    int *row_of; // by op number
     int n_ops;
-    const char **full;      // the full text's lines
-    IntVec full_items;      // op number of each
+    const char **full; // the full text's lines
+    IntVec full_items; // op number of each
     int n_full;
 } Doc;
 
-// ---- names of values, as loop_body.py's tracer gives them: the op's name, numbered from its second use
+// ---- names of values, as loop_body.py's tracer gives them: the op's name, numbered from its
+// second use
 
 static const char *base_name(const LoopOp *op) {
     if (op->kind == LOOP_getitem)
@@ -44,7 +45,8 @@ static const char *base_name(const LoopOp *op) {
 static void name_values(ViewCtx *c, Doc *d, const SchedNode *n) {
     Body *b = &d->body[n->op->number];
     const LoopBody *body = n->body;
-    int n_graph = n->op && c->art->schedule->module->graph ? c->art->schedule->module->graph->by_id.n : 0;
+    int n_graph =
+        n->op && c->art->schedule->module->graph ? c->art->schedule->module->graph->by_id.n : 0;
     if (b->name || !body)
         return;
     b->name = ARENA_ARRAY(c->arena, body->blocks.n, const char **);
@@ -69,7 +71,7 @@ static void name_values(ViewCtx *c, Doc *d, const SchedNode *n) {
 // ---- rows
 
 static bool is_silent(const LoopOp *op) {
-    return op->kind == LOOP_constant;   // written where it is used
+    return op->kind == LOOP_constant; // written where it is used
 }
 
 static void add_body(ViewCtx *c, Doc *d, const SchedNode *n, int top, int depth) {
@@ -208,7 +210,8 @@ static const char *call_text(const Doc *d, const Row *r, const LoopOp *op, Arena
 }
 
 // `name = text`, or a store's `buf[index] = value`.
-static void op_text(const Doc *d, const Row *r, const LoopOp *op, Arena *a, const char **left, const char **right) {
+static void op_text(const Doc *d, const Row *r, const LoopOp *op, Arena *a, const char **left,
+                    const char **right) {
     *left = value_name(d, r, r->op, a);
     switch (op->kind) {
     case LOOP_load:
@@ -221,13 +224,15 @@ static void op_text(const Doc *d, const Row *r, const LoopOp *op, Arena *a, cons
                               value_name(d, r, op->arg[0], a));
         return;
     case LOOP_reduction:
-        *right = arena_printf(a, "%s(%s)", op->mode ? op->mode : "reduce", value_name(d, r, op->arg[0], a));
+        *right = arena_printf(a, "%s(%s)", op->mode ? op->mode : "reduce",
+                              value_name(d, r, op->arg[0], a));
         return;
     case LOOP_index_expr:
         *right = index_text(r, op->index, a);
         return;
     case LOOP_to_dtype:
-        *right = arena_printf(a, "%s(%s)", dtype_info[op->dtype].abbr, value_name(d, r, op->arg[0], a));
+        *right =
+            arena_printf(a, "%s(%s)", dtype_info[op->dtype].abbr, value_name(d, r, op->arg[0], a));
         return;
     case LOOP_getitem:
         *right = arena_printf(a, "%s[%d]", value_name(d, r, op->arg[0], a), op->number);
@@ -238,11 +243,13 @@ static void op_text(const Doc *d, const Row *r, const LoopOp *op, Arena *a, cons
         return;
     case LOOP_check_bounds:
         *left = "check";
-        *right = arena_printf(a, "%s%s%s", op->lower ? "0 <= " : "", index_text(r, op->index, a),
-                              op->upper ? arena_printf(a, " < %s", index_text(r, op->index2, a)) : "");
+        *right =
+            arena_printf(a, "%s%s%s", op->lower ? "0 <= " : "", index_text(r, op->index, a),
+                         op->upper ? arena_printf(a, " < %s", index_text(r, op->index2, a)) : "");
         return;
     case LOOP_masked:
-        *right = arena_printf(a, "%s ? block %d : other", value_name(d, r, op->arg[0], a), op->number);
+        *right =
+            arena_printf(a, "%s ? block %d : other", value_name(d, r, op->arg[0], a), op->number);
         return;
     default:
         *right = call_text(d, r, op, a);
@@ -260,7 +267,7 @@ static int op_strength(const ViewCtx *c, const Doc *d, const Row *r, const LoopO
             continue;
         int s = c->lit[id];
         if (s == 3 && (uses[id] > 1 || op->n_origins > 1 || moves))
-            s = 2;      // one of several operations of that node
+            s = 2; // one of several operations of that node
         best = s > best ? s : best;
     }
     return best;
@@ -375,7 +382,9 @@ static void loops_line(ViewCtx *c, int row, Line *l) {
         break;
     case ROW_block:
         line_printf(l, ST_dim, "%*sblock %d, where the mask holds", 2 + 2 * r->depth, "",
-                    r->node->body->block_number.n > r->block ? r->node->body->block_number.at[r->block] : r->block);
+                    r->node->body->block_number.n > r->block
+                        ? r->node->body->block_number.at[r->block]
+                        : r->block);
         break;
     case ROW_op: {
         const LoopOp *op = &r->node->body->blocks.at[r->block].ops.at[r->op];
@@ -390,7 +399,9 @@ static void loops_line(ViewCtx *c, int row, Line *l) {
         break;
     }
     }
-    int number = r->node->op ? r->node->op->number : r->node->snodes.n ? r->node->snodes.at[0]->op->number : -1;
+    int number = r->node->op         ? r->node->op->number
+                 : r->node->snodes.n ? r->node->snodes.at[0]->op->number
+                                     : -1;
     l->owner = (Item){c->art->id, number};
 }
 

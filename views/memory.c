@@ -1,5 +1,5 @@
-// memory.c: the memory plan as a chart over the calls: when each buffer is born, what takes its memory
-// over, when it goes, and how much is alive at each call.
+// memory.c: the memory plan as a chart over the calls: when each buffer is born, what takes its
+// memory over, when it goes, and how much is alive at each call.
 #include "views/doc.h"
 
 #include <string.h>
@@ -8,16 +8,16 @@ enum { CHART_ROWS = 6, NAME_COLS = 12, BYTES_COLS = 10 };
 
 typedef struct Life {
     const char *name;
-    const char *from;       // whose memory it takes over, NULL: fresh
+    const char *from; // whose memory it takes over, NULL: fresh
     int64_t bytes;
-    int born, dead;         // calls; dead = number of calls if it is returned
+    int born, dead; // calls; dead = number of calls if it is returned
     bool inplace, output;
 } Life;
 
 typedef struct Lives {
     VEC(Life) at;
     int calls;
-    int64_t *alive;         // bytes at each call
+    int64_t *alive; // bytes at each call
     int64_t peak;
 } Lives;
 
@@ -41,7 +41,8 @@ static void follow_plan(ViewCtx *c, Lives *v) {
             if (l->from && l->kind == PLAN_reuse && (old = find(v, l->from)) && old->dead < 0)
                 old->dead = v->calls;
             vec_push(c->arena, &v->at,
-                     (Life){l->buf, l->from, bytes_of_layout(sym, l->layout), v->calls, -1, l->inplace, false});
+                     (Life){l->buf, l->from, bytes_of_layout(sym, l->layout), v->calls, -1,
+                            l->inplace, false});
             break;
         case PLAN_call:
             v->calls++;
@@ -77,7 +78,8 @@ static void chart(ViewCtx *c, Page *p, const Lives *v, int width) {
         Buf b = {.arena = c->arena};
         for (int x = 0; x < width; x++) {
             int call = (int)((int64_t)x * columns / width);
-            double fill = (double)v->alive[call] * CHART_ROWS / (double)(v->peak ? v->peak : 1) - row;
+            double fill =
+                (double)v->alive[call] * CHART_ROWS / (double)(v->peak ? v->peak : 1) - row;
             int k = fill <= 0 ? 0 : fill >= 1 ? 8 : (int)(fill * 8 + 0.5);
             buf_puts(&b, eighth[k]);
         }
@@ -91,8 +93,8 @@ static void life_line(ViewCtx *c, Page *p, const Lives *v, const Life *l, int wi
     line->frozen = NAME_COLS + BYTES_COLS;
     line->enter = arena_printf(c->arena, "stage post_fusion ; goto %s", l->name);
     line->node = arena_printf(
-        c->arena, "%s  %s  born at call %d, %s%s%s", l->name, text_bytes(c->arena, l->bytes), l->born + 1,
-        l->output ? "returned" : arena_printf(c->arena, "free after call %d", l->dead),
+        c->arena, "%s  %s  born at call %d, %s%s%s", l->name, text_bytes(c->arena, l->bytes),
+        l->born + 1, l->output ? "returned" : arena_printf(c->arena, "free after call %d", l->dead),
         l->from ? arena_printf(c->arena, ", takes the memory of %s", l->from) : ", fresh memory",
         l->inplace ? ": written over it in place" : "");
     page_cell(p, ST_text, NAME_COLS, "%s%s%s", l->from ? l->from : "", l->from ? "→" : "", l->name);
@@ -129,7 +131,10 @@ static bool memory_open(ViewCtx *c, Buf *why) {
     page_cell(p, ST_dim, NAME_COLS + BYTES_COLS, "%*s", NAME_COLS + BYTES_COLS - 2, "0 ┼");
     Buf axis = {.arena = c->arena};
     for (int x = 0; x < width; x++)
-        buf_puts(&axis, x && (int64_t)x * (v.calls + 1) / width != (int64_t)(x - 1) * (v.calls + 1) / width ? "┴" : "─");
+        buf_puts(&axis,
+                 x && (int64_t)x * (v.calls + 1) / width != (int64_t)(x - 1) * (v.calls + 1) / width
+                     ? "┴"
+                     : "─");
     page_add(p, ST_dim, "%s", buf_str(&axis));
     for (int i = 0; i < v.at.n; i++)
         life_line(c, p, &v, &v.at.at[i], width);

@@ -1,5 +1,5 @@
-// node.c: all there is to say about the thing under the cursor: op, type, bytes, where from, arguments and
-// users, what decisions were about it, and its history through the stages.
+// node.c: all there is to say about the thing under the cursor: op, type, bytes, where from,
+// arguments and users, what decisions were about it, and its history through the stages.
 #include "views/doc.h"
 
 #include <string.h>
@@ -40,7 +40,8 @@ static void fill_graph(ViewCtx *c, Page *p, const Artifact *art, int id) {
         meta_print(&b, t, true, true);
         page_field(p, "type", "%s", buf_str(&b));
         int64_t bytes = bytes_of_meta(g->sym, t);
-        page_field(p, "size", "%s elements   %s", text_count(p->arena, bytes / dtype_info[t->dtype].bytes),
+        page_field(p, "size", "%s elements   %s",
+                   text_count(p->arena, bytes / dtype_info[t->dtype].bytes),
                    text_bytes(p->arena, bytes));
     } else if (n->val.kind != VAL_none) {
         page_field(p, "value", "%s", brief_value_type(p->arena, &n->val));
@@ -73,7 +74,8 @@ static void fill_sched(ViewCtx *c, Page *p, const Artifact *art, int number) {
     const Schedule *s = art->schedule;
     (void)c;
     for (int i = 0; i < s->nodes.n; i++) {
-        const SchedNode *top = s->nodes.at[i], *n = top->op && top->op->number == number ? top : NULL;
+        const SchedNode *top = s->nodes.at[i],
+                        *n = top->op && top->op->number == number ? top : NULL;
         for (int k = 0; k < top->snodes.n && !n; k++)
             if (top->snodes.at[k]->op && top->snodes.at[k]->op->number == number)
                 n = top->snodes.at[k];
@@ -90,7 +92,8 @@ static void fill_sched(ViewCtx *c, Page *p, const Artifact *art, int number) {
         }
         page_field(p, "computes", "%s", brief_what(p->arena, s, n));
         if (n->n_iter || n->n_red)
-            page_field(p, "loops", "%s%s%s", brief_sizes(p->arena, n->iter, n->n_iter), n->n_red ? " r" : "",
+            page_field(p, "loops", "%s%s%s", brief_sizes(p->arena, n->iter, n->n_iter),
+                       n->n_red ? " r" : "",
                        n->n_red ? brief_sizes(p->arena, n->red, n->n_red) : "");
         dep_fields(p, "reads", &n->reads);
         dep_fields(p, "writes", &n->writes);
@@ -123,11 +126,13 @@ static void fill_code(ViewCtx *c, Page *p, const Artifact *art, int line) {
     Buf b = {.arena = p->arena};
     for (int i = 0; graph && i < m->lines.at[line].n_origins; i++) {
         int id = m->lines.at[line].origins[i];
-        const Node *n = id >= 0 && id < graph->graph->by_id.n ? graph_by_id(graph->graph, id) : NULL;
+        const Node *n =
+            id >= 0 && id < graph->graph->by_id.n ? graph_by_id(graph->graph, id) : NULL;
         if (n)
             buf_printf(&b, "%s%s", b.len ? " " : "", n->name);
     }
-    page_field(p, "from", "%s", b.len ? buf_str(&b) : "no node: it belongs to the loop or the call");
+    page_field(p, "from", "%s",
+               b.len ? buf_str(&b) : "no node: it belongs to the loop or the call");
 }
 
 static const char *item_label(Arena *a, const Artifact *art, int item) {
@@ -147,8 +152,9 @@ static void history(ViewCtx *c, Page *p, const Artifact *from, int item) {
         Link *links = NULL;
         if (!to)
             continue;
-        int n = to == from ? 0
-                           : pipeline_links(session_pipeline(c->session), from, item, to, c->tmp, &links);
+        int n = to == from
+                    ? 0
+                    : pipeline_links(session_pipeline(c->session), from, item, to, c->tmp, &links);
         if (!n && to != from)
             continue;
         DocLine *l = page_line(p);

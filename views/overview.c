@@ -11,19 +11,19 @@ typedef enum RowKind { ROW_text, ROW_bar, ROW_head, ROW_launch, ROW_source, ROW_
 typedef struct Row {
     RowKind kind;
     int unit, stage;
-    int n;                  // bar: count; launch: position in code->calls
-    const char *text;       // text, head; bar: the fact beside it
-    const char *name;       // launch
-    int kernel;             // launch: in code->kernels, -1 extern
-    int node;               // launch: position in the schedule, -1 unknown
-    const StackFrame *frame;    // source
-    const int *launches;    // source: rows of the launches that compute it (n)
+    int n;                   // bar: count; launch: position in code->calls
+    const char *text;        // text, head; bar: the fact beside it
+    const char *name;        // launch
+    int kernel;              // launch: in code->kernels, -1 extern
+    int node;                // launch: position in the schedule, -1 unknown
+    const StackFrame *frame; // source
+    const int *launches;     // source: rows of the launches that compute it (n)
 } Row;
 
 typedef struct Doc {
     VEC(Row) rows;
     VEC(const char *) facts;
-    int most;               // the longest bar
+    int most; // the longest bar
     int launches;
 } Doc;
 
@@ -82,19 +82,22 @@ static void facts_of(ViewCtx *c, Doc *d, int unit) {
         int fused = 0, refused = 0;
         for (int i = 0; i < post->schedule->attempts.n; i++)
             *(post->schedule->attempts.at[i].fused ? &fused : &refused) += 1;
-        add_fact(c, d, arena_printf(c->arena, "%d fusion%s  %d pair%s refused", fused, fused == 1 ? "" : "s", refused,
-                                    refused == 1 ? "" : "s"));
+        add_fact(c, d,
+                 arena_printf(c->arena, "%d fusion%s  %d pair%s refused", fused,
+                              fused == 1 ? "" : "s", refused, refused == 1 ? "" : "s"));
         if (post->plan && post->plan->peak_unplanned > 0)
-            add_fact(c, d, arena_printf(c->arena, "peak %s, %s without reuse",
-                                        text_bytes(c->arena, post->plan->peak_planned),
-                                        text_bytes(c->arena, post->plan->peak_unplanned)));
+            add_fact(c, d,
+                     arena_printf(c->arena, "peak %s, %s without reuse",
+                                  text_bytes(c->arena, post->plan->peak_planned),
+                                  text_bytes(c->arena, post->plan->peak_unplanned)));
     }
     int64_t ns = 0;
     for (int i = 0; i < u->steps.n; i++)
         ns += u->steps.at[i]->ns;
-    add_fact(c, d, arena_printf(c->arena, "pipeline %s", text_time(c->arena, (double)ns)));
+    add_fact(c, d, arena_printf(c->arena, "pipeline %s", view_time(c, c->arena, (double)ns)));
     if (u->decisions && decisions_count(u->decisions))
-        add_fact(c, d, arena_printf(c->arena, "%d decisions on record", decisions_count(u->decisions)));
+        add_fact(c, d,
+                 arena_printf(c->arena, "%d decisions on record", decisions_count(u->decisions)));
     const SymGuard *guards;
     int n = sym_guards(pipeline_sym(session_pipeline(c->session)), &guards);
     if (n)
@@ -149,7 +152,7 @@ static void launches_of(ViewCtx *c, Doc *d, int unit) {
 
 typedef struct SourceLine {
     const StackFrame *frame;
-    VEC(int) launches;      // rows, in order
+    VEC(int) launches; // rows, in order
 } SourceLine;
 
 typedef struct SourceLines {
@@ -190,11 +193,13 @@ static void source_rows(ViewCtx *c, Doc *d, int unit, int from) {
         return;
     for (int i = from; i < d->rows.n; i++)
         if (d->rows.at[i].kind == ROW_launch)
-            ops_lines(c, &s, post->schedule->module->graph, post->schedule->nodes.at[d->rows.at[i].node], i);
+            ops_lines(c, &s, post->schedule->module->graph,
+                      post->schedule->nodes.at[d->rows.at[i].node], i);
     if (!s.at.n)
         return;
     vec_push(c->arena, &d->rows, (Row){.kind = ROW_text, .unit = unit, .text = ""});
-    vec_push(c->arena, &d->rows, (Row){.kind = ROW_head, .unit = unit, .text = "which line became what"});
+    vec_push(c->arena, &d->rows,
+             (Row){.kind = ROW_head, .unit = unit, .text = "which line became what"});
     for (int i = 0; i < s.at.n && i < SOURCE_LINES; i++) {
         Row r = {.kind = ROW_source, .unit = unit, .frame = s.at.at[i].frame};
         r.launches = s.at.at[i].launches.at;
@@ -203,12 +208,14 @@ static void source_rows(ViewCtx *c, Doc *d, int unit, int from) {
     }
     if (s.at.n > SOURCE_LINES)
         vec_push(c->arena, &d->rows,
-                 (Row){.kind = ROW_text, .unit = unit,
+                 (Row){.kind = ROW_text,
+                       .unit = unit,
                        .text = arena_printf(c->arena, "and %d more lines", s.at.n - SOURCE_LINES)});
 }
 
 static void summary(ViewCtx *c, Doc *d, int unit) {
-    const Artifact *first = at(c, unit, (int)pipeline_first_stage(session_pipeline(c->session), unit));
+    const Artifact *first =
+        at(c, unit, (int)pipeline_first_stage(session_pipeline(c->session), unit));
     const Artifact *mid = at(c, unit, STAGE_post_grad), *pre = at(c, unit, STAGE_pre_fusion);
     Buf b = {.arena = c->arena};
     if (first && first->kind == ART_text)
@@ -231,16 +238,23 @@ static void unit_rows(ViewCtx *c, Doc *d, int unit) {
     pipeline_build(p, unit, STAGE_kernels);
     if (pipeline_n_units(p) > 1)
         vec_push(c->arena, &d->rows,
-                 (Row){.kind = ROW_head, .unit = unit, .text = arena_printf(c->arena, "graph %d · %s", unit, u->kind)});
+                 (Row){.kind = ROW_head,
+                       .unit = unit,
+                       .text = arena_printf(c->arena, "graph %d · %s", unit, u->kind)});
     bars_of(c, d, unit);
     if (u->failed != STAGE_count) {
-        const char *why = *diag_first(&u->diag) ? diag_first(&u->diag) : "the stage could not be built";
+        const char *why =
+            *diag_first(&u->diag) ? diag_first(&u->diag) : "the stage could not be built";
         vec_push(c->arena, &d->rows,
-                 (Row){.kind = ROW_problem, .unit = unit, .stage = (int)u->failed, .text = arena_strdup(c->arena, why)});
+                 (Row){.kind = ROW_problem,
+                       .unit = unit,
+                       .stage = (int)u->failed,
+                       .text = arena_strdup(c->arena, why)});
     }
     int before = d->rows.n;
     vec_push(c->arena, &d->rows, (Row){.kind = ROW_text, .unit = unit, .text = ""});
-    vec_push(c->arena, &d->rows, (Row){.kind = ROW_head, .unit = unit, .text = "which kernel computes what"});
+    vec_push(c->arena, &d->rows,
+             (Row){.kind = ROW_head, .unit = unit, .text = "which kernel computes what"});
     int head = d->rows.n;
     launches_of(c, d, unit);
     if (d->rows.n == head)
@@ -317,20 +331,24 @@ static void launch_line(ViewCtx *c, const Doc *d, const Row *r, Line *l) {
     if (r->kernel >= 0)
         line_cell(l, ST_name, r->name, NAME_COLS + (wide ? 10 : 0));
     else
-        line_cell(l, ST_text, arena_printf(l->arena, "%s  %s", r->name,
-                                           n->outputs.n ? brief_layout(l->arena, n->outputs.at[0]->ir->layout) : ""),
-                  NAME_COLS + (wide ? 10 : 0));
+        line_cell(
+            l, ST_text,
+            arena_printf(l->arena, "%s  %s", r->name,
+                         n->outputs.n ? brief_layout(l->arena, n->outputs.at[0]->ir->layout) : ""),
+            NAME_COLS + (wide ? 10 : 0));
     line_add(l, ST_text, " ");
     line_cell(l, ST_dim, n->name, wide ? 22 : 16);
     line_add(l, ST_text, " ");
     if (most > 0) {
         line_bar(l, ST_bar, ns, most, 8);
-        line_right(l, ST_number, text_time(l->arena, ns), 9);
+        line_right(l, ST_number, view_time(c, l->arena, ns), 9);
         line_add(l, ST_text, "  ");
     }
     line_add(l, ST_dim, what);
     l->item = (Item){at(c, r->unit, STAGE_kernels)->id,
-                     r->kernel >= 0 ? at(c, r->unit, STAGE_kernels)->code->kernels.at[r->kernel].first_line - 1 : -1};
+                     r->kernel >= 0
+                         ? at(c, r->unit, STAGE_kernels)->code->kernels.at[r->kernel].first_line - 1
+                         : -1};
 }
 
 static void source_line(ViewCtx *c, const Doc *d, const Row *r, Line *l) {
@@ -404,11 +422,11 @@ static void overview_node(ViewCtx *c, int row, Buf *out) {
     const Doc *d = c->doc;
     const Row *r = &d->rows.at[row];
     if (r->kind == ROW_bar)
-        buf_printf(out, "%s: %s.   Enter or %c shows it", stage_info[r->stage].name, stage_info[r->stage].doc,
-                   stage_info[r->stage].key);
+        buf_printf(out, "%s: %s.   Enter or %c shows it", stage_info[r->stage].name,
+                   stage_info[r->stage].doc, stage_info[r->stage].key);
     if (r->kind == ROW_source)
-        buf_printf(out, "%s: %s   computed by %d launch%s", brief_place(c->tmp, r->frame), r->frame->code, r->n,
-                   r->n == 1 ? "" : "es");
+        buf_printf(out, "%s: %s   computed by %d launch%s", brief_place(c->tmp, r->frame),
+                   r->frame->code, r->n, r->n == 1 ? "" : "es");
     if (r->kind == ROW_problem)
         buf_printf(out, "%s could not be built: %s", stage_info[r->stage].name, r->text);
     if (r->kind != ROW_launch)
@@ -420,7 +438,8 @@ static void overview_node(ViewCtx *c, int row, Buf *out) {
         buf_printf(out, ".  %d loops under one kernel", n->snodes.n);
     if (r->kernel >= 0) {
         const CKernel *k = &at(c, r->unit, STAGE_kernels)->code->kernels.at[r->kernel];
-        buf_printf(out, ".  moves %s, %s flops", text_bytes(c->tmp, k->bytes), text_count(c->tmp, k->flops));
+        buf_printf(out, ".  moves %s, %s flops", text_bytes(c->tmp, k->bytes),
+                   text_count(c->tmp, k->flops));
     } else {
         buf_puts(out, ".  a library call: no loop is generated, nothing fuses into it");
     }

@@ -6,7 +6,9 @@
 static int size_of(const Artifact *a) {
     if (a->kind == ART_graph)
         return a->graph->n_nodes;
-    return a->kind == ART_schedule ? a->schedule->nodes.n : a->kind == ART_code ? a->code->kernels.n : -1;
+    return a->kind == ART_schedule ? a->schedule->nodes.n
+           : a->kind == ART_code   ? a->code->kernels.n
+                                   : -1;
 }
 
 static bool passes_open(ViewCtx *c, Buf *why) {
@@ -29,9 +31,10 @@ static bool passes_open(ViewCtx *c, Buf *why) {
         l->sign = a->changed ? "▪" : "·";
         l->sign_style = a->changed ? ST_link_part : ST_dim;
         l->enter = arena_printf(c->arena, "diff #%d #%d", i > 0 ? i - 1 : 0, i);
-        l->node = arena_printf(c->arena, "step %d, %s%s.  Enter: what it changed", i, artifact_title(a),
-                               a->changed ? "" : " changed nothing");
-        page_cell(p, a->changed ? ST_text : ST_dim, 34, "%s", a->pass ? a->pass : stage_info[a->stage].doc);
+        l->node = arena_printf(c->arena, "step %d, %s%s.  Enter: what it changed", i,
+                               artifact_title(a), a->changed ? "" : " changed nothing");
+        page_cell(p, a->changed ? ST_text : ST_dim, 34, "%s",
+                  a->pass ? a->pass : stage_info[a->stage].doc);
         int n = size_of(a);
         if (n >= 0)
             page_cell(p, ST_number, -6, "%d", n);
@@ -43,8 +46,8 @@ static bool passes_open(ViewCtx *c, Buf *why) {
             page_cell(p, ST_dim, 6, "%s", "");
         before = a->kind == ART_graph ? n : -1;
         page_add(p, ST_text, " ");
-        page_bar(p, ST_bar, (double)a->ns, (double)most, 10);
-        page_cell(p, ST_number, -9, "%s", text_time(c->arena, (double)a->ns));
+        page_bar(p, ST_bar, c->opt.hide_times ? 0 : (double)a->ns, (double)most, 10);
+        page_cell(p, ST_number, -9, "%s", view_time(c, c->arena, (double)a->ns));
         if (a->matches)
             page_add(p, ST_dim, "  %d match%s", a->matches, a->matches == 1 ? "" : "es");
     }

@@ -6,12 +6,14 @@
 typedef struct Doc {
     const char **lines;
     int n;
-    int digits;             // columns of a line number
+    int digits; // columns of a line number
 } Doc;
 
 static bool source_open(ViewCtx *c, Buf *why) {
     const LoadedModel *m = session_model(c->session);
-    const char *text = c->art && c->art->kind == ART_text ? c->art->text : m->source ? m->source : m->text;
+    const char *text = c->art && c->art->kind == ART_text ? c->art->text
+                       : m->source                        ? m->source
+                                                          : m->text;
     if (!text) {
         buf_puts(why, "the model's file holds no source text");
         return false;

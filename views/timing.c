@@ -1,5 +1,5 @@
-// timing.c: the runs of this sitting: backends against each other on one scale, and the kernels of the
-// last run with their share.
+// timing.c: the runs of this sitting: backends against each other on one scale, and the kernels of
+// the last run with their share.
 #include "views/doc.h"
 
 #include <math.h>
@@ -22,17 +22,19 @@ static void table_of_runs(ViewCtx *c, Page *p) {
     for (int i = 0; i < c->runs->rows.n; i++) {
         const RunRow *r = &c->runs->rows.at[i];
         const Timing *t = &r->timing;
-        double spread = t->median_ns ? 100.0 * (double)(t->p90_ns - t->median_ns) / (double)t->median_ns : 0;
-        page_line(p)->node =
-            arena_printf(c->arena, "%s: median of %d runs %s, fastest %s, 90 %% within %s%s", r->label, t->runs,
-                         text_time(c->arena, (double)t->median_ns), text_time(c->arena, (double)t->min_ns),
-                         text_time(c->arena, (double)t->p90_ns), t->noisy ? "; noisy: run it again" : "");
+        double spread =
+            t->median_ns ? 100.0 * (double)(t->p90_ns - t->median_ns) / (double)t->median_ns : 0;
+        page_line(p)->node = arena_printf(
+            c->arena, "%s: median of %d runs %s, fastest %s, 90 %% within %s%s", r->label, t->runs,
+            text_time(c->arena, (double)t->median_ns), text_time(c->arena, (double)t->min_ns),
+            text_time(c->arena, (double)t->p90_ns), t->noisy ? "; noisy: run it again" : "");
         page_cell(p, i == c->runs->last ? ST_name : ST_text, 30, "%s", r->label);
         page_cell(p, ST_number, -10, "%s", text_time(c->arena, (double)t->median_ns));
         page_cell(p, t->noisy ? ST_warn : ST_dim, -6, "%.0f %%", spread);
         page_add(p, ST_text, "  ");
         page_bar(p, ST_bar, (double)t->median_ns, most, 20);
-        page_cell(p, ST_dim, -12, "%s", r->compile_ns ? text_time(c->arena, (double)r->compile_ns) : "");
+        page_cell(p, ST_dim, -12, "%s",
+                  r->compile_ns ? text_time(c->arena, (double)r->compile_ns) : "");
         page_add(p, ST_dim, "%s", r->cached ? " cached" : "");
     }
 }
@@ -49,7 +51,8 @@ static void table_of_kernels(ViewCtx *c, Page *p, const RunRow *r) {
         DocLine *l = page_line(p);
         double ns = (double)k->median_ns;
         l->frozen = 40;
-        l->enter = arena_printf(c->arena, r->backend == BACKEND_full ? "stage kernels ; goto %s" : "goto %s", k->name);
+        l->enter = arena_printf(
+            c->arena, r->backend == BACKEND_full ? "stage kernels ; goto %s" : "goto %s", k->name);
         page_cell(p, ST_text, 40, "%s", k->name);
         page_cell(p, ST_number, -10, "%s", text_time(c->arena, ns));
         page_cell(p, ST_dim, -7, "%.0f %%", total > 0 ? 100 * ns / total : 0);

@@ -1,6 +1,6 @@
-// view.h: the contract of a view. A view reads one artifact and makes lines of styled spans, on demand
-// and for the rows on screen only; it knows no terminal, no cell and no key. One file a view, ending in
-// `const View view_NAME = {…}` with designated fields, and one row in views.def.
+// view.h: the contract of a view. A view reads one artifact and makes lines of styled spans, on
+// demand and for the rows on screen only; it knows no terminal, no cell and no key. One file a
+// view, ending in `const View view_NAME = {…}` with designated fields, and one row in views.def.
 #ifndef VIEWS_VIEW_H
 #define VIEWS_VIEW_H
 
@@ -51,7 +51,7 @@ typedef struct Line {
     int n;                  // spans in use
     Item item;              // ITEM_NONE if about nothing
     Item owner;             // of a line without an item: the thing that it is a part of
-    int strength;           // link to the cursor's thing that the view itself found: 1 kin, 2 part, 3 same
+    int strength;           // link to the cursor's thing, found by the view: 1 kin, 2 part, 3 same
     Fold fold;
     const char *sign;       // one column in the gutter: + − ~ ⇒ ! *, NULL none
     StyleId sign_style;
@@ -63,7 +63,8 @@ typedef struct Line {
 void line_init(Line *l, Arena *frame);
 void line_add(Line *l, StyleId style, const char *text);
 void line_printf(Line *l, StyleId style, const char *fmt, ...) FX_PRINTF(3, 4);
-// Adds spaces until the line is `columns` wide (at least one if it is already wider and gap is set).
+// Adds spaces until the line is `columns` wide (at least one if it is already wider and gap is
+// set).
 void line_pad(Line *l, int columns, bool gap);
 // Adds text cut to `columns` with › at the cut, padded to it.
 void line_cell(Line *l, StyleId style, const char *text, int columns);
@@ -89,6 +90,7 @@ typedef struct Artifact Artifact;
 
 typedef struct ViewOpt {
     bool full;              // PyTorch's own spelling, to the byte; else the brief one
+    bool hide_times;        // measured times are shown as ·
     bool ascii;             // no marks outside ASCII
     int cols;               // columns the text may use now
     int alter;              // which form of the view (`a` steps through them)
@@ -103,9 +105,9 @@ typedef struct ViewCtx {
     int step;               // step of the unit to show, -1: the stage's last
     const Artifact *art;    // what is shown, found before open; NULL: none
     const char *arg;        // argument of `view NAME ARG`, "" if none
-    Item focus;             // item of the focused pane's cursor: what node, why and history are about
+    Item focus;             // the focused pane's cursor: what node, why and history are about
     const Artifact *focus_art;  // its artifact, NULL: none
-    const uint8_t *lit;     // link of the cursor's thing to each node of the graph that was lowered:
+    const uint8_t *lit;     // link of the cursor's thing to each node of the lowered graph:
     int n_lit;              // 0 none, 1 kin, 2 part, 3 same; for schedules, NULL if unknown
     const struct RunLog *runs;  // runs of this sitting
     const struct Lines *output; // lines that a command printed (view output)
@@ -156,6 +158,9 @@ typedef struct View {
 #define VIEW(name) extern const View view_##name;
 #include "views/views.def"
 #undef VIEW
+
+// text_time, or · if measured times are hidden.
+const char *view_time(const ViewCtx *ctx, Arena *a, double ns);
 
 // All views in the order of views.def, ended by NULL.
 extern const View *const views[];

@@ -69,7 +69,7 @@ START_TEST(split_until_full_then_close_all) {
         ck_assert(layout_has(&l, l.focus));
         check_cover(&l, area);
     }
-    ck_assert(!layout_close(&l, l.focus));      // the last one stays
+    ck_assert(!layout_close(&l, l.focus)); // the last one stays
 }
 END_TEST
 
@@ -77,7 +77,7 @@ START_TEST(focus_goes_round_in_reading_order) {
     Windows l = {0};
     layout_columns(&l, 2);
     l.focus = 0;
-    int below = layout_split(&l, true);         // column 0: 0, 2; column 1: 1
+    int below = layout_split(&l, true); // column 0: 0, 2; column 1: 1
     ck_assert_int_eq(layout_next(&l, 0, 1), below);
     ck_assert_int_eq(layout_next(&l, below, 1), 1);
     ck_assert_int_eq(layout_next(&l, 1, 1), 0);
@@ -98,7 +98,7 @@ START_TEST(resizing_moves_one_border_by_that_many_cells) {
     ck_assert_int_eq(after[0].cols, before[0].cols + 5);
     ck_assert_int_eq(after[1].cols, before[1].cols - 5);
     ck_assert_int_eq(after[2].cols, before[2].cols);
-    layout_grow(&l, area, 0, 1000, 0);          // a neighbour is never squeezed out
+    layout_grow(&l, area, 0, 1000, 0); // a neighbour is never squeezed out
     layout_place(&l, area, after);
     ck_assert_int_ge(after[1].cols, 8);
     check_cover(&l, area);
@@ -120,7 +120,7 @@ START_TEST(cells_find_their_pane_and_border) {
     layout_place(&l, area, at);
     ck_assert_int_eq(layout_hit(at, 1, 0), 0);
     ck_assert_int_eq(layout_hit(at, 20, 159), 1);
-    ck_assert_int_eq(layout_hit(at, 0, 0), -1);             // the rail
+    ck_assert_int_eq(layout_hit(at, 0, 0), -1); // the rail
     int border = at[0].col + at[0].cols;
     ck_assert_int_eq(layout_hit(at, 5, border), -1);
     ck_assert_int_eq(layout_border(&l, at, border), 0);
@@ -132,9 +132,12 @@ END_TEST
 
 Suite *suite_app_layout(void) {
     const TTest *const tests[] = {
-        auto_follows_the_width,           columns_cover_any_width,
-        split_until_full_then_close_all,  focus_goes_round_in_reading_order,
-        resizing_moves_one_border_by_that_many_cells, cells_find_their_pane_and_border,
+        auto_follows_the_width,
+        columns_cover_any_width,
+        split_until_full_then_close_all,
+        focus_goes_round_in_reading_order,
+        resizing_moves_one_border_by_that_many_cells,
+        cells_find_their_pane_and_border,
     };
     return unit_suite("app_layout", tests, (int)(sizeof tests / sizeof *tests));
 }

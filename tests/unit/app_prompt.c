@@ -83,12 +83,12 @@ START_TEST(history_is_filtered_by_what_was_typed) {
     prompt_key(&p, "<Up>");
     ck_assert_str_eq(p.text, "stage joint");
     prompt_key(&p, "<Up>");
-    ck_assert_str_eq(p.text, "stage fx");       // "run" is passed over
+    ck_assert_str_eq(p.text, "stage fx"); // "run" is passed over
     prompt_key(&p, "<Up>");
     ck_assert_str_eq(p.text, "stage fx");
     prompt_key(&p, "<Down>");
     prompt_key(&p, "<Down>");
-    ck_assert_str_eq(p.text, "st");             // what was being typed is not lost
+    ck_assert_str_eq(p.text, "st"); // what was being typed is not lost
 }
 END_TEST
 
@@ -131,8 +131,8 @@ END_TEST
 
 Suite *suite_app_prompt(void) {
     const TTest *const tests[] = {
-        edits_in_the_middle,  a_character_is_one_step_however_many_bytes,
-        words_and_line_ends,  history_is_filtered_by_what_was_typed,
+        edits_in_the_middle,           a_character_is_one_step_however_many_bytes,
+        words_and_line_ends,           history_is_filtered_by_what_was_typed,
         completion_extends_then_walks, nothing_runs_over_the_end,
     };
     return unit_suite("app_prompt", tests, (int)(sizeof tests / sizeof *tests));

@@ -56,9 +56,9 @@ START_TEST(control_characters_never_reach_a_terminal) {
 END_TEST
 
 START_TEST(every_mark_has_a_twin_of_one_column) {
-    ck_assert_int_eq(screen_twin(0x25cf), '#');    // ●
-    ck_assert_int_eq(screen_twin(0x25d0), '%');    // ◐
-    ck_assert_int_eq(screen_twin(0x25cb), '.');    // ○
+    ck_assert_int_eq(screen_twin(0x25cf), '#'); // ●
+    ck_assert_int_eq(screen_twin(0x25d0), '%'); // ◐
+    ck_assert_int_eq(screen_twin(0x25cb), '.'); // ○
     ck_assert_int_eq(screen_twin('k'), 'k');
     ck_assert_int_eq(screen_twin(0x65e5), '?');
     Screen s = {.ascii = true};
@@ -83,19 +83,20 @@ START_TEST(an_overlay_keeps_the_ink) {
     ck_assert(l.attr & INK_bold);
     screen_put(&s, 0, 0, 4, ST_link_same, "a");
     l = theme_look(THEME_dark, 256, screen_at(&s, 0, 0));
-    ck_assert_int_eq(l.bg, 74);     // ink with its own background wins
+    ck_assert_int_eq(l.bg, 74); // ink with its own background wins
     l = theme_look(THEME_dark, 0, screen_at(&s, 0, 3));
     ck_assert_int_eq(l.fg, -1);
-    ck_assert(l.attr & INK_rev);     // no colour: the cursor is still seen
+    ck_assert(l.attr & INK_rev); // no colour: the cursor is still seen
     screen_free(&s);
 }
 END_TEST
 
 START_TEST(every_style_says_its_fact_without_colour) {
-    // Styles that carry a fact by colour alone would be lost in mono: these must differ from plain text
-    // there, or be told by a letter or mark that the meaning names.
-    static const StyleId facts[] = {ST_cursor, ST_link_same, ST_link_part, ST_link_kin, ST_rail_here,
-                                    ST_diff_add, ST_diff_del, ST_edited, ST_warn, ST_bad, ST_match};
+    // Styles that carry a fact by colour alone would be lost in mono: these must differ from plain
+    // text there, or be told by a letter or mark that the meaning names.
+    static const StyleId facts[] = {ST_cursor,    ST_link_same, ST_link_part, ST_link_kin,
+                                    ST_rail_here, ST_diff_add,  ST_diff_del,  ST_edited,
+                                    ST_warn,      ST_bad,       ST_match};
     for (int i = 0; i < (int)(sizeof facts / sizeof *facts); i++) {
         Cell c = {'x', (uint8_t)facts[i], ST_text, 1};
         ck_assert_msg(theme_look(THEME_mono, 256, &c).attr != 0, "%s", style_name(facts[i]));
@@ -128,13 +129,13 @@ START_TEST(lines_cut_pad_and_bar) {
     line_right(&l, ST_dim, "42", 5);
     ck_assert_str_eq(line_text(&l, &a), "prima›   42");
     line_init(&l, &a);
-    line_bar(&l, ST_bar, 5, 16, 4);             // 1.25 cells
+    line_bar(&l, ST_bar, 5, 16, 4); // 1.25 cells
     ck_assert_str_eq(line_text(&l, &a), "█▎  ");
     line_init(&l, &a);
-    line_bar(&l, ST_bar, 1e-9, 16, 4);          // never invisible
+    line_bar(&l, ST_bar, 1e-9, 16, 4); // never invisible
     ck_assert_str_eq(line_text(&l, &a), "▏   ");
     line_init(&l, &a);
-    line_bar(&l, ST_bar, 99, 16, 4);            // never beyond the scale
+    line_bar(&l, ST_bar, 99, 16, 4); // never beyond the scale
     ck_assert_str_eq(line_text(&l, &a), "████");
     ck_assert_str_eq(text_count(&a, 1234567), "1,234,567");
     ck_assert_str_eq(text_count(&a, INT64_MIN), "-9,223,372,036,854,775,808");
@@ -147,10 +148,14 @@ END_TEST
 
 Suite *suite_app_screen(void) {
     const TTest *const tests[] = {
-        clips_and_returns_the_next_column,   wide_characters_take_two_cells_and_are_never_halved,
-        control_characters_never_reach_a_terminal, every_mark_has_a_twin_of_one_column,
-        an_overlay_keeps_the_ink,            every_style_says_its_fact_without_colour,
-        ansi_text_has_the_same_characters,   lines_cut_pad_and_bar,
+        clips_and_returns_the_next_column,
+        wide_characters_take_two_cells_and_are_never_halved,
+        control_characters_never_reach_a_terminal,
+        every_mark_has_a_twin_of_one_column,
+        an_overlay_keeps_the_ink,
+        every_style_says_its_fact_without_colour,
+        ansi_text_has_the_same_characters,
+        lines_cut_pad_and_bar,
     };
     return unit_suite("app_screen", tests, (int)(sizeof tests / sizeof *tests));
 }
