@@ -287,14 +287,15 @@ static void print_plan_line(CGen *g, const PlanLine *l, KernelUse *const use[]) 
     case PLAN_alias:
         c_line(&g->text, NULL, -1, "FxTensor %s = %s;  /* alias */", c_name(g, l->buf), layout_view(g, l->from, l->layout, true));
         break;
-    case PLAN_call: {
-        const SchedNode *n = g->s->nodes.at[l->node];
-        if (use[l->node])
-            print_kernel_call(g, use[l->node], l->node);
-        else if (n->kind == SCHED_extern)
-            print_extern(g, n->op, l->node);
+    case PLAN_call:
+        for (int i = l->node; i < l->node + l->n_nodes; i++) {
+            const SchedNode *n = g->s->nodes.at[i];
+            if (use[i])
+                print_kernel_call(g, use[i], i);
+            else if (n->kind == SCHED_extern)
+                print_extern(g, n->op, i);
+        }
         break;
-    }
     case PLAN_free:
         c_line(&g->text, NULL, -1, "fx_free(rt, &%s);", c_name(g, l->buf));
         break;
