@@ -1,5 +1,5 @@
-// annotation.c: `f32[8, s77][s77, 1]cpu`, `Sym(2*s77)`, `Parameter(f32[8])`: what FX prints of a node's
-// value. Strides that were not printed are assumed contiguous.
+// annotation.c: `f32[8, s77][s77, 1]cpu`, `Sym(2*s77)`, `Parameter(f32[8])`: what FX prints of a
+// node's value. Strides that were not printed are assumed contiguous.
 #include <ctype.h>
 #include <string.h>
 
@@ -58,7 +58,7 @@ static bool read_tensor(Scan *r, DType dtype, const char *p, Place at, Annotatio
     Device device = {DEV_cpu, -1};
     out->device = *p != 0;
     if (*p && !device_parse(p, &device)) {
-        out->val = (Value){.kind = VAL_none};   // of another device: kept as text
+        out->val = (Value){.kind = VAL_none}; // of another device: kept as text
         return true;
     }
     TensorMeta *t = meta_contiguous(r->arena, r->sym, dtype, size.n, size.at, device);
@@ -85,7 +85,8 @@ static bool read_body(Scan *r, const char *body, Place at, Annotation *out) {
         memcpy(abbr, body, word);
         abbr[word] = 0;
         DType dtype = dtype_from_abbr(abbr);
-        if (dtype != DT_none && (!read_tensor(r, dtype, rest, at, out) || out->val.kind == VAL_tensor))
+        if (dtype != DT_none &&
+            (!read_tensor(r, dtype, rest, at, out) || out->val.kind == VAL_tensor))
             return !r->failed;
     }
     if (str_starts(body, "Sym(") && str_ends(body, ")"))
@@ -95,7 +96,8 @@ static bool read_body(Scan *r, const char *body, Place at, Annotation *out) {
         const char *inner = arena_strndup(r->tmp, rest + 1, len - word - 2);
         const char *close = strrchr(inner, ']');
         // `DTensor(f32[8], S(0))`: the text behind the tensor has no place in its metadata.
-        if (close && !strchr(close, ' ') && dtype_from_abbr(arena_strndup(r->tmp, inner, strcspn(inner, "["))) != DT_none) {
+        if (close && !strchr(close, ' ') &&
+            dtype_from_abbr(arena_strndup(r->tmp, inner, strcspn(inner, "["))) != DT_none) {
             out->wrap = arena_strndup(r->arena, body, word);
             return read_body(r, inner, at, out);
         }
@@ -131,7 +133,8 @@ bool fx_parse_annotation(Arena *a, Sym *sym, const char *text, Value *out, Diag 
     if (!read_body(&r, text, (Place){0}, &note))
         return false;
     if (note.val.kind == VAL_opaque) {
-        diag_fail(d, "`%s` is no annotation; `f32[8, 10][10, 1]cpu` or `Sym(s77)` is expected", text);
+        diag_fail(d, "`%s` is no annotation; `f32[8, 10][10, 1]cpu` or `Sym(s77)` is expected",
+                  text);
         return false;
     }
     *out = note.val;

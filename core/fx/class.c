@@ -1,5 +1,5 @@
-// class.c: `class NAME(torch.nn.Module):` with its forward, or a forward alone: parameters, the preludes
-// of the joint and boxed forms, the body, and the nested classes of higher-order ops.
+// class.c: `class NAME(torch.nn.Module):` with its forward, or a forward alone: parameters, the
+// preludes of the joint and boxed forms, the body, and the nested classes of higher-order ops.
 #include <ctype.h>
 #include <string.h>
 
@@ -8,20 +8,20 @@
 enum { MAX_CLASS_DEPTH = 32 };
 
 typedef struct Param {
-    const char *target;         // as the def has it
-    const char *name;           // inside the body
+    const char *target; // as the def has it
+    const char *name;   // inside the body
     Annotation note;
-    const char *type;           // ` : torch.Tensor`
-    Arguments dflt;             // one value if it has a default
+    const char *type; // ` : torch.Tensor`
+    Arguments dflt;   // one value if it has a default
 } Param;
 
 typedef struct Def {
     VEC(Param) params;
-    Map by_name;                // target -> index + 1
-    const char *tree_args;      // names of the def's own arguments in the joint form
+    Map by_name;           // target -> index + 1
+    const char *tree_args; // names of the def's own arguments in the joint form
     const char *tree_spec;
-    int skip_outputs;           // arguments of _out_shuffle_graph that are inputs
-    int indent;                 // columns of `def`
+    int skip_outputs; // arguments of _out_shuffle_graph that are inputs
+    int indent;       // columns of `def`
 } Def;
 
 static Param *add_param(Scan *r, Def *d, const char *target) {
@@ -115,7 +115,8 @@ static bool read_signature(Scan *r, Def *d, const char **returns) {
 
 static bool line_has(const TextLine *l, const char *text) {
     size_t len = strlen(text);
-    return (size_t)(l->end - l->text) >= len && memmem(l->text, (size_t)(l->end - l->text), text, len);
+    return (size_t)(l->end - l->text) >= len &&
+           memmem(l->text, (size_t)(l->end - l->text), text, len);
 }
 
 // The line that unpacks the arguments of a joint graph, or -1: only declarations stand before it.
@@ -239,7 +240,8 @@ static bool read_prelude(Scan *r, Def *d, FxText *out) {
         out->style.pytree = d->tree_spec != NULL;
         return true;
     }
-    if (d->params.n == 1 && scan_more(r) && line_starts(&r->lines[r->line], "args_iter = iter(args_list)"))
+    if (d->params.n == 1 && scan_more(r) &&
+        line_starts(&r->lines[r->line], "args_iter = iter(args_list)"))
         return read_boxed(r, d);
     read_renames(r, d);
     return true;
@@ -317,19 +319,19 @@ static void add_placeholders(Scan *r, Body *b, const Def *d) {
     }
 }
 
-// Where the code ends in the text: behind the return's line feed, and the indentation that print_readable
-// leaves behind it.
+// Where the code ends in the text: behind the return's line feed, and the indentation that
+// print_readable leaves behind it.
 static void find_end(Scan *r, FxText *out, const char *text, int body_indent) {
     const TextLine *last = &r->lines[r->line - 1];
-    const TextLine *next = r->line < r->n_lines ? &r->lines[r->line] : NULL;
-    const char *end = r->line < r->n_lines ? next->full : last->end;
-    if (!next && last->end[0] == '\n')
-        end = last->end + 1;
-    if (next && line_blank(next) && next->end - next->text == body_indent && line_indent(next) == body_indent) {
-        out->style.blanks = true;
-        end = next->end;
+    if (r->line >= r->n_lines) {
+        out->end = (size_t)(last->end - text) + (last->end[0] == '\n');
+        return;
     }
-    out->end = (size_t)(end - text);
+    const TextLine *next = &r->lines[r->line];
+    bool indentation = line_blank(next) && next->end - next->text == body_indent &&
+                       line_indent(next) == body_indent;
+    out->style.blanks |= indentation;
+    out->end = (size_t)((indentation ? next->end : next->full) - text);
 }
 
 static void merge_style(FxStyle *to, const FxStyle *from) {
@@ -371,7 +373,7 @@ static bool read_children(Scan *r, Graph *g, FxText *out, int indent) {
             return true;
         scan_goto(r, line);
         FxText child = {0};
-        if (!scan_class(r, &child))
+        if (!scan_class(r, &child) || !child.graph)
             return false;
         vec_push(r->arena, &g->children, (GraphChild){child.graph->class_name, child.graph});
         merge_style(&out->style, &child.style);

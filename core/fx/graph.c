@@ -35,7 +35,8 @@ Node *graph_by_id(const Graph *g, int id) {
 
 int graph_placeholders(const Graph *g, Node ***out, Arena *a) {
     int n = 0;
-    GRAPH_EACH(g, node) n += node->op == FX_placeholder;
+    GRAPH_EACH(g, node)
+        n += node->op == FX_placeholder;
     *out = ARENA_ARRAY(a, n, Node *);
     n = 0;
     GRAPH_EACH(g, node) {
@@ -47,7 +48,8 @@ int graph_placeholders(const Graph *g, Node ***out, Arena *a) {
 
 void graph_number(const Graph *g) {
     int i = 0;
-    GRAPH_EACH(g, n) n->position = i++;
+    GRAPH_EACH(g, n)
+        n->position = i++;
 }
 
 // ---- lists and users
@@ -65,16 +67,16 @@ static void unlink_node(Graph *g, Node *n) {
     n->prev = n->next = NULL;
 }
 
-// The user is always the newest one of its inputs when its arguments are set, so looking at the last
-// entry is enough to keep the list distinct.
+// The user is always the newest one of its inputs when its arguments are set, so looking at the
+// last entry is enough to keep the list distinct.
 static void add_user(Node *input, void *ctx) {
     Node *user = ctx;
     if (input->n_users && input->users[input->n_users - 1] == user)
         return;
     if (input->n_users == input->cap_users) {
         int cap = input->cap_users ? input->cap_users * 2 : 2;
-        input->users = arena_grow(user->graph->arena, input->users, (size_t)input->n_users, (size_t)cap,
-                                  sizeof *input->users);
+        input->users = arena_grow(user->graph->arena, input->users, (size_t)input->n_users,
+                                  (size_t)cap, sizeof *input->users);
         input->cap_users = cap;
     }
     input->users[input->n_users++] = user;
@@ -186,8 +188,8 @@ static void copy_args(const Copier *c, Node *to, const Value *args, int n_args, 
 
 // ---- making nodes
 
-static Node *add_node(Graph *g, NodeOp op, const char *target, const char *candidate, const Value *args,
-                      int n_args, const Kwarg *kwargs, int n_kwargs) {
+static Node *add_node(Graph *g, NodeOp op, const char *target, const char *candidate,
+                      const Value *args, int n_args, const Kwarg *kwargs, int n_kwargs) {
     Node *n = ARENA_NEW(g->arena, Node);
     n->id = g->by_id.n;
     n->op = op;
@@ -227,7 +229,8 @@ Node *graph_get_attr(Graph *g, const char *path, const char *name_hint) {
 Node *graph_call(Graph *g, const Op *op, const char *name_hint, const Value *args, int n_args,
                  const Kwarg *kwargs, int n_kwargs) {
     const char *candidate = name_hint ? name_hint : target_to_name(g->arena, op->qualname);
-    Node *n = add_node(g, FX_call_function, op->qualname, candidate, args, n_args, kwargs, n_kwargs);
+    Node *n =
+        add_node(g, FX_call_function, op->qualname, candidate, args, n_args, kwargs, n_kwargs);
     n->def = op;
     return n;
 }
@@ -322,7 +325,7 @@ void node_erase(Node *n) {
         g->insert = n->next;
     unlink_node(g, n);
     g->by_id.at[n->id] = NULL;
-    map_put(&g->names, n->name, NULL);      // torch.fx never gives a name twice
+    map_put(&g->names, n->name, NULL); // torch.fx never gives a name twice
     g->n_nodes--;
 }
 
@@ -366,7 +369,8 @@ Value *node_bound(const Node *n, Arena *a) {
         names[i] = n->kwargs[i].name;
         values[i] = n->kwargs[i].value;
     }
-    bool ok = op_bind(n->def, n->args, n->n_args, names, values, n->n_kwargs, out, a, &ignored, (Place){0});
+    bool ok = op_bind(n->def, n->args, n->n_args, names, values, n->n_kwargs, out, a, &ignored,
+                      (Place){0});
     return ok ? out : NULL;
 }
 
@@ -436,8 +440,9 @@ static Graph *copy_graph(Arena *a, const Graph *g, Map *frames) {
     to->tree_args = copy_text(&c, g->tree_args);
     to->tree_spec = copy_text(&c, g->tree_spec);
     for (int i = 0; i < g->children.n; i++)
-        vec_push(a, &to->children, (GraphChild){copy_text(&c, g->children.at[i].name),
-                                                copy_graph(a, g->children.at[i].graph, frames)});
+        vec_push(a, &to->children,
+                 (GraphChild){copy_text(&c, g->children.at[i].name),
+                              copy_graph(a, g->children.at[i].graph, frames)});
     for (int i = 0; i < g->consts.n; i++)
         vec_push(a, &to->consts,
                  (GraphConst){copy_text(&c, g->consts.at[i].name),

@@ -1,6 +1,7 @@
-// graph.h: FX graphs: nodes in order, as torch.fx has them. A finished graph is an artifact and never
-// changes; a pass works on a copy (graph_copy) in a fresh arena. Node ids are dense in one graph,
-// node i of a copy being node i of its original; origins map the nodes of other artifacts to them.
+// graph.h: FX graphs: nodes in order, as torch.fx has them. A finished graph is an artifact and
+// never changes; a pass works on a copy (graph_copy) in a fresh arena. Node ids are dense in one
+// graph, node i of a copy being node i of its original; origins map the nodes of other artifacts to
+// them.
 #ifndef CORE_FX_GRAPH_H
 #define CORE_FX_GRAPH_H
 
@@ -8,7 +9,9 @@
 #include "core/base/vec.h"
 #include "core/ops/ops.h"
 
-typedef enum NodeOp { FX_placeholder, FX_get_attr, FX_call_function, FX_call_method, FX_call_module, FX_output } NodeOp;
+typedef enum NodeOp {
+    FX_placeholder, FX_get_attr, FX_call_function, FX_call_method, FX_call_module, FX_output
+} NodeOp;
 
 // A frame of a stack trace, or a `# File:` comment. Shared between nodes.
 typedef struct StackFrame {
@@ -30,7 +33,8 @@ struct Node {
     int id;                     // index in graph->by_id; ids never change, erased ones leave gaps
     NodeOp op;
     const char *name;           // unique in the graph
-    const char *target;         // FX target text: `torch.ops.aten.add.Tensor`, `relu`, `L_x_`, `fc.weight`, `_operator.add`
+    const char *target;         // FX target text: `torch.ops.aten.add.Tensor`, `relu`, `L_x_`,
+                                // `fc.weight`, `_operator.add`
     const Op *def;              // for a call of a known op; NULL: torch-level function, or opaque
     Value *args;
     int n_args;
@@ -39,9 +43,9 @@ struct Node {
     Value val;                  // what it yields (tensor metadata, sym, tuple …); none if unknown
     const StackFrame *stack;    // innermost frame; NULL: "No stacktrace found"
     const char *modules;        // nn_module_stack as text `key,path,type;…`, NULL if unknown
-    const char *original_aten;  // overload that reached the tracer, `aten.addmm.default`; NULL if none
-    const char *type;           // node.type as text, printed by plain code only: `torch.Tensor`; NULL if none
-    const char *wrap;           // class printed round the annotation, `Parameter`; NULL: a plain tensor
+    const char *original_aten;  // overload that reached the tracer, `aten.addmm.default`; or NULL
+    const char *type;           // node.type as text, printed by plain code only; NULL if none
+    const char *wrap;           // class printed round the annotation: `Parameter`; NULL: none
     const char *note;           // what stands before `File:` in its comment, NULL if nothing does
     int seq_nr;                 // autograd sequence number, -1 if none
     unsigned flags;             // NODE_*
@@ -76,7 +80,7 @@ struct Graph {
     Sym *sym;                   // of the compilation
     const char *class_name;     // GraphModule, <lambda>, inner_f, Repro
     const char *title;          // `__compiled_fn_3`, `Forward graph 0`, file name
-    const char *tree_args;      // joint form: arguments of forward, `primals, tangents`; NULL: its placeholders
+    const char *tree_args;      // joint form: forward's arguments, `primals, tangents`; or NULL
     const char *tree_spec;      // and what tree_flatten_spec gets: `[primals, tangents]`
     Node *first, *last;         // last is the output once finished
     Node *insert;               // new nodes go before it; NULL: at the end
@@ -93,15 +97,17 @@ struct Graph {
 Graph *graph_new(Arena *a, Sym *sym);
 // Deep copy into arena a; same ids, same order, same names.
 Graph *graph_copy(Arena *a, const Graph *g);
-// New nodes go to the end, or where graph_set_insert says. A name hint goes through the namer; without
-// one the node is named after its target (target_to_name). Arguments, texts and values are copied; op->qualname
-// is not: a custom op must live as long as the graph.
+// New nodes go to the end, or where graph_set_insert says. A name hint goes through the namer;
+// without one the node is named after its target (target_to_name). Arguments, texts and values are
+// copied; op->qualname is not: a custom op must live as long as the graph.
 Node *graph_placeholder(Graph *g, const char *name, const char *target);   // target NULL: the name
 Node *graph_get_attr(Graph *g, const char *path, const char *name_hint);
-// Tracers pass op_to_name(a, op) as hint (`add`); without a hint it is named as passes do (`add_tensor`).
-Node *graph_call(Graph *g, const Op *op, const char *name_hint, const Value *args, int n_args, const Kwarg *kwargs, int n_kwargs);
-Node *graph_node(Graph *g, NodeOp op, const char *target, const char *name_hint, const Value *args, int n_args,
+// Tracers pass op_to_name(a, op) as hint (`add`); without a hint it is named as passes do
+// (`add_tensor`).
+Node *graph_call(Graph *g, const Op *op, const char *name_hint, const Value *args, int n_args,
                  const Kwarg *kwargs, int n_kwargs);
+Node *graph_node(Graph *g, NodeOp op, const char *target, const char *name_hint, const Value *args,
+                 int n_args, const Kwarg *kwargs, int n_kwargs);
 Node *graph_output(Graph *g, Value result);
 // New nodes go before this node; NULL: at the end.
 void graph_set_insert(Graph *g, Node *before);
@@ -119,13 +125,14 @@ typedef struct Namer {
     Map *used;                  // names taken
     Map *bases;                 // base -> last number given
 } Namer;
-bool namer_is_taken(const char *name);                  // a keyword, a builtin, or a global of FX code
+// Is it a keyword, a builtin, or a global of FX code?
+bool namer_is_taken(const char *name);
 // A free name for a candidate; the caller records it in `used`.
 const char *namer_create(Namer *n, const char *candidate);
 // A name for a new node of this graph.
 const char *graph_new_name(Graph *g, const char *candidate);
-// The candidate that torch.fx derives from a target: `add_tensor`… from `torch.ops.aten.add.Tensor` ->
-// `add.tensor` (the namer makes `add_tensor` of it), `getitem` from `_operator.getitem`.
+// The candidate that torch.fx derives from a target: from `torch.ops.aten.add.Tensor`
+// -> `add.tensor` (the namer makes `add_tensor` of it), `getitem` from `_operator.getitem`.
 const char *target_to_name(Arena *a, const char *target);
 // The candidate of a tracer (make_fx): the packet, `add` from aten.add.Tensor.
 const char *op_to_name(Arena *a, const Op *op);
@@ -138,14 +145,16 @@ void node_replace_input(Node *user, Node *old, Node *by);
 void node_erase(Node *n);                               // asserts that it has no users
 void node_move_before(Node *n, Node *before);           // NULL: to the end
 void node_set_kwarg(Node *n, const char *name, Value v);
-void node_copy_meta(Node *to, const Node *from);        // val, stack, modules, original_aten, seq_nr, note, flags
+// All but op, name, target and arguments: val, stack, modules, original_aten, seq_nr, note, flags.
+void node_copy_meta(Node *to, const Node *from);
 // A value with its nodes replaced by map[id] (NULL keeps them), deep-copied into a.
 Value value_copy(Arena *a, const Value *v, Node *const map[]);
 // Calls fn for each VAL_node in args and kwargs, in print order; a node used twice comes twice.
 void node_each_input(const Node *n, void (*fn)(Node *input, void *ctx), void *ctx);
 bool node_is(const Node *n, OpId op);
 const TensorMeta *node_tensor(const Node *n);           // NULL if it yields no single tensor
-const Value *node_arg(const Node *n, int i, const char *name);  // positional or keyword; NULL if absent
+// Positional or keyword; NULL if absent.
+const Value *node_arg(const Node *n, int i, const char *name);
 // Arguments in schema order with defaults; asserts n->def. Memory from a.
 Value *node_bound(const Node *n, Arena *a);
 bool node_is_impure(const Node *n);
@@ -156,8 +165,8 @@ bool graph_verify(const Graph *g, Diag *d);             // order, users, names, 
 // The same up to names and ids: structure, targets, arguments, metadata.
 uint64_t graph_hash(const Graph *g);
 
-// infer.c: gives the nodes without a value one by their ops' meta functions; the number of nodes that
-// stay without. Trouble is a warning.
+// infer.c: gives the nodes without a value one by their ops' meta functions; the number of nodes
+// that stay without. Trouble is a warning.
 int graph_infer(Graph *g, Diag *d);
 
 // print.c
@@ -185,14 +194,15 @@ typedef struct IntVec {
 void graph_print(Buf *out, const Graph *g, const FxStyle *style, IntVec *lines);
 // As TORCH_LOGS writes it: TRACED GRAPH, the title, ` head class …`, two blank lines. head NULL:
 // torch/fx/_lazy_graph_module.py.
-void graph_print_log(Buf *out, const Graph *g, const FxStyle *style, const char *head, IntVec *lines);
+void graph_print_log(Buf *out, const Graph *g, const FxStyle *style, const char *head,
+                     IntVec *lines);
 // One node as one line without indentation, in a style, without what it frees.
 void node_print(Buf *out, const Node *n, const FxStyle *style);
 
-// parse.c: printed graphs back. All forms are read: `class …` with its forward (readable, log and joint
-// form, nested classes), a bare `def forward`, the class Repro of fx_graph_runnable.py, print(graph);
-// several graphs in one text, log prefixes before each line. An unknown function becomes a node with
-// NODE_opaque, never an error.
+// parse.c: printed graphs back. All forms are read: `class …` with its forward (readable, log and
+// joint form, nested classes), a bare `def forward`, the class Repro of fx_graph_runnable.py,
+// print(graph); several graphs in one text, log prefixes before each line. An unknown function
+// becomes a node with NODE_opaque, never an error.
 typedef struct FxText {
     Graph *graph;               // its title is that of the log record, NULL if it has none
     FxStyle style;              // as it was printed: graph_print with it gives the same bytes
@@ -209,7 +219,8 @@ typedef struct FxDoc {
 bool fx_parse(FxDoc *out, Sym *sym, Str text, const char *file, Diag *d);
 // Is there a line that begins a printed graph? (first 1 MiB)
 bool fx_sniff(Str text);
-// A TensorMeta's annotation `f32[8, 10][10, 1]cpu` or `Sym(s77)`; false and an error if it is neither.
+// A TensorMeta's annotation `f32[8, 10][10, 1]cpu` or `Sym(s77)`; false and an error if it is
+// neither.
 bool fx_parse_annotation(Arena *a, Sym *sym, const char *text, Value *out, Diag *d);
 
 #endif

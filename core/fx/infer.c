@@ -1,5 +1,6 @@
-// infer.c: metadata of nodes that came without any (plain code, print(graph)): each op's meta function
-// applied to its inputs' values, in order. What has no meta function, or stands behind it, stays unknown.
+// infer.c: metadata of nodes that came without any (plain code, print(graph)): each op's meta
+// function applied to its inputs' values, in order. What has no meta function, or stands behind it,
+// stays unknown.
 #include "core/fx/graph.h"
 
 #include <string.h>
@@ -8,8 +9,8 @@ typedef struct Infer {
     Graph *g;
     Arena tmp;
     Diag *d;
-    bool known;         // every node in the arguments has a value
-    bool sizes;         // and all are sizes
+    bool known; // every node in the arguments has a value
+    bool sizes; // and all are sizes
 } Infer;
 
 // The value with every node replaced by what it yields.
@@ -49,8 +50,9 @@ static void infer_from_items(Node *n) {
     int64_t count = 0, i;
     for (int u = 0; u < n->n_users; u++) {
         const Node *user = n->users[u];
-        if (strcmp(user->target, "_operator.getitem") != 0 || user->n_args != 2 || user->val.kind == VAL_none ||
-            !val_as_int(&user->args[1], &i) || i < 0 || i >= MAX_ITEMS)
+        if (strcmp(user->target, "_operator.getitem") != 0 || user->n_args != 2 ||
+            user->val.kind == VAL_none || !val_as_int(&user->args[1], &i) || i < 0 ||
+            i >= MAX_ITEMS)
             return;
         count = i >= count ? i + 1 : count;
     }

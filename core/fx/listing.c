@@ -1,5 +1,5 @@
-// listing.c: print(graph): `%add : [num_users=1] = call_function[target=operator.add](args = (%x, 1),
-// kwargs = {})`, one node a line.
+// listing.c: print(graph): `%add : [num_users=1] = call_function[target=operator.add](args = (%x,
+// 1), kwargs = {})`, one node a line.
 #include <ctype.h>
 #include <string.h>
 
@@ -136,7 +136,8 @@ bool scan_listing(Scan *r, FxText *out) {
         Value v = {.kind = VAL_none};
         bool ends = line_starts(l, "return");
         r->percent = !ends;
-        bool ok = ends ? scan_expect(r, "return") && (scan_done(r) || scan_value(r, &v)) : read_node(r, &b);
+        bool ok = ends ? scan_expect(r, "return") && (scan_done(r) || scan_value(r, &v))
+                       : read_node(r, &b);
         r->percent = false;
         if (!ok)
             return false;

@@ -1,5 +1,5 @@
-// namer.c: names of nodes as torch.fx gives them (torch/fx/graph.py, class _Namespace): a candidate is
-// made an identifier, split into base and number, moved out of the way of Python's keywords and
+// namer.c: names of nodes as torch.fx gives them (torch/fx/graph.py, class _Namespace): a candidate
+// is made an identifier, split into base and number, moved out of the way of Python's keywords and
 // builtins, and counted up until it is free. Numbers of gone nodes are not given again.
 #include "core/fx/graph.h"
 

@@ -1,18 +1,27 @@
-// order.c: what torch.fx does with the order of nodes: dead code goes from the back, leaving what has
-// effects, and the stable sort that Inductor runs after its passes (fx_passes/post_grad.py).
+// order.c: what torch.fx does with the order of nodes: dead code goes from the back, leaving what
+// has effects, and the stable sort that Inductor runs after its passes (fx_passes/post_grad.py).
 #include "core/fx/graph.h"
 
 #include <assert.h>
 #include <string.h>
 
-// Functions that are kept though nobody uses their result (torch/fx/node.py, _side_effectful_functions).
+// Functions that are kept though nobody uses their result (torch/fx/node.py,
+// _side_effectful_functions).
 static const char *const effectful[] = {
-    "torch._assert", "torch._assert_async", "torch._C._set_grad_enabled", "torch.amp._enter_autocast",
-    "torch.amp._exit_autocast", "torch.amp.autocast_mode._enter_autocast",
-    "torch.amp.autocast_mode._exit_autocast", "_operator.setitem",
-    "torch.ops.aten._assert_async.msg", "torch.ops.aten._assert_scalar.default",
-    "torch.ops.aten._assert_tensor_metadata.default", "torch.ops.aten.sym_constrain_range.default",
-    "torch.ops.aten.sym_constrain_range_for_size.default", "torch.ops.inductor.accumulate_grad_.default",
+    "torch._assert",
+    "torch._assert_async",
+    "torch._C._set_grad_enabled",
+    "torch.amp._enter_autocast",
+    "torch.amp._exit_autocast",
+    "torch.amp.autocast_mode._enter_autocast",
+    "torch.amp.autocast_mode._exit_autocast",
+    "_operator.setitem",
+    "torch.ops.aten._assert_async.msg",
+    "torch.ops.aten._assert_scalar.default",
+    "torch.ops.aten._assert_tensor_metadata.default",
+    "torch.ops.aten.sym_constrain_range.default",
+    "torch.ops.aten.sym_constrain_range_for_size.default",
+    "torch.ops.inductor.accumulate_grad_.default",
     "torch.ops.inductor.resize_storage_bytes_.default",
 };
 
@@ -21,13 +30,14 @@ static bool has_flag(const Node *n, const char *name) {
     return v && v->kind == VAL_bool && v->b;
 }
 
-// Beyond torch.fx's rule, in-place methods and operators count: graphs of Dynamo hold them, and they
-// must survive our own passes.
+// Beyond torch.fx's rule, in-place methods and operators count: graphs of Dynamo hold them, and
+// they must survive our own passes.
 static bool writes_in_place(const Node *n) {
     if (n->op == FX_call_method)
         return str_ends(n->target, "_") && !str_ends(n->target, "__");
-    static const char *const inplace[] = {"iadd", "iand", "ifloordiv", "ilshift", "imod", "imul", "imatmul",
-                                          "ior", "ipow", "irshift", "isub", "itruediv", "ixor"};
+    static const char *const inplace[] = {"iadd", "iand",     "ifloordiv", "ilshift", "imod",
+                                          "imul", "imatmul",  "ior",       "ipow",    "irshift",
+                                          "isub", "itruediv", "ixor"};
     if (str_starts(n->target, "_operator."))
         return str_index(n->target + strlen("_operator."), inplace, COUNT(inplace)) >= 0;
     return has_flag(n, "inplace") || node_arg(n, -1, "out");
@@ -64,10 +74,10 @@ bool graph_dce(Graph *g) {
 
 // Nodes that wait for one other node, as a list through `next_waiting`.
 typedef struct Sorter {
-    bool *ready;        // by id
-    int *head, *tail;   // by id of the node waited for: first and last node waiting, -1
-    int *next;          // by id of a waiting node: the one behind it, -1
-    Node *missing;      // last input seen that is not ready
+    bool *ready;      // by id
+    int *head, *tail; // by id of the node waited for: first and last node waiting, -1
+    int *next;        // by id of a waiting node: the one behind it, -1
+    Node *missing;    // last input seen that is not ready
 } Sorter;
 
 static void note_missing(Node *input, void *ctx) {

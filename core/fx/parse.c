@@ -1,5 +1,5 @@
-// parse.c: finds the printed graphs of a text, of whatever else it consists: records of TORCH_LOGS with
-// their titles, readable files, fx_graph_runnable.py, prints of a graph.
+// parse.c: finds the printed graphs of a text, of whatever else it consists: records of TORCH_LOGS
+// with their titles, readable files, fx_graph_runnable.py, prints of a graph.
 #include <ctype.h>
 #include <string.h>
 
@@ -17,7 +17,8 @@ static bool ends_with(const TextLine *l, const char *text) {
     return (size_t)(end - l->text) >= len && !memcmp(end - len, text, len);
 }
 
-// Where `class` stands on a line that begins a printed module, whatever is before it; NULL if it is none.
+// Where `class` stands on a line that begins a printed module, whatever is before it; NULL if it is
+// none.
 static const char *find_class(const TextLine *l) {
     if (!ends_with(l, "(torch.nn.Module):"))
         return NULL;

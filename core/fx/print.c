@@ -1,6 +1,6 @@
-// print.c: graphs as torch.fx prints them (torch/fx/graph.py, CodeGen): the class with its forward, a
-// comment where the source line changes, one statement a node, and the names it is the last to use set
-// to None in the order in which a walk from the back meets them.
+// print.c: graphs as torch.fx prints them (torch/fx/graph.py, CodeGen): the class with its forward,
+// a comment where the source line changes, one statement a node, and the names it is the last to
+// use set to None in the order in which a walk from the back meets them.
 #include "core/fx/graph.h"
 
 #include <ctype.h>
@@ -17,15 +17,15 @@ typedef struct Printer {
     Buf *out;
     const Graph *g;
     const FxStyle *style;
-    IntVec *lines;          // NULL: not asked for
+    IntVec *lines; // NULL: not asked for
     Arena tmp;
-    const char **shown;     // by id: names that differ in print; NULL if none does
-    int *free_first;        // by id: first name that this node frees, -1
-    int *free_last;         // and the last one
-    int *free_next;         // by id of a freed node: the next one
-    int depth;              // columns before a statement
-    bool started;           // something stands in the body
-    const Node *commented;  // node whose comment was printed last
+    const char **shown;    // by id: names that differ in print; NULL if none does
+    int *free_first;       // by id: first name that this node frees, -1
+    int *free_last;        // and the last one
+    int *free_next;        // by id of a freed node: the next one
+    int depth;             // columns before a statement
+    bool started;          // something stands in the body
+    const Node *commented; // node whose comment was printed last
 } Printer;
 
 // `{}` stands for an argument, in order (torch/fx/graph.py, magic_methods, inplace_methods).
@@ -33,7 +33,7 @@ typedef struct Operator {
     const char *name;
     const char *format;
     int arity;
-    bool writes;            // `a += b;  name = a`
+    bool writes; // `a += b;  name = a`
 } Operator;
 
 static const Operator operators[] = {
@@ -182,8 +182,8 @@ static bool same_comment(const Node *a, const Node *b) {
     const StackFrame *x = a->stack, *y = b->stack;
     if (!same_text(a->note, b->note) || !x != !y)
         return false;
-    return x == y || (x->line == y->line && same_text(x->file, y->file) && same_text(x->func, y->func) &&
-                      same_text(x->code, y->code));
+    return x == y || (x->line == y->line && same_text(x->file, y->file) &&
+                      same_text(x->func, y->func) && same_text(x->code, y->code));
 }
 
 static void print_comment(Printer *p, const Node *n) {
@@ -230,7 +230,7 @@ static void find_last_uses(Printer *p) {
     p->free_next = ARENA_ARRAY(&p->tmp, n_ids, int);
     for (int i = 0; i < n_ids; i++) {
         p->free_first[i] = -1;
-        p->free_next[i] = -2;   // not seen yet
+        p->free_next[i] = -2; // not seen yet
     }
     for (const Node *n = p->g->last; n; n = n->prev) {
         LastUse l = {p, n};
@@ -275,8 +275,9 @@ static void print_operator(Printer *p, const Node *n, const Operator *op) {
 }
 
 static bool is_attribute(const Node *n) {
-    return n->op == FX_call_function && !strcmp(n->target, "getattr") && n->n_args == 2 && !n->n_kwargs &&
-           n->args[1].kind == VAL_str && is_identifier(n->args[1].s, strlen(n->args[1].s));
+    return n->op == FX_call_function && !strcmp(n->target, "getattr") && n->n_args == 2 &&
+           !n->n_kwargs && n->args[1].kind == VAL_str &&
+           is_identifier(n->args[1].s, strlen(n->args[1].s));
 }
 
 static void print_call(Printer *p, const Node *n) {
@@ -465,14 +466,16 @@ static void print_listing(Printer *p) {
 
 // ---- graphs
 
-// The namespace of printed code starts afresh, so that a name can be taken there that was free in the
-// graph. That happens only to names given by other means than the namer.
+// The namespace of printed code starts afresh, so that a name can be taken there that was free in
+// the graph. That happens only to names given by other means than the namer.
 static void choose_names(Printer *p) {
     bool any = false;
-    GRAPH_EACH(p->g, n) any |= namer_is_taken(n->name);
+    GRAPH_EACH(p->g, n)
+        any |= namer_is_taken(n->name);
     if (!any)
         return;
-    static const char *const globals[] = {"inf", "nan", "NoneType", "torch", "device", "fx_pytree", "pytree"};
+    static const char *const globals[] = {"inf",    "nan",       "NoneType", "torch",
+                                          "device", "fx_pytree", "pytree"};
     Map used = {.arena = &p->tmp}, bases = {.arena = &p->tmp};
     Namer namer = {&p->tmp, &used, &bases};
     for (int i = 0; i < COUNT(globals); i++)
@@ -503,7 +506,8 @@ void graph_print(Buf *out, const Graph *g, const FxStyle *style, IntVec *lines) 
     }
     find_last_uses(&p);
     print_head(&p);
-    GRAPH_EACH(g, n) print_node(&p, n);
+    GRAPH_EACH(g, n)
+        print_node(&p, n);
     if (style->blanks)
         buf_fill(out, ' ', p.depth);
     for (int i = 0; i < g->children.n && !style->bare; i++) {
@@ -516,7 +520,8 @@ void graph_print(Buf *out, const Graph *g, const FxStyle *style, IntVec *lines) 
     arena_free(&p.tmp);
 }
 
-void graph_print_log(Buf *out, const Graph *g, const FxStyle *style, const char *head, IntVec *lines) {
+void graph_print_log(Buf *out, const Graph *g, const FxStyle *style, const char *head,
+                     IntVec *lines) {
     Printer p = {.out = out, .lines = lines};
     buf_puts(out, "TRACED GRAPH");
     end_line(&p, -1);

@@ -1,5 +1,5 @@
-// scan.c: the lines of an FX text, with the prefixes that TORCH_LOGS puts before them taken off, and
-// the cursor that moves over them.
+// scan.c: the lines of an FX text, with the prefixes that TORCH_LOGS puts before them taken off,
+// and the cursor that moves over them.
 #include "core/fx/scan.h"
 
 #include <ctype.h>
@@ -122,7 +122,8 @@ void scan_space(Scan *r) {
         const char *end = line_end(r);
         while (r->p < end && isspace((unsigned char)*r->p))
             r->p++;
-        if (r->nest <= 0 || !scan_more(r) || (r->p < end && *r->p != '#') || r->line + 1 >= r->n_lines)
+        if (r->nest <= 0 || !scan_more(r) || (r->p < end && *r->p != '#') ||
+            r->line + 1 >= r->n_lines)
             return;
         int nest = r->nest;
         scan_goto(r, r->line + 1);

@@ -1,5 +1,5 @@
-// scan.h: inside core/fx: a cursor over the lines of an FX text, and the values it reads. Errors are
-// sticky: after the first one `failed` is set, and nothing more is read.
+// scan.h: inside core/fx: a cursor over the lines of an FX text, and the values it reads. Errors
+// are sticky: after the first one `failed` is set, and nothing more is read.
 #ifndef CORE_FX_SCAN_H
 #define CORE_FX_SCAN_H
 
@@ -48,7 +48,7 @@ bool scan_take(Scan *r, const char *text);  // … and is passed
 bool scan_expect(Scan *r, const char *text);
 // An identifier into tmp, NULL if there is none.
 const char *scan_word(Scan *r);
-size_t scan_word_at(const Scan *r, const char *p);  // length of the identifier at p on this line
+size_t scan_word_at(const Scan *r, const char *from);  // length of the identifier at p on this line
 
 // values.c
 // A value as FX code spells it; names in scope become nodes.
@@ -82,7 +82,8 @@ typedef struct Body {
 bool scan_statement(Scan *r, Body *b);
 bool scan_comment(Scan *r, Body *b);
 // A call made of what was read; its arguments are copied.
-Node *scan_add(Scan *r, Body *b, NodeOp op, const char *target, const char *name, const Annotation *note,
+Node *scan_add(Scan *r, Body *b, NodeOp op, const char *target, const char *name,
+               const Annotation *note,
                  const Arguments *args);
 
 // class.c, listing.c: one graph from the line at the cursor, which is then on the line behind it.

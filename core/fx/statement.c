@@ -1,5 +1,5 @@
-// statement.c: the statements of a forward: comments with source places, `name: "annotation" = rhs`,
-// in-place operators, and the names that are set to None behind it.
+// statement.c: the statements of a forward: comments with source places, `name: "annotation" =
+// rhs`, in-place operators, and the names that are set to None behind it.
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +46,7 @@ bool scan_comment(Scan *r, Body *b) {
     const char *none = find_text(from, end, " No stacktrace found for following nodes");
     const StackFrame *frame = mark ? parse_frame(r, mark + 7, (size_t)(end - mark - 7)) : NULL;
     if (!frame && !none)
-        return true;    // somebody's own remark
+        return true; // somebody's own remark
     if (!frame)
         mark = none;
     b->style.comments = true;
@@ -71,8 +71,9 @@ static void resolve(Node *n, Annotation const *note) {
 }
 
 Node *scan_add(Scan *r, Body *b, NodeOp op, const char *target, const char *name,
-                 const Annotation *note, const Arguments *args) {
-    Node *n = graph_node(b->g, op, target, name, args->args.at, args->args.n, args->kwargs.at, args->kwargs.n);
+               const Annotation *note, const Arguments *args) {
+    Node *n = graph_node(b->g, op, target, name, args->args.at, args->args.n, args->kwargs.at,
+                         args->kwargs.n);
     n->stack = b->stack;
     n->note = b->note;
     if (note) {
@@ -88,7 +89,8 @@ Node *scan_add(Scan *r, Body *b, NodeOp op, const char *target, const char *name
     resolve(n, note);
     if (op == FX_get_attr)
         for (int i = 0; i < b->g->consts.n; i++)
-            if (!strcmp(b->g->consts.at[i].name, target) && b->g->consts.at[i].meta && n->val.kind == VAL_none)
+            if (!strcmp(b->g->consts.at[i].name, target) && b->g->consts.at[i].meta &&
+                n->val.kind == VAL_none)
                 n->val = val_tensor(b->g->consts.at[i].meta);
     map_put(&r->scope, n->name, n);
     if (name && strcmp(name, n->name) != 0)
@@ -103,7 +105,7 @@ typedef struct Rhs {
     NodeOp op;
     const char *target;
     Arguments args;
-    Node *same;             // a bare name: no new node
+    Node *same; // a bare name: no new node
 } Rhs;
 
 typedef struct Sign {
@@ -112,15 +114,15 @@ typedef struct Sign {
 
 // Longer ones first.
 static const Sign binary[] = {
-    {"==", "eq"}, {"!=", "ne"}, {"<=", "le"}, {">=", "ge"}, {"<<", "lshift"}, {">>", "rshift"},
-    {"//", "floordiv"}, {"**", "pow"}, {"<", "lt"}, {">", "gt"}, {"+", "add"}, {"-", "sub"},
-    {"*", "mul"}, {"/", "truediv"}, {"%", "mod"}, {"&", "and_"}, {"|", "or_"}, {"^", "xor"},
-    {"@", "matmul"},
+    {"==", "eq"},     {"!=", "ne"},       {"<=", "le"},  {">=", "ge"},     {"<<", "lshift"},
+    {">>", "rshift"}, {"//", "floordiv"}, {"**", "pow"}, {"<", "lt"},      {">", "gt"},
+    {"+", "add"},     {"-", "sub"},       {"*", "mul"},  {"/", "truediv"}, {"%", "mod"},
+    {"&", "and_"},    {"|", "or_"},       {"^", "xor"},  {"@", "matmul"},
 };
 static const Sign in_place[] = {
     {"//=", "ifloordiv"}, {"**=", "ipow"}, {"<<=", "ilshift"}, {">>=", "irshift"}, {"+=", "iadd"},
-    {"-=", "isub"}, {"*=", "imul"}, {"/=", "itruediv"}, {"%=", "imod"}, {"&=", "iand"},
-    {"|=", "ior"}, {"^=", "ixor"}, {"@=", "imatmul"},
+    {"-=", "isub"},       {"*=", "imul"},  {"/=", "itruediv"}, {"%=", "imod"},     {"&=", "iand"},
+    {"|=", "ior"},        {"^=", "ixor"},  {"@=", "imatmul"},
 };
 
 static const char *take_sign(Scan *r, const Sign *signs, int n) {
@@ -134,8 +136,8 @@ static void push_arg(Scan *r, Rhs *rhs, Value v) {
     vec_push(r->tmp, &rhs->args.args, v);
 }
 
-// `self.a.b`, `getattr(self.layers, "0").weight`: the path without `self`, at the cursor; NULL if the
-// text is something else (the cursor then stays).
+// `self.a.b`, `getattr(self.layers, "0").weight`: the path without `self`, at the cursor; NULL if
+// the text is something else (the cursor then stays).
 static const char *read_self_path(Scan *r) {
     const char *start = r->p;
     const char *path = NULL;
@@ -186,7 +188,7 @@ static bool read_member(Scan *r, Node *n, Rhs *rhs) {
         push_arg(r, rhs, index);
         return ok && scan_expect(r, "]");
     }
-    r->p++;     // the dot
+    r->p++; // the dot
     rhs->target = scan_path(r);
     if (!rhs->target)
         return scan_fail(r, "a method or attribute is expected behind `.`");

@@ -1,6 +1,6 @@
 // values.c: arguments and annotations of FX code: Python's spelling of constants, containers, torch
-// objects and symbolic sizes. What is no known spelling, but balanced, is kept as opaque text, so that
-// it prints again as it was.
+// objects and symbolic sizes. What is no known spelling, but balanced, is kept as opaque text, so
+// that it prints again as it was.
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
@@ -9,7 +9,7 @@
 
 #include "core/fx/scan.h"
 
-enum { MAX_DEPTH = 64 };    // of nested containers
+enum { MAX_DEPTH = 64 }; // of nested containers
 
 static const char *end_of_line(const Scan *r) {
     return scan_more(r) ? r->lines[r->line].end : r->p;
@@ -274,7 +274,8 @@ bool scan_arguments(Scan *r, Arguments *out) {
         if (key)
             vec_push(r->tmp, &out->kwargs, (Kwarg){key, v});
         else if (out->kwargs.n)
-            return scan_fail(r, "a positional argument behind `%s = `", vec_last(&out->kwargs).name);
+            return scan_fail(r, "a positional argument behind `%s = `",
+                             vec_last(&out->kwargs).name);
         else
             vec_push(r->tmp, &out->args, v);
         if (!scan_take(r, ","))
@@ -320,7 +321,8 @@ static bool read_device(Scan *r, const char *from, Value *out) {
         const Kwarg *k = &a.kwargs.at[i];
         if (!strcmp(k->name, "type") && k->value.kind == VAL_str)
             known = device_parse(k->value.s, &d);
-        else if (!strcmp(k->name, "index") && k->value.kind == VAL_int && k->value.i >= 0 && k->value.i < 256)
+        else if (!strcmp(k->name, "index") && k->value.kind == VAL_int && k->value.i >= 0 &&
+                 k->value.i < 256)
             d.index = (int)k->value.i;
     }
     if (!known) {
@@ -453,7 +455,8 @@ static bool read_any(Scan *r, Value *out) {
         *out = val_str(s);
         return s != NULL;
     }
-    if (isdigit((unsigned char)c) || ((c == '-' || c == '+') && (isdigit((unsigned char)next) || next == '.')))
+    if (isdigit((unsigned char)c) ||
+        ((c == '-' || c == '+') && (isdigit((unsigned char)next) || next == '.')))
         return read_number(r, out);
     if (c == '%')
         return read_percent(r, out);
@@ -462,7 +465,8 @@ static bool read_any(Scan *r, Value *out) {
         *out = (Value){.kind = VAL_ellipsis};
         return true;
     }
-    if (c == '-' && (size_t)(end - r->p) >= 4 && (!memcmp(r->p + 1, "inf", 3) || !memcmp(r->p + 1, "nan", 3))) {
+    if (c == '-' && (size_t)(end - r->p) >= 4 &&
+        (!memcmp(r->p + 1, "inf", 3) || !memcmp(r->p + 1, "nan", 3))) {
         *out = val_float(r->p[1] == 'i' ? -INFINITY : -NAN);
         r->p += 4;
         return true;

@@ -1,5 +1,5 @@
-// verify.c: what must hold of every finished graph, checked between passes, and a hash that is the same
-// for graphs that differ only in names.
+// verify.c: what must hold of every finished graph, checked between passes, and a hash that is the
+// same for graphs that differ only in names.
 #include "core/fx/graph.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 typedef struct Check {
     const Graph *g;
     Diag *d;
-    const Node *user;   // whose inputs are looked at
+    const Node *user; // whose inputs are looked at
     bool ok;
 } Check;
 

@@ -1,5 +1,6 @@
-// bind.c: rows of a values file (`in0`, `state.fc.weight`) to the placeholders of a graph. State goes by
-// name, as the file gives it or as Dynamo spells it; the user's inputs in their order, or as --bind says.
+// bind.c: rows of a values file (`in0`, `state.fc.weight`) to the placeholders of a graph. State
+// goes by name, as the file gives it or as Dynamo spells it; the user's inputs in their order, or
+// as --bind says.
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,11 +10,11 @@ typedef struct Binder {
     const LoadedModel *m;
     const LoadedGraph *g;
     const TensorFile *values;
-    Node **nodes;               // placeholders
+    Node **nodes; // placeholders
     int n;
     const Tensor **out;
-    Map taken;                  // row -> 1: used by --bind
-    Map mangled;                // Dynamo's spelling of a state name -> Tensor *
+    Map taken;   // row -> 1: used by --bind
+    Map mangled; // Dynamo's spelling of a state name -> Tensor *
     Arena tmp;
     Diag *d;
 } Binder;
@@ -49,7 +50,8 @@ static bool bind_one(Binder *b, const char *input, const char *name) {
     const Tensor *t = row(b, name);
     if (i < 0) {
         const char *near = nearest(b, input);
-        DiagItem *e = diag_fail(b->d, "--bind %s=%s: the graph has no input `%s`", input, name, input);
+        DiagItem *e =
+            diag_fail(b->d, "--bind %s=%s: the graph has no input `%s`", input, name, input);
         e->hint = near ? arena_printf(b->d->arena, "did you mean `%s`?", near) : NULL;
         return false;
     }
@@ -91,7 +93,8 @@ static void collect_state(Binder *b) {
     for (const MapEntry *e = map_first(&b->m->state); e; e = map_next(&b->m->state, e))
         if (e->ptr)
             add_mangled(b, e->key, e->ptr);
-    for (const MapEntry *e = b->values ? map_first(&b->values->tensors) : NULL; e; e = map_next(&b->values->tensors, e))
+    for (const MapEntry *e = b->values ? map_first(&b->values->tensors) : NULL; e;
+         e = map_next(&b->values->tensors, e))
         if (str_starts(e->key, "state."))
             add_mangled(b, e->key + strlen("state."), e->ptr);
 }
@@ -110,7 +113,8 @@ static const Tensor *find_state(Binder *b, int i) {
     const char *target = b->nodes[i]->target;
     if (b->g->inputs[i].kind == IN_user || strlen(target) < 3)
         return NULL;
-    for (const MapEntry *e = b->values ? map_first(&b->values->tensors) : NULL; e; e = map_next(&b->values->tensors, e)) {
+    for (const MapEntry *e = b->values ? map_first(&b->values->tensors) : NULL; e;
+         e = map_next(&b->values->tensors, e)) {
         if (!str_starts(e->key, "state."))
             continue;
         char *flat = arena_strdup(&b->tmp, e->key + strlen("state."));
@@ -176,8 +180,8 @@ static void bind_users(Binder *b) {
     }
 }
 
-bool load_bind(const LoadedModel *m, const LoadedGraph *g, const TensorFile *values, const char *binds,
-               const Tensor **out, Diag *d) {
+bool load_bind(const LoadedModel *m, const LoadedGraph *g, const TensorFile *values,
+               const char *binds, const Tensor **out, Diag *d) {
     Binder b = {.m = m, .g = g, .values = values, .out = out, .d = d};
     b.taken.arena = b.mangled.arena = &b.tmp;
     b.n = graph_placeholders(g->graph, &b.nodes, &b.tmp);

@@ -1,13 +1,14 @@
-// debug_folder.c: what TORCH_COMPILE_DEBUG leaves: a folder model__K_KIND_N.C for each compiled graph,
-// in `torchinductor/` of a run's folder. Any of these may be given; each compiled graph is read from
-// fx_graph_readable.py, or the next best of its files.
+// debug_folder.c: what TORCH_COMPILE_DEBUG leaves: a folder model__K_KIND_N.C for each compiled
+// graph, in `torchinductor/` of a run's folder. Any of these may be given; each compiled graph is
+// read from fx_graph_readable.py, or the next best of its files.
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/file.h"
 #include "core/load/load_impl.h"
 
-static const char *const entries[] = {"fx_graph_readable.py", "fx_graph_transformed.py", "fx_graph_runnable.py"};
+static const char *const entries[] = {"fx_graph_readable.py", "fx_graph_transformed.py",
+                                      "fx_graph_runnable.py"};
 
 static const char *entry_of(Arena *a, const char *dir) {
     for (int i = 0; i < COUNT(entries); i++) {
@@ -41,7 +42,9 @@ static const char *find_dir(Arena *a, const char *path) {
     char **names = dir_list(a, path, &n, &quiet);
     // The last run, as their names carry the time.
     for (int i = n - 1; i >= 0; i--) {
-        inner = str_starts(names[i], "run_") ? path_join(a, path_join(a, path, names[i]), "torchinductor") : NULL;
+        inner = str_starts(names[i], "run_")
+                    ? path_join(a, path_join(a, path, names[i]), "torchinductor")
+                    : NULL;
         if (inner && holds_graphs(a, inner))
             return inner;
     }
@@ -66,12 +69,13 @@ static bool add_file(LoadedModel *m, const char *file, Diag *d) {
         diag_fail(d, "%s: a zero byte in a text", file);
         return false;
     }
-    return str_ends(file, "fx_graph_runnable.py") ? fx_runnable_add(m, text, file, d) : fx_text_add(m, text, file, d);
+    return str_ends(file, "fx_graph_runnable.py") ? fx_runnable_add(m, text, file, d)
+                                                  : fx_text_add(m, text, file, d);
 }
 
 typedef struct Folder {
     const char *name;
-    int counter;            // order of compilation
+    int counter; // order of compilation
 } Folder;
 
 static int by_counter(const void *a, const void *b) {
@@ -106,7 +110,8 @@ static bool load(LoadedModel *m, const char *path, Diag *d) {
 
 const Loader loader_debug_folder = {
     .name = "debug_folder",
-    .doc = "a folder of TORCH_COMPILE_DEBUG: the run, its torchinductor/, or a folder model__K_KIND_N.C",
+    .doc = "a folder of TORCH_COMPILE_DEBUG: the run, its torchinductor/, or a folder "
+           "model__K_KIND_N.C",
     .sniff = sniff,
     .load = load,
 };

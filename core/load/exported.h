@@ -27,8 +27,10 @@ bool exported_fail(Exported *x, const char *fmt, ...) FX_PRINTF(2, 3);
 // exported_value.c
 // An Argument object (one member `as_…`) as a value; nodes are looked up in scope.
 bool exported_argument(Exported *x, const Json *arg, Value *out);
-const Expr *exported_int(Exported *x, const Json *symint);      // SymInt; NULL and an error
-// What a name of the graph holds, by its tables: a tensor's metadata, a size; none if it is in no table.
+// A SymInt; NULL and an error if it is none.
+const Expr *exported_int(Exported *x, const Json *j);
+// What a name of the graph holds, by its tables: a tensor's metadata, a size; none if it is in no
+// table.
 bool exported_named(Exported *x, const char *name, Value *out);
 bool exported_tensor_meta(Exported *x, const Json *meta, const TensorMeta **out);
 const StackFrame *exported_frames(Exported *x, const char *trace);

@@ -1,5 +1,5 @@
-// exported_graph.c: nodes of an ExportedProgram's graph. Several results are named each, and the getitem
-// nodes that took them apart are made again; arguments come by the schema's names.
+// exported_graph.c: nodes of an ExportedProgram's graph. Several results are named each, and the
+// getitem nodes that took them apart are made again; arguments come by the schema's names.
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +28,8 @@ static const Json *only_member(const Json *j) {
     return j && j->kind == JSON_object && j->n == 1 ? j->child : NULL;
 }
 
-// Name of an Argument that is a value: {"as_tensor": {"name": "x"}}, {"as_sym_int": {"as_name": "s"}}.
+// Name of an Argument that is a value: {"as_tensor": {"name": "x"}}, {"as_sym_int": {"as_name":
+// "s"}}.
 static const char *argument_name(const Json *arg) {
     const Json *member = only_member(arg);
     const char *name = json_str(json_get(member, "name"), NULL);
@@ -66,7 +67,7 @@ static bool is_unused(const char *node, const char *name) {
 }
 
 typedef struct Result {
-    const char *name;       // NULL: None
+    const char *name; // NULL: None
     Value val;
 } Result;
 
@@ -79,7 +80,8 @@ static int collect_results(Exported *x, const Json *outputs, Result *out, int ma
         const Json *items = member && member->kind == JSON_array ? member : NULL;
         *list |= items != NULL;
         const Json *item = items ? items->child : NULL;
-        for (int left = items ? items->n : 1; left > 0 && n < max; left--, item = item ? item->next : NULL) {
+        for (int left = items ? items->n : 1; left > 0 && n < max;
+             left--, item = item ? item->next : NULL) {
             const char *name = argument_name(o);
             if (items) {
                 // Items of as_tensors are bare, those of as_optional_tensors tagged.
@@ -114,7 +116,8 @@ static void add_items(Exported *x, Node *n, const Result *results, int count, co
         if (!results[i].name || is_unused(n->name, results[i].name))
             continue;
         Value args[2] = {val_node(n), val_int(i)};
-        Node *item = graph_node(x->g, FX_call_function, "_operator.getitem", results[i].name, args, 2, NULL, 0);
+        Node *item = graph_node(x->g, FX_call_function, "_operator.getitem", results[i].name, args,
+                                2, NULL, 0);
         item->val = results[i].val;
         set_meta(x, item, meta);
         map_put(&x->scope, arena_strdup(x->m->arena, results[i].name), item);
@@ -147,9 +150,12 @@ static bool read_inputs(Exported *x, const Json *list, const Op *op, Inputs *out
         Value v;
         if (!exported_argument(x, json_get(in, "arg"), &v))
             return false;
-        // Before schema 8.3 nothing says how an argument was given: by the schema, and by name behind a gap.
-        bool gap = op && (out->n_args >= op->n_args || strcmp(op->args[out->n_args].name, name) != 0);
-        if (kind == KIND_keyword || (kind == KIND_unknown && *name && (keyword_only(op, name) || gap)))
+        // Before schema 8.3 nothing says how an argument was given: by the schema, and by name
+        // behind a gap.
+        bool gap =
+            op && (out->n_args >= op->n_args || strcmp(op->args[out->n_args].name, name) != 0);
+        if (kind == KIND_keyword ||
+            (kind == KIND_unknown && *name && (keyword_only(op, name) || gap)))
             out->kwargs[out->n_kwargs++] = (Kwarg){name, v};
         else
             out->args[out->n_args++] = v;
@@ -171,13 +177,17 @@ static bool add_node(Exported *x, const Json *j) {
     const char *single = outputs && outputs->n == 1 ? argument_name(outputs->child) : NULL;
     const char *name = json_str(json_get(j, "name"), single);
     x->node = name ? name : target;
-    if (!read_inputs(x, json_get(j, "inputs"), op, &in) || collect_results(x, outputs, results, count, &list) < 0)
+    if (!read_inputs(x, json_get(j, "inputs"), op, &in) ||
+        collect_results(x, outputs, results, count, &list) < 0)
         return false;
     if (!name)
         name = op ? op_to_name(x->tmp, op) : NULL;
     Node *n = op ? graph_call(x->g, op, name, in.args, in.n_args, in.kwargs, in.n_kwargs)
-                 : graph_node(x->g, FX_call_function, target, name, in.args, in.n_args, in.kwargs, in.n_kwargs);
-    n->flags |= op || str_starts(target, "_operator.") || !str_starts(target, "torch.ops.") ? 0 : NODE_opaque;
+                 : graph_node(x->g, FX_call_function, target, name, in.args, in.n_args, in.kwargs,
+                              in.n_kwargs);
+    n->flags |= op || str_starts(target, "_operator.") || !str_starts(target, "torch.ops.")
+                    ? 0
+                    : NODE_opaque;
     set_meta(x, n, meta);
     bool hop = str_starts(target, "torch.ops.higher_order.");
     bool hop_items = hop && !json_bool(json_get(j, "is_hop_single_tensor_return"), false);
@@ -236,7 +246,8 @@ Graph *exported_subgraph(Exported *x, const Json *graph, const char *name) {
         return NULL;
     }
     Exported inner = {.m = x->m, .d = x->d, .file = x->file, .tmp = x->tmp, .depth = x->depth + 1};
-    inner.scope.arena = inner.frames.arena = inner.tensors.arena = inner.symbols.arena = x->m->arena;
+    inner.scope.arena = inner.frames.arena = inner.tensors.arena = inner.symbols.arena =
+        x->m->arena;
     static const char *const tables[] = {"sym_int_values", "sym_bool_values", "sym_float_values"};
     index_table(&inner.tensors, json_get(graph, "tensor_values"));
     for (int i = 0; i < COUNT(tables); i++)

@@ -1,7 +1,8 @@
-// exported_json.c: ExportedProgram as JSON (torch/_export/serde/schema.py, schema 8.x): the top object,
-// signature, ranges. Its graphs are made in exported_graph.c.
-//     {"graph_module": {"graph": {inputs, outputs, nodes, tensor_values, …}, "signature": {…}, …},
-//      "range_constraints": {"s77": {"min_val": 2, "max_val": null}}, "schema_version": {"major": 8, "minor": 17}, …}
+// exported_json.c: ExportedProgram as JSON (torch/_export/serde/schema.py, schema 8.x): the top
+// object, signature, ranges. Its graphs are made in exported_graph.c.
+//     {"graph_module": {"graph": {inputs, outputs, nodes, tensor_values, …}, "signature": {…}},
+//      "range_constraints": {"s77": {"min_val": 2, "max_val": null}},
+//      "schema_version": {"major": 8, "minor": 17}, …}
 #include <string.h>
 
 #include "core/load/exported.h"
@@ -15,7 +16,8 @@ static int sniff(Str head, const char *path, bool is_dir) {
     size_t i = strspn(head.ptr, " \t\r\n");
     if (i >= head.len || head.ptr[i] != '{')
         return 0;
-    return load_contains(head, "\"graph_module\"") || load_contains(head, "\"schema_version\"") ? 70 : 0;
+    return load_contains(head, "\"graph_module\"") || load_contains(head, "\"schema_version\"") ? 70
+                                                                                                : 0;
 }
 
 // ---- signature
@@ -71,7 +73,8 @@ static void set_inputs(LoadedModel *m, LoadedGraph *g, const Json *specs) {
             if (input_tags[k].name_key)
                 in->state = copy(m, json_str(json_get(body, input_tags[k].name_key), NULL));
         }
-        if (in->kind == IN_user && (nodes[i]->val.kind == VAL_sym || nodes[i]->val.kind == VAL_symfloat))
+        if (in->kind == IN_user &&
+            (nodes[i]->val.kind == VAL_sym || nodes[i]->val.kind == VAL_symfloat))
             in->kind = IN_symbol;
         // Sizes given by the caller count among the flattened inputs.
         in->user = in->kind == IN_user || in->kind == IN_symbol ? user++ : -1;
@@ -92,7 +95,8 @@ static void set_outputs(LoadedModel *m, LoadedGraph *g, const Json *specs) {
                 continue;
             g->outputs[i].kind = output_tags[k].kind;
             if (output_tags[k].target_key)
-                g->outputs[i].target = copy(m, json_str(json_get(body, output_tags[k].target_key), NULL));
+                g->outputs[i].target =
+                    copy(m, json_str(json_get(body, output_tags[k].target_key), NULL));
         }
     }
 }
@@ -104,7 +108,8 @@ static void set_ranges(LoadedModel *m, const Json *ranges) {
         const Json *lo = json_get(r, "min_val"), *hi = json_get(r, "max_val");
         if (!r->key || r->kind != JSON_object || !*r->key)
             continue;
-        sym_set_range(m->sym, sym_symbol(m->sym, r->key), json_int(lo, SYM_NEG_INF), json_int(hi, SYM_POS_INF));
+        sym_set_range(m->sym, sym_symbol(m->sym, r->key), json_int(lo, SYM_NEG_INF),
+                      json_int(hi, SYM_POS_INF));
     }
 }
 
@@ -112,14 +117,16 @@ static bool check_version(const Json *program, const char *file, Diag *d) {
     const Json *version = json_get(program, "schema_version");
     int64_t major = json_int(json_get(version, "major"), -1);
     if (!version && json_get(program, "graph_module"))
-        return true;    // older than the field
+        return true; // older than the field
     if (major == SCHEMA_MAJOR || major == 0)
         return true;
     DiagItem *e;
     if (major < 0)
-        e = diag_error(d, (Place){.file = file}, "a JSON file that is no ExportedProgram: `graph_module` is missing");
+        e = diag_error(d, (Place){.file = file},
+                       "a JSON file that is no ExportedProgram: `graph_module` is missing");
     else
-        e = diag_error(d, (Place){.file = file}, "an ExportedProgram of schema %lld, and this program reads %d.x",
+        e = diag_error(d, (Place){.file = file},
+                       "an ExportedProgram of schema %lld, and this program reads %d.x",
                        (long long)major, SCHEMA_MAJOR);
     e->hint = "PyTorch 2.11 writes schema 8.17: torch.export.save(program, 'x.pt2')";
     return false;
@@ -130,7 +137,8 @@ bool exported_load(LoadedModel *m, const Json *program, const char *file, Diag *
         return false;
     const Json *module = json_get(program, "graph_module"), *graph = json_get(module, "graph");
     if (!graph || graph->kind != JSON_object) {
-        diag_error(d, (Place){.file = file}, "a JSON file that is no ExportedProgram: `graph_module.graph` is missing");
+        diag_error(d, (Place){.file = file},
+                   "a JSON file that is no ExportedProgram: `graph_module.graph` is missing");
         return false;
     }
     // Ranges first: what is simplified depends on them.

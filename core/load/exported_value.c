@@ -46,10 +46,10 @@ static bool read_sizes(Exported *x, const Json *list, const Expr **out, int n) {
 
 // ---- numbers of enums: torch/_export/serde/schema.py
 
-static const Layout layouts[] = {[1] = LAYOUT_sparse_coo, [2] = LAYOUT_sparse_csr, [6] = LAYOUT_mkldnn,
-                                 [7] = LAYOUT_strided};
-static const MemoryFormat formats[] = {[1] = MF_contiguous, [2] = MF_channels_last, [3] = MF_channels_last_3d,
-                                       [4] = MF_preserve};
+static const Layout layouts[] = {
+    [1] = LAYOUT_sparse_coo, [2] = LAYOUT_sparse_csr, [6] = LAYOUT_mkldnn, [7] = LAYOUT_strided};
+static const MemoryFormat formats[] = {
+    [1] = MF_contiguous, [2] = MF_channels_last, [3] = MF_channels_last_3d, [4] = MF_preserve};
 
 static bool read_layout(Exported *x, const Json *j, Layout *out) {
     int64_t v = json_int(j, -1);
@@ -73,9 +73,11 @@ bool exported_tensor_meta(Exported *x, const Json *j, const TensorMeta **out) {
     const Json *sizes = json_get(j, "sizes"), *strides = json_get(j, "strides");
     DType dtype = dtype_from_scalar_type((int)json_int(json_get(j, "dtype"), 0));
     if (dtype == DT_none)
-        return exported_fail(x, "scalar type %lld is unknown", (long long)json_int(json_get(j, "dtype"), 0));
+        return exported_fail(x, "scalar type %lld is unknown",
+                             (long long)json_int(json_get(j, "dtype"), 0));
     if (!sizes || !strides || sizes->n != strides->n || sizes->n > MAX_DIMS)
-        return exported_fail(x, "tensor metadata needs sizes and as many strides, at most %d", MAX_DIMS);
+        return exported_fail(x, "tensor metadata needs sizes and as many strides, at most %d",
+                             MAX_DIMS);
     TensorMeta *t = meta_new(x->m->arena, dtype, sizes->n);
     if (!read_sizes(x, sizes, t->size, t->ndim) || !read_sizes(x, strides, t->stride, t->ndim))
         return false;
@@ -84,7 +86,8 @@ bool exported_tensor_meta(Exported *x, const Json *j, const TensorMeta **out) {
     t->requires_grad = json_bool(json_get(j, "requires_grad"), false);
     t->device = (Device){DEV_cpu, -1};
     *out = t;
-    return t->offset && read_device(x, json_get(j, "device"), &t->device) && read_layout(x, json_get(j, "layout"), &t->layout);
+    return t->offset && read_device(x, json_get(j, "device"), &t->device) &&
+           read_layout(x, json_get(j, "layout"), &t->layout);
 }
 
 static bool read_symbolic(Exported *x, const Json *j, Value *out) {
@@ -98,7 +101,8 @@ static bool read_symbolic(Exported *x, const Json *j, Value *out) {
     Diag quiet = {.arena = x->tmp};
     const Expr *e = sym_parse_srepr(x->m->sym, text, (Place){0}, &quiet);
     e = e ? e : sym_parse(x->m->sym, text, (Place){0}, &quiet);
-    *out = e ? (Value){.kind = VAL_sym, .sym = e} : (Value){.kind = VAL_symfloat, .s = arena_strdup(x->m->arena, text)};
+    *out = e ? (Value){.kind = VAL_sym, .sym = e}
+             : (Value){.kind = VAL_symfloat, .s = arena_strdup(x->m->arena, text)};
     const Json *hint = json_get(json_get(expr, "hint"), "as_int");
     if (e && hint && hint->kind == JSON_int && expr_kind(e) == SYM_symbol)
         sym_set_hint(x->m->sym, e, hint->i);
@@ -109,7 +113,7 @@ bool exported_named(Exported *x, const char *name, Value *out) {
     *out = (Value){.kind = VAL_none};
     const Json *meta = map_get(&x->tensors, name);
     if (meta) {
-        const TensorMeta *t;
+        const TensorMeta *t = NULL;
         bool ok = exported_tensor_meta(x, meta, &t);
         *out = ok ? val_tensor(t) : *out;
         return ok;
@@ -169,7 +173,8 @@ static bool read_bool(Exported *x, const Json *j, Value *out) {
 static bool read_dtype(Exported *x, const Json *j, Value *out) {
     DType d = dtype_from_scalar_type((int)json_int(j, 0));
     *out = val_dtype(d);
-    return d != DT_none || exported_fail(x, "scalar type %lld is unknown", (long long)json_int(j, 0));
+    return d != DT_none ||
+           exported_fail(x, "scalar type %lld is unknown", (long long)json_int(j, 0));
 }
 
 static bool read_format(Exported *x, const Json *j, Value *out) {
@@ -197,12 +202,15 @@ static bool read_sym_arg(Exported *x, const Json *j, Value *out) {
     const Json *f = json_get(j, "as_float"), *b = json_get(j, "as_bool");
     if (name)
         return node_named(x, name, out);
-    return f ? read_float(x, f, out) : b ? read_bool(x, b, out) : read_int(x, json_get(j, "as_int"), out);
+    return f   ? read_float(x, f, out)
+           : b ? read_bool(x, b, out)
+               : read_int(x, json_get(j, "as_int"), out);
 }
 
 static bool read_complex(Exported *x, const Json *j, Value *out) {
     (void)x;
-    *out = (Value){.kind = VAL_complex, .c = {json_float(json_get(j, "real"), 0), json_float(json_get(j, "imag"), 0)}};
+    *out = (Value){.kind = VAL_complex,
+                   .c = {json_float(json_get(j, "real"), 0), json_float(json_get(j, "imag"), 0)}};
     return true;
 }
 
@@ -267,7 +275,7 @@ static bool read_ints(Exported *x, const Json *j, Value *out) {
 
 typedef struct ArgTag {
     const char *tag;
-    ReadArg *read;          // of the value, or of each item
+    ReadArg *read; // of the value, or of each item
     bool list;
 } ArgTag;
 

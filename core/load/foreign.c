@@ -1,25 +1,29 @@
-// foreign.c: files that are no models of ours, told by their first bytes or by what a zip archive holds.
+// foreign.c: files that are no models of ours, told by their first bytes or by what a zip archive
+// holds.
 #include <ctype.h>
 #include <string.h>
 
 #include "core/load/load_impl.h"
 
 typedef struct Magic {
-    int at;                 // offset of the bytes
+    int at; // offset of the bytes
     const char *bytes;
     int len;
     const char *what, *hint;
 } Magic;
 
 #define CONVERT "export the model: torch.export.save(torch.export.export(model, args), 'x.pt2')"
-#define STATE "it holds numbers and no program; " CONVERT
+#define STATE   "it holds numbers and no program; " CONVERT
 
 static const Magic magics[] = {
     {0, "\x89PNG", 4, "a PNG image", NULL},
     {0, "\xff\xd8\xff", 3, "a JPEG image", NULL},
     {0, "GIF8", 4, "a GIF image", NULL},
     {0, "%PDF", 4, "a PDF document", NULL},
-    {0, "\x7f" "ELF", 4, "an ELF program or library", "a compiled model has no graph left; " CONVERT},
+    {0,
+     "\x7f"
+     "ELF",
+     4, "an ELF program or library", "a compiled model has no graph left; " CONVERT},
     {0, "\x1f\x8b", 2, "a gzip file", "unpack it first"},
     {0, "\x28\xb5\x2f\xfd", 4, "a zstd file", "unpack it first"},
     {0, "\x89HDF", 4, "an HDF5 file", STATE},
@@ -27,7 +31,8 @@ static const Magic magics[] = {
     {0, "GGUF", 4, "a GGUF file", STATE},
     {4, "TFL3", 4, "a TensorFlow Lite model", NULL},
     {257, "ustar", 5, "a tar archive", "unpack it first"},
-    {0, "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 14, "a state dict or module written by an old torch.save", STATE},
+    {0, "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 14,
+     "a state dict or module written by an old torch.save", STATE},
     {0, "\x80\x02", 2, "a Python pickle", STATE},
     {0, "\x80\x03", 2, "a Python pickle", STATE},
     {0, "\x80\x04", 2, "a Python pickle", STATE},
@@ -58,12 +63,15 @@ static bool is_onnx(Str head) {
 
 Foreign foreign_bytes(Str head) {
     if (!head.len)
-        return (Foreign){"an empty file", "a .pt2 file, printed FX text or a debug folder is expected"};
+        return (Foreign){"an empty file",
+                         "a .pt2 file, printed FX text or a debug folder is expected"};
     if (is_safetensors(head))
-        return (Foreign){"a safetensors file", "it holds values and no program: give it with --values next to a model"};
+        return (Foreign){"a safetensors file",
+                         "it holds values and no program: give it with --values next to a model"};
     for (int i = 0; i < COUNT(magics); i++) {
         const Magic *m = &magics[i];
-        if (head.len >= (size_t)(m->at + m->len) && !memcmp(head.ptr + m->at, m->bytes, (size_t)m->len))
+        if (head.len >= (size_t)(m->at + m->len) &&
+            !memcmp(head.ptr + m->at, m->bytes, (size_t)m->len))
             return (Foreign){m->what, m->hint};
     }
     if (is_onnx(head))
@@ -84,10 +92,12 @@ static bool has_entry(const Zip *z, const char *what, bool at_end) {
 Foreign foreign_zip(const Zip *z) {
     if (has_entry(z, "serialized_exported_program.json", true))
         return (Foreign){"a .pt2 archive of PyTorch 2.7 or older",
-                         "write it again: torch.export.save(torch.export.load('old.pt2'), 'new.pt2') with PyTorch 2.11"};
+                         "write it again: torch.export.save(torch.export.load('old.pt2'), "
+                         "'new.pt2') with PyTorch 2.11"};
     if (has_entry(z, "data/weights/model.pt", true))
         return (Foreign){"a .pt2 archive of PyTorch 2.8, with pickled weights",
-                         "write it again: torch.export.save(torch.export.load('old.pt2'), 'new.pt2') with PyTorch 2.11"};
+                         "write it again: torch.export.save(torch.export.load('old.pt2'), "
+                         "'new.pt2') with PyTorch 2.11"};
     if (has_entry(z, "data/aotinductor/", false))
         return (Foreign){"an AOTInductor package, compiled and without a graph", CONVERT};
     if (has_entry(z, "bytecode.pkl", true))
@@ -112,17 +122,20 @@ static bool starts_at(const char *p, const char *end, const char *with) {
 
 // A line at the margin that only a program has.
 static bool is_program_line(const char *p, const char *end) {
-    static const char *const starts[] = {"import ", "from ", "def ", "@", "if __name__", "#!", "async def "};
+    static const char *const starts[] = {"import ",     "from ", "def ",      "@",
+                                         "if __name__", "#!",    "async def "};
     for (int i = 0; i < COUNT(starts); i++)
         if (starts_at(p, end, starts[i]))
             return !starts_at(p, end, "def forward(self");
     return false;
 }
 
-// Printed graphs free their names, carry annotations in quotes and comments with places; programs import.
+// Printed graphs free their names, carry annotations in quotes and comments with places; programs
+// import.
 bool foreign_python(Str text) {
     static const char *const repro[] = {"\ndef load_args(reader)", "class Repro(torch.nn.Module)"};
-    static const char *const marks[] = {"        # File: ", ": \"f32[", "No stacktrace found for following nodes"};
+    static const char *const marks[] = {"        # File: ", ": \"f32[",
+                                        "No stacktrace found for following nodes"};
     bool printed = load_contains(text, ";  ") && load_contains(text, " = None\n");
     for (int i = 0; i < COUNT(repro); i++)
         printed |= load_contains(text, repro[i]);

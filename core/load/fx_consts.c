@@ -1,5 +1,6 @@
-// fx_consts.c: buffers that fx_graph_runnable.py sets in __init__. Small ones stand there as literals, and
-// are read; larger ones are random in that file, so that only shape and dtype are known:
+// fx_consts.c: buffers that fx_graph_runnable.py sets in __init__. Small ones stand there as
+// literals, and are read; larger ones are random in that file, so that only shape and dtype are
+// known:
 //     self.register_buffer('_tensor_constant0', tensor([1, 2]))
 //     self.register_buffer('_tensor_constant1', torch.randn([8, 4], dtype=torch.float64))
 //     self.w = torch.nn.Parameter(torch.randn([2, 3], dtype=torch.float32))
@@ -18,7 +19,7 @@ typedef struct Literal {
     int ndim;
     double values[MAX_VALUES];
     int n;
-    bool real, logical;         // has a point; consists of True and False
+    bool real, logical; // has a point; consists of True and False
     bool broken;
 } Literal;
 
@@ -73,7 +74,8 @@ static DType read_dtype(Arena *a, const char *text, DType fallback) {
     if (!p)
         return fallback;
     p += strlen("dtype=torch.");
-    return dtype_from_torch(arena_strndup(a, p, strspn(p, "abcdefghijklmnopqrstuvwxyz0123456789_")));
+    return dtype_from_torch(
+        arena_strndup(a, p, strspn(p, "abcdefghijklmnopqrstuvwxyz0123456789_")));
 }
 
 static TensorMeta *make_meta(LoadedModel *m, DType dtype, const Literal *l) {
@@ -114,7 +116,10 @@ static bool read_value(LoadedModel *m, const char *text, GraphConst *out) {
         for (int i = 0; i < l.n && !l.broken; i++)
             l.size[i] = (int64_t)l.values[i];
     }
-    DType dtype = read_dtype(m->arena, text, l.logical ? DT_b8 : l.real || random ? DT_f32 : DT_i64);
+    DType dtype = read_dtype(m->arena, text,
+                             l.logical          ? DT_b8
+                             : l.real || random ? DT_f32
+                                                : DT_i64);
     if (l.broken || dtype == DT_none)
         return false;
     out->meta = make_meta(m, dtype, &l);

@@ -1,8 +1,8 @@
-// fx_runnable.c: fx_graph_runnable.py: plain code in `class Repro`, and load_args, which says what each
-// input is:
+// fx_runnable.c: fx_graph_runnable.py: plain code in `class Repro`, and load_args, which says what
+// each input is:
 //     s77 = 12                                      hints of symbols, at the top
 //     buf0 = reader.storage(None, 32*s77)
-//     reader.tensor(buf0, (s77, 8), is_leaf=True)   # arg1_1     strides, dtype=, storage_offset= if not the usual
+//     reader.tensor(buf0, (s77, 8), is_leaf=True)   # arg1_1; strides, dtype= if not the usual
 //     reader.symint(12)  # arg0_1
 #include <ctype.h>
 #include <stdlib.h>
@@ -20,10 +20,10 @@ typedef struct Runnable {
     LoadedModel *m;
     Diag *d;
     const char *file;
-    int line;               // being read, from 1
-    VEC(const Expr *) symbols;  // with hints, in the order of the text
-    Map used;               // expr_id of symbols that an input has -> 1
-    int input;              // next placeholder
+    int line;                  // being read, from 1
+    VEC(const Expr *) symbols; // with hints, in the order of the text
+    Map used;                  // expr_id of symbols that an input has -> 1
+    int input;                 // next placeholder
     Node **inputs;
     int n_inputs;
 } Runnable;
@@ -55,7 +55,8 @@ static int read_tuple(Runnable *r, const char **p, const Expr **out) {
     if (**p != '(')
         return -1;
     for ((*p)++; **p && **p != ')';) {
-        if (n == MAX_DIMS || !(out[n++] = sym_parse_prefix(r->m->sym, p, (Place){.file = r->file, .line = r->line}, r->d)))
+        if (n == MAX_DIMS || !(out[n++] = sym_parse_prefix(
+                                   r->m->sym, p, (Place){.file = r->file, .line = r->line}, r->d)))
             return -1;
         *p += strspn(*p, ", ");
     }
@@ -80,7 +81,8 @@ static Device read_device(Arena *a, const char *storage) {
     return d;
 }
 
-static bool read_tensor(Runnable *r, const char *line, const char *args, const char *storage, Value *out) {
+static bool read_tensor(Runnable *r, const char *line, const char *args, const char *storage,
+                        Value *out) {
     const Expr *size[MAX_DIMS], *stride[MAX_DIMS];
     const char *p = strchr(args, '(');
     int n = p ? read_tuple(r, &p, size) : -1;
@@ -89,10 +91,12 @@ static bool read_tensor(Runnable *r, const char *line, const char *args, const c
     const char *dtype = option(p, "dtype=torch."), *offset = option(p, "storage_offset=");
     DType type = DT_f32;
     if (dtype)
-        type = dtype_from_torch(arena_strndup(r->m->arena, dtype, strspn(dtype, "abcdefghijklmnopqrstuvwxyz0123456789_")));
+        type = dtype_from_torch(arena_strndup(
+            r->m->arena, dtype, strspn(dtype, "abcdefghijklmnopqrstuvwxyz0123456789_")));
     if (type == DT_none)
         return broken(r, line, "an unknown dtype");
-    TensorMeta *t = meta_contiguous(r->m->arena, r->m->sym, type, n, size, read_device(r->m->arena, storage));
+    TensorMeta *t =
+        meta_contiguous(r->m->arena, r->m->sym, type, n, size, read_device(r->m->arena, storage));
     const char *q = p + strspn(p, ", ");
     if (*q == '(') {
         if (read_tuple(r, &q, stride) != n)
@@ -101,7 +105,8 @@ static bool read_tensor(Runnable *r, const char *line, const char *args, const c
             t->stride[i] = stride[i];
     }
     if (offset)
-        t->offset = sym_parse_prefix(r->m->sym, &offset, (Place){.file = r->file, .line = r->line}, r->d);
+        t->offset =
+            sym_parse_prefix(r->m->sym, &offset, (Place){.file = r->file, .line = r->line}, r->d);
     t->requires_grad = strstr(p, "requires_grad=True") != NULL;
     *out = val_tensor(t);
     return t->offset != NULL;
@@ -132,7 +137,8 @@ static bool read_arg(Runnable *r, const char *line, const Map *storages) {
             return false;
     } else if (str_starts(call, "reader.symint(")) {
         v = read_symint(r, call + strlen("reader.symint("));
-    } else if (!str_starts(call, "reader.const(") && !strstr(call, "was unsupported type for dumping")) {
+    } else if (!str_starts(call, "reader.const(") &&
+               !strstr(call, "was unsupported type for dumping")) {
         return true;
     }
     if (r->input >= r->n_inputs)
@@ -156,7 +162,9 @@ static bool read_lines(Runnable *r, Str text) {
         else if (in_args && *line && *line != ' ')
             in_args = false;
         else if (in_args && storage)
-            map_put(&storages, arena_strndup(r->m->arena, line + strspn(line, " "), (size_t)(storage - line) - strspn(line, " ")),
+            map_put(&storages,
+                    arena_strndup(r->m->arena, line + strspn(line, " "),
+                                  (size_t)(storage - line) - strspn(line, " ")),
                     arena_strdup(r->m->arena, storage));
         else if (in_args && !read_arg(r, line, &storages))
             return false;
@@ -185,7 +193,8 @@ bool fx_runnable_add(LoadedModel *m, Str text, const char *path, Diag *d) {
     LoadedGraph one = {.graph = g};
     specs_of_text(m, &one, path);
     for (int i = 0; i < one.n_inputs; i++)
-        one.inputs[i].requires_grad = node_tensor(r.inputs[i]) && node_tensor(r.inputs[i])->requires_grad;
+        one.inputs[i].requires_grad =
+            node_tensor(r.inputs[i]) && node_tensor(r.inputs[i])->requires_grad;
     vec_push(m->arena, &m->graphs, one);
     return true;
 }
@@ -197,7 +206,8 @@ static bool load(LoadedModel *m, const char *path, Diag *d) {
 
 const Loader loader_fx_runnable = {
     .name = "fx_runnable",
-    .doc = "fx_graph_runnable.py: the graph of class Repro with the inputs of load_args; nothing of it is run",
+    .doc = "fx_graph_runnable.py: the graph of class Repro with the inputs of load_args; nothing "
+           "of it is run",
     .sniff = sniff,
     .load = load,
 };

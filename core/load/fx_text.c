@@ -11,7 +11,8 @@ static bool is_json(Str head) {
 
 static int sniff(Str head, const char *path, bool is_dir) {
     (void)path;
-    if (is_dir || !head.len || memchr(head.ptr, 0, head.len) || is_json(head) || foreign_python(head))
+    if (is_dir || !head.len || memchr(head.ptr, 0, head.len) || is_json(head) ||
+        foreign_python(head))
         return 0;
     return fx_sniff(head) ? 50 : 0;
 }
@@ -22,7 +23,7 @@ bool fx_text_add(LoadedModel *m, Str text, const char *path, Diag *d) {
         return false;
     for (int i = 0; i < doc.n; i++) {
         LoadedGraph g = {.graph = doc.at[i].graph};
-        graph_infer(doc.at[i].graph, d);    // nodes with several results are printed without
+        graph_infer(doc.at[i].graph, d); // nodes with several results are printed without
         specs_of_text(m, &g, path);
         vec_push(m->arena, &m->graphs, g);
     }
@@ -36,7 +37,8 @@ static bool load(LoadedModel *m, const char *path, Diag *d) {
 
 const Loader loader_fx_text = {
     .name = "fx_text",
-    .doc = "printed FX graphs: TORCH_LOGS=graph_code or aot_graphs, fx_graph_readable.py, print(graph)",
+    .doc = "printed FX graphs: TORCH_LOGS=graph_code or aot_graphs, fx_graph_readable.py, "
+           "print(graph)",
     .sniff = sniff,
     .load = load,
 };

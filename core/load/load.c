@@ -1,5 +1,5 @@
-// load.c: opens a model: asks every loader how well the first bytes fit, takes the best, and if none
-// fits says what the file is instead.
+// load.c: opens a model: asks every loader how well the first bytes fit, takes the best, and if
+// none fits says what the file is instead.
 #include "core/load/load.h"
 
 #include <ctype.h>
@@ -41,7 +41,8 @@ static const Loader *best_loader(Str head, const char *path, bool is_dir) {
 }
 
 static void refuse(const char *path, Foreign f, Diag *d) {
-    diag_error(d, (Place){.file = path}, "%s, not a model that this program opens", f.what)->hint = f.hint;
+    diag_error(d, (Place){.file = path}, "%s, not a model that this program opens", f.what)->hint =
+        f.hint;
 }
 
 static bool is_text(Str head) {
@@ -56,9 +57,11 @@ static bool is_text(Str head) {
 static void refuse_unknown(const char *path, Str head, Diag *d) {
     Foreign f = foreign_bytes(head);
     if (!f.what && is_text(head) && foreign_python(head)) {
-        diag_error(d, (Place){.file = path}, "Python code: this build opens printed graphs, .pt2 files and debug "
-                                             "folders, and capture of Python is not in it")->hint =
-            "torch.export.save(torch.export.export(model, args), 'x.pt2'), or run it with TORCH_LOGS=graph_code";
+        diag_error(d, (Place){.file = path},
+                   "Python code: this build opens printed graphs, .pt2 files and debug "
+                   "folders, and capture of Python is not in it")
+            ->hint = "torch.export.save(torch.export.export(model, args), 'x.pt2'), or run it with "
+                     "TORCH_LOGS=graph_code";
         return;
     }
     size_t blank = strspn(head.ptr, " \t\r\n");
@@ -66,10 +69,12 @@ static void refuse_unknown(const char *path, Str head, Diag *d) {
         f = (Foreign){"a text without a printed FX graph",
                       "TORCH_LOGS=graph_code prints one; .pt2 files and debug folders open too"};
         if (head.ptr[blank] == '{' || head.ptr[blank] == '[')
-            f = (Foreign){"JSON that is no ExportedProgram", "models/model.json of a .pt2 archive is one"};
+            f = (Foreign){"JSON that is no ExportedProgram",
+                          "models/model.json of a .pt2 archive is one"};
     }
     if (!f.what)
-        f = (Foreign){"a binary file of unknown kind", "a .pt2 file, printed FX text or a debug folder is expected"};
+        f = (Foreign){"a binary file of unknown kind",
+                      "a .pt2 file, printed FX text or a debug folder is expected"};
     refuse(path, f, d);
 }
 
@@ -111,7 +116,8 @@ static bool load_file(LoadedModel *m, const char *path, Diag *d) {
         return false;
     }
     if (from_stdin && !m->text) {
-        diag_fail(d, "a binary model cannot be read from standard input")->hint = "give the file's name";
+        diag_fail(d, "a binary model cannot be read from standard input")->hint =
+            "give the file's name";
         return false;
     }
     return load_with(m, loader, path, d);

@@ -1,5 +1,5 @@
-// load.h: model files. The form is found from the content, never from the name; nothing is executed. One
-// file a format, one row in loaders.def.
+// load.h: model files. The form is found from the content, never from the name; nothing is
+// executed. One file a format, one row in loaders.def.
 #ifndef CORE_LOAD_LOAD_H
 #define CORE_LOAD_LOAD_H
 
@@ -14,7 +14,9 @@ typedef enum GraphLevel {
     LEVEL_post_grad             // fx_graph_transformed.py
 } GraphLevel;
 
-typedef enum InputKind { IN_user, IN_parameter, IN_buffer, IN_constant, IN_symbol, IN_token } InputKind;
+typedef enum InputKind {
+    IN_user, IN_parameter, IN_buffer, IN_constant, IN_symbol, IN_token
+} InputKind;
 typedef struct InputSpec {      // of one placeholder
     InputKind kind;
     const char *state;          // fc.weight for parameters, buffers, constants; NULL if unknown
@@ -22,7 +24,9 @@ typedef struct InputSpec {      // of one placeholder
     bool requires_grad;         // as the file says (ExportedProgram), false if it says nothing
 } InputSpec;
 
-typedef enum OutputKind { OUT_user, OUT_buffer_mutation, OUT_input_mutation, OUT_parameter_mutation, OUT_token } OutputKind;
+typedef enum OutputKind {
+    OUT_user, OUT_buffer_mutation, OUT_input_mutation, OUT_parameter_mutation, OUT_token
+} OutputKind;
 typedef struct OutputSpec {     // of one item of the output
     OutputKind kind;
     const char *target;         // buffer name, input name
@@ -47,7 +51,7 @@ typedef struct LoadedModel {
     const char *path, *name;    // name: file stem, or the folder's
     const char *form;           // name of the loader
     VEC(LoadedGraph) graphs;
-    Map state;                  // name -> Tensor *: parameters, buffers, constants whose values the file holds
+    Map state;                  // name -> Tensor *: parameters, buffers, constants with values
     const char *source;         // text of the user's source file if at hand, else NULL
     const char *source_path;
     const char *text;           // the file itself if it is text
@@ -63,13 +67,15 @@ typedef struct Loader {
 extern const Loader *const loaders[];
 extern const int n_loaders;
 
-// NULL and one clear error (what the file is, what to do) if it cannot be opened. "-" reads standard input.
+// NULL and one clear error (what the file is, what to do) if it cannot be opened. "-" reads
+// standard input.
 LoadedModel *load_model(Arena *a, const char *path, Diag *d);
 void load_close(LoadedModel *m);        // drops storages; the arena is the caller's
 
 // bind.c: rows of a values file to placeholders: `in0 …` user inputs in order, `state.NAME`. binds:
-// "L_x_=in0,L_y_=in1" or NULL. out[i] is NULL if nothing fits. false and errors for a bind that names nothing.
-bool load_bind(const LoadedModel *m, const LoadedGraph *g, const TensorFile *values, const char *binds,
-               const Tensor **out, Diag *d);
+// "L_x_=in0,L_y_=in1" or NULL. out[i] is NULL if nothing fits. false and errors for a bind that
+// names nothing.
+bool load_bind(const LoadedModel *m, const LoadedGraph *g, const TensorFile *values,
+               const char *binds, const Tensor **out, Diag *d);
 
 #endif

@@ -13,10 +13,12 @@
 enum { LOAD_HEAD = 64 * 1024 };     // bytes that sniffing looks at
 
 // load.c
-// The file's text: what was read from standard input, else the file; kept in m->text. ptr NULL on error.
+// The file's text: what was read from standard input, else the file; kept in m->text. ptr NULL on
+// error.
 Str load_text(LoadedModel *m, const char *path, Diag *d);
 
-// foreign.c: what a file that no loader takes is, in words ("a TorchScript archive"), and what to do.
+// foreign.c: what a file that no loader takes is, in words ("a TorchScript archive"), and what to
+// do.
 typedef struct Foreign {
     const char *what, *hint;        // what NULL: nobody knows
 } Foreign;
@@ -32,9 +34,11 @@ bool foreign_python(Str text);
 void specs_of_text(LoadedModel *m, LoadedGraph *g, const char *path);
 // `model__0_inference_0.0` -> its parts; false if the name is none.
 bool specs_folder(LoadedGraph *g, const char *name);
-// `_modules_fc_parameters_weight_` of the state fc.weight, as Dynamo spells sources. kind: parameters, buffers.
+// `_modules_fc_parameters_weight_` of the state fc.weight, as Dynamo spells sources. kind:
+// parameters, buffers.
 const char *specs_mangle(Arena *a, const char *state, const char *kind);
-// Part of a Dynamo target that names state, `_modules_fc_parameters_weight_`; NULL if it names none.
+// Part of a Dynamo target that names state, `_modules_fc_parameters_weight_`; NULL if it names
+// none.
 const char *specs_state_part(const char *target, InputKind *kind);
 
 // exported_json.c: the graph of a parsed ExportedProgram.

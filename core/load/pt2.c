@@ -1,10 +1,10 @@
-// pt2.c: .pt2 archives as torch.export.save of PyTorch 2.11 writes them: a zip file of stored entries
-// below one folder (any name):
+// pt2.c: .pt2 archives as torch.export.save of PyTorch 2.11 writes them: a zip file of stored
+// entries below one folder (any name):
 //     archive_format "pt2"   archive_version "0"   models/NAME.json   the ExportedProgram
 //     data/weights/NAME_weights_config.json   data/constants/NAME_constants_config.json
 //         {"config": {"fc.weight": {"path_name": "weight_0", "is_param": true, "use_pickle": false,
 //                                   "tensor_meta": {dtype, sizes, strides, storage_offset, …}}}}
-//     data/weights/weight_0 …   bytes of a whole storage; tensors that share it name the same file
+//     data/weights/weight_0 …   bytes of a storage; tensors that share it name the same file
 // Weights are mapped, not read.
 #include <fcntl.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 #include "core/load/exported.h"
 
-enum { JSON_LIMIT = 256 << 20 };    // most bytes of a JSON entry
+enum { JSON_LIMIT = 256 << 20 }; // most bytes of a JSON entry
 
 typedef struct Archive {
     LoadedModel *m;
@@ -20,15 +20,15 @@ typedef struct Archive {
     const char *path;
     Zip *zip;
     int fd;
-    const char *root;           // "model/", "" if entries lie at the top
+    const char *root; // "model/", "" if entries lie at the top
     Arena tmp;
 } Archive;
 
 // Storages of one folder, and the dtype of the first tensor that used each.
 typedef struct Payload {
-    const char *folder;         // data/weights/
-    Map storages;               // path_name -> Storage *
-    Map dtypes;                 // path_name -> DType
+    const char *folder; // data/weights/
+    Map storages;       // path_name -> Storage *
+    Map dtypes;         // path_name -> DType
 } Payload;
 
 static int sniff(Str head, const char *path, bool is_dir) {
@@ -49,7 +49,8 @@ static int find(Archive *z, const char *name) {
     return zip_find(z->zip, arena_printf(&z->tmp, "%s%s", z->root, name));
 }
 
-// A small entry's text without trailing blanks, `absent` if it is not there; false if it cannot be read.
+// A small entry's text without trailing blanks, `absent` if it is not there; false if it cannot be
+// read.
 static bool read_text(Archive *z, const char *name, const char *absent, const char **out) {
     int i = find(z, name);
     *out = absent;
@@ -75,7 +76,8 @@ static bool open_root(Archive *z) {
             continue;
         z->root = arena_strndup(&z->tmp, name, len);
         const char *format, *version;
-        if (!read_text(z, "archive_format", "", &format) || !read_text(z, "archive_version", "0", &version))
+        if (!read_text(z, "archive_format", "", &format) ||
+            !read_text(z, "archive_version", "0", &version))
             return false;
         if (strcmp(format, "pt2") != 0)
             return refuse(z, "archive format `%s`, and `pt2` is expected", format);
@@ -83,10 +85,11 @@ static bool open_root(Archive *z) {
             return refuse(z, "a .pt2 archive of version %s, and version 0 is expected", version);
         if (find(z, "data/weights/model.pt") < 0)
             return true;
-        break;      // pickled weights
+        break; // pickled weights
     }
     Foreign f = foreign_zip(z->zip);
-    diag_error(z->d, (Place){.file = z->path}, "%s, not a model that this program opens", f.what)->hint = f.hint;
+    diag_error(z->d, (Place){.file = z->path}, "%s, not a model that this program opens", f.what)
+        ->hint = f.hint;
     return false;
 }
 
@@ -98,7 +101,8 @@ static const char *model_entry(Archive *z, int *index) {
     *index = -1;
     for (int i = 0; i < zip_count(z->zip); i++) {
         const char *name = zip_name(z->zip, i);
-        if (str_starts(name, dir) && str_ends(name, ".json") && (*index < 0 || str_ends(name, "/model.json")))
+        if (str_starts(name, dir) && str_ends(name, ".json") &&
+            (*index < 0 || str_ends(name, "/model.json")))
             *index = i;
     }
     if (*index < 0)
@@ -109,8 +113,10 @@ static const char *model_entry(Archive *z, int *index) {
 
 static Json *read_json(Archive *z, int index) {
     Str text = zip_read(z->zip, index, JSON_LIMIT, &z->tmp, z->d);
-    return text.ptr ? json_parse(&z->tmp, text, arena_printf(&z->tmp, "%s:%s", z->path, zip_name(z->zip, index)), z->d)
-                    : NULL;
+    return text.ptr
+               ? json_parse(&z->tmp, text,
+                            arena_printf(&z->tmp, "%s:%s", z->path, zip_name(z->zip, index)), z->d)
+               : NULL;
 }
 
 static bool load_program(Archive *z, const char **name) {
@@ -161,10 +167,12 @@ static bool constant_sizes(const Expr *const *from, int n, int64_t *to) {
 }
 
 // An entry without bytes stands for zeros (empty and fake tensors).
-static bool make_tensor(Archive *z, Payload *p, const char *name, const char *file, const TensorMeta *meta) {
+static bool make_tensor(Archive *z, Payload *p, const char *name, const char *file,
+                        const TensorMeta *meta) {
     Tensor *t = ARENA_NEW(z->m->arena, Tensor);
     if (meta->ndim > TENSOR_DIMS || !constant_sizes(meta->size, meta->ndim, t->size) ||
-        !constant_sizes(meta->stride, meta->ndim, t->stride) || !constant_sizes(&meta->offset, 1, &t->offset))
+        !constant_sizes(meta->stride, meta->ndim, t->stride) ||
+        !constant_sizes(&meta->offset, 1, &t->offset))
         return refuse(z, "weight `%s` has a size that is no number", name);
     Storage *s = map_storage(z, p, file);
     if (!s)
@@ -183,7 +191,8 @@ static bool make_tensor(Archive *z, Payload *p, const char *name, const char *fi
         t->storage = storage_keep(s);
         if (!tensor_in_bounds(t)) {
             tensor_drop(t);
-            return refuse(z, "weight `%s` reaches beyond the bytes that the archive has for it", name);
+            return refuse(z, "weight `%s` reaches beyond the bytes that the archive has for it",
+                          name);
         }
     }
     MapEntry *e = map_at(&z->m->state, arena_strdup(z->m->arena, name));
@@ -205,9 +214,11 @@ static bool load_payload(Archive *z, const char *folder, const char *config) {
     for (const Json *j = list ? list->child : NULL; ok && j; j = j->next) {
         const char *file = json_str(json_get(j, "path_name"), NULL);
         const Json *meta = json_get(j, "tensor_meta");
-        if (!j->key || !file || !meta || meta->kind != JSON_object || json_bool(json_get(j, "use_pickle"), false)) {
-            diag_warning(z->d, (Place){.file = z->path}, "%s of `%s` is stored as a pickle and not read",
-                         folder, j->key ? j->key : "");
+        if (!j->key || !file || !meta || meta->kind != JSON_object ||
+            json_bool(json_get(j, "use_pickle"), false)) {
+            diag_warning(z->d, (Place){.file = z->path},
+                         "%s of `%s` is stored as a pickle and not read", folder,
+                         j->key ? j->key : "");
             continue;
         }
         const TensorMeta *t;
@@ -223,8 +234,10 @@ static bool load_payload(Archive *z, const char *folder, const char *config) {
 static bool load_parts(Archive *z) {
     const char *name;
     return open_root(z) && load_program(z, &name) &&
-           load_payload(z, "data/weights/", arena_printf(&z->tmp, "data/weights/%s_weights_config.json", name)) &&
-           load_payload(z, "data/constants/", arena_printf(&z->tmp, "data/constants/%s_constants_config.json", name));
+           load_payload(z, "data/weights/",
+                        arena_printf(&z->tmp, "data/weights/%s_weights_config.json", name)) &&
+           load_payload(z, "data/constants/",
+                        arena_printf(&z->tmp, "data/constants/%s_constants_config.json", name));
 }
 
 static bool load(LoadedModel *m, const char *path, Diag *d) {

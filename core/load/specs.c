@@ -1,5 +1,5 @@
-// specs.c: what names tell about a graph that came as text: which level of the pipeline printed it, and
-// which placeholders are parameters, buffers, symbols or the user's inputs.
+// specs.c: what names tell about a graph that came as text: which level of the pipeline printed it,
+// and which placeholders are parameters, buffers, symbols or the user's inputs.
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +46,8 @@ const char *specs_state_part(const char *target, InputKind *kind) {
     }
     if (!first || (*target != 'L' && *target != 'G'))
         return NULL;
-    bool buffer = strstr(first, "_buffers_") != NULL, parameter = strstr(first, "_parameters_") != NULL;
+    bool buffer = strstr(first, "_buffers_") != NULL,
+         parameter = strstr(first, "_parameters_") != NULL;
     if (!buffer && !parameter)
         return NULL;
     *kind = parameter ? IN_parameter : IN_buffer;
@@ -62,8 +63,8 @@ static InputKind kind_by_name(const Node *n) {
     static const struct {
         const char *prefix;
         InputKind kind;
-    } prefixes[] = {{"p_", IN_parameter}, {"b_", IN_buffer}, {"c_", IN_constant}, {"token", IN_token},
-                    {"G_", IN_constant}, {"L_self_", IN_constant}};
+    } prefixes[] = {{"p_", IN_parameter}, {"b_", IN_buffer},   {"c_", IN_constant},
+                    {"token", IN_token},  {"G_", IN_constant}, {"L_self_", IN_constant}};
     for (int i = 0; i < COUNT(prefixes); i++)
         if (str_starts(n->target, prefixes[i].prefix))
             return prefixes[i].kind;
@@ -140,10 +141,10 @@ static const char *folder_of(Arena *a, const char *path) {
 // ---- level and kind
 
 typedef struct Traits {
-    bool torch;         // holds functions, methods or inputs of Dynamo
-    bool tangents;      // has inputs tangents_N
+    bool torch;    // holds functions, methods or inputs of Dynamo
+    bool tangents; // has inputs tangents_N
     bool primals;
-    bool arguments;     // has inputs argN_1
+    bool arguments; // has inputs argN_1
 } Traits;
 
 static Traits traits(const Graph *g) {
@@ -158,21 +159,22 @@ static Traits traits(const Graph *g) {
         // Arithmetic on sizes and getitem occur at every level.
         bool aten = str_starts(n->target, "torch.ops.") || str_starts(n->target, "torch.sym_");
         bool item = !strcmp(n->target, "_operator.getitem") || n->val.kind == VAL_sym;
-        t.torch |= n->op == FX_call_method || n->op == FX_call_module || (n->op == FX_call_function && !aten && !item);
+        t.torch |= n->op == FX_call_method || n->op == FX_call_module ||
+                   (n->op == FX_call_function && !aten && !item);
     }
     return t;
 }
 
 typedef struct TitleRule {
-    const char *prefix;         // of the log record's title
+    const char *prefix; // of the log record's title
     GraphLevel level;
-    const char *kind;           // NULL: by the graph's inputs
+    const char *kind; // NULL: by the graph's inputs
 } TitleRule;
 
 static const TitleRule title_rules[] = {
-    {"__compiled_fn_", LEVEL_torch, ""},       {"BEFORE PRE GRAD", LEVEL_torch, ""},
-    {"AFTER PRE GRAD", LEVEL_torch, ""},       {"Joint graph", LEVEL_aot, "joint"},
-    {"Forward graph", LEVEL_aot, NULL},        {"Backward graph", LEVEL_aot, "backward"},
+    {"__compiled_fn_", LEVEL_torch, ""},        {"BEFORE PRE GRAD", LEVEL_torch, ""},
+    {"AFTER PRE GRAD", LEVEL_torch, ""},        {"Joint graph", LEVEL_aot, "joint"},
+    {"Forward graph", LEVEL_aot, NULL},         {"Backward graph", LEVEL_aot, "backward"},
     {"AFTER POST GRAD", LEVEL_post_grad, NULL}, {"BEFORE POST GRAD", LEVEL_compiler, NULL},
 };
 
@@ -189,7 +191,9 @@ void specs_of_text(LoadedModel *m, LoadedGraph *g, const char *path) {
     const Graph *graph = g->graph;
     Traits t = traits(graph);
     g->title = graph->title ? graph->title : graph->class_name;
-    g->level = t.torch ? LEVEL_torch : t.arguments || t.primals || t.tangents ? LEVEL_compiler : LEVEL_export;
+    g->level = t.torch                                  ? LEVEL_torch
+               : t.arguments || t.primals || t.tangents ? LEVEL_compiler
+                                                        : LEVEL_export;
     if (g->level == LEVEL_compiler && graph->tree_args)
         g->level = LEVEL_aot;
     g->kind = g->level >= LEVEL_aot ? kind_of(graph, t) : "";
@@ -203,7 +207,8 @@ void specs_of_text(LoadedModel *m, LoadedGraph *g, const char *path) {
     }
     if (!graph->title && specs_folder(g, folder_of(m->arena, path)) && !t.torch)
         g->level = LEVEL_compiler;
-    if (!graph->title && g->level == LEVEL_compiler && !strcmp(path_base(path), "fx_graph_transformed.py"))
+    if (!graph->title && g->level == LEVEL_compiler &&
+        !strcmp(path_base(path), "fx_graph_transformed.py"))
         g->level = LEVEL_post_grad;
     set_inputs(m, g);
     set_outputs(m, g);

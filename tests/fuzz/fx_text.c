@@ -1,5 +1,5 @@
-// fx_text.c: whatever text is taken for printed graphs is sound, and prints in a form that reads back to
-// the same bytes.
+// fx_text.c: whatever text is taken for printed graphs is sound, and prints in a form that reads
+// back to the same bytes.
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

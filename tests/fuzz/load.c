@@ -1,4 +1,5 @@
-// load.c: any bytes as a model file: a model with sound graphs and tensors inside their storages, or errors.
+// load.c: any bytes as a model file: a model with sound graphs and tensors inside their storages,
+// or errors.
 #include "tests/fuzz/fuzz.h"
 
 #include <sys/mman.h>

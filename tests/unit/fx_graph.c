@@ -38,12 +38,14 @@ static bool sound(const Graph *g) {
 
 // Sequences that torch.fx._Namespace().create_name gives for these candidates.
 START_TEST(names) {
-    static const char *const in[] = {"add",  "add",   "sum",    "sum",      "x_5",       "x_5",   "x",
-                                     "copy_", "copy_", "_to_copy", "_to_copy", "add.Tensor", "5x",  "",
-                                     "a-b c", "device", "x_1_2", "lambda", "add_1",      "add"};
-    static const char *const out[] = {"add",   "add_1",   "sum_1",    "sum_2",      "x_5",        "x_1", "x",
-                                      "copy_", "copy__1", "_to_copy", "_to_copy_1", "add_Tensor", "_5x", "_unnamed",
-                                      "a_b_c", "device_1", "x_1_2", "lambda_1", "add_2", "add_3"};
+    static const char *const in[] = {"add",      "add",        "sum",    "sum",   "x_5",
+                                     "x_5",      "x",          "copy_",  "copy_", "_to_copy",
+                                     "_to_copy", "add.Tensor", "5x",     "",      "a-b c",
+                                     "device",   "x_1_2",      "lambda", "add_1", "add"};
+    static const char *const out[] = {
+        "add",   "add_1",    "sum_1",    "sum_2",      "x_5",        "x_1",  "x",
+        "copy_", "copy__1",  "_to_copy", "_to_copy_1", "add_Tensor", "_5x",  "_unnamed",
+        "a_b_c", "device_1", "x_1_2",    "lambda_1",   "add_2",      "add_3"};
     Graph *g = fresh();
     for (int i = 0; i < COUNT(in); i++) {
         const char *name = graph_new_name(g, in[i]);
@@ -161,33 +163,35 @@ START_TEST(prints_every_form) {
     out.at[2] = val_node(weight);
     graph_output(g, out);
     ck_assert(sound(g));
-    ck_assert_str_eq(print(g, &fx_style_readable),
-                     "class <lambda>(torch.nn.Module):\n"
-                     "    def forward(self, L_x_):\n"
-                     "        l_x_ = L_x_\n"
-                     "\n"
-                     "        # File: m.py:7 in forward, code: y += 1\n"
-                     "        y = l_x_ + l_x_;  l_x_ = None\n"
-                     "        y += 1;  y_1 = y;  y = None\n"
-                     "\n"
-                     "        # No stacktrace found for following nodes\n"
-                     "        y_1[(slice(None, None, None), 0)] = 0;  setitem = y_1;  setitem = None\n"
-                     "        sum_1 = y_1.sum(dim = -1);  y_1 = None\n"
-                     "        getattr_1 = sum_1.shape\n"
-                     "        lin = getattr(self.layers, \"0\")(sum_1);  sum_1 = None\n"
-                     "        fc_weight = self.fc.weight\n"
-                     "        return (getattr_1, lin, fc_weight)\n");
-    ck_assert_str_eq(print(g, &fx_style_code),
-                     "    def forward(self, L_x_):\n"
-                     "        l_x_ = L_x_\n"
-                     "        y = l_x_ + l_x_;  l_x_ = None\n"
-                     "        y += 1;  y_1 = y;  y = None\n"
-                     "        y_1[(slice(None, None, None), 0)] = 0;  setitem = y_1;  setitem = None\n"
-                     "        sum_1 = y_1.sum(dim = -1);  y_1 = None\n"
-                     "        getattr_1 = sum_1.shape\n"
-                     "        lin = getattr(self.layers, \"0\")(sum_1);  sum_1 = None\n"
-                     "        fc_weight = self.fc.weight\n"
-                     "        return (getattr_1, lin, fc_weight)\n");
+    ck_assert_str_eq(
+        print(g, &fx_style_readable),
+        "class <lambda>(torch.nn.Module):\n"
+        "    def forward(self, L_x_):\n"
+        "        l_x_ = L_x_\n"
+        "\n"
+        "        # File: m.py:7 in forward, code: y += 1\n"
+        "        y = l_x_ + l_x_;  l_x_ = None\n"
+        "        y += 1;  y_1 = y;  y = None\n"
+        "\n"
+        "        # No stacktrace found for following nodes\n"
+        "        y_1[(slice(None, None, None), 0)] = 0;  setitem = y_1;  setitem = None\n"
+        "        sum_1 = y_1.sum(dim = -1);  y_1 = None\n"
+        "        getattr_1 = sum_1.shape\n"
+        "        lin = getattr(self.layers, \"0\")(sum_1);  sum_1 = None\n"
+        "        fc_weight = self.fc.weight\n"
+        "        return (getattr_1, lin, fc_weight)\n");
+    ck_assert_str_eq(
+        print(g, &fx_style_code),
+        "    def forward(self, L_x_):\n"
+        "        l_x_ = L_x_\n"
+        "        y = l_x_ + l_x_;  l_x_ = None\n"
+        "        y += 1;  y_1 = y;  y = None\n"
+        "        y_1[(slice(None, None, None), 0)] = 0;  setitem = y_1;  setitem = None\n"
+        "        sum_1 = y_1.sum(dim = -1);  y_1 = None\n"
+        "        getattr_1 = sum_1.shape\n"
+        "        lin = getattr(self.layers, \"0\")(sum_1);  sum_1 = None\n"
+        "        fc_weight = self.fc.weight\n"
+        "        return (getattr_1, lin, fc_weight)\n");
 }
 END_TEST
 
@@ -200,17 +204,18 @@ START_TEST(prints_listing_and_children) {
     Node *x = graph_placeholder(g, "x", NULL), *t = graph_get_attr(g, "true_graph_0", NULL);
     ck_assert_int_eq(t->val.kind, VAL_graph);
     graph_output(g, val_node(call2(g, "torch.ops.higher_order.wrap", "wrap", t, x)));
-    ck_assert_str_eq(print(g, &fx_style_readable),
-                     "class GraphModule(torch.nn.Module):\n"
-                     "    def forward(self, x):\n"
-                     "        # No stacktrace found for following nodes\n"
-                     "        true_graph_0 = self.true_graph_0\n"
-                     "        wrap = torch.ops.higher_order.wrap(true_graph_0, x);  true_graph_0 = x = None\n"
-                     "        return wrap\n"
-                     "\n"
-                     "    class true_graph_0(torch.nn.Module):\n"
-                     "        def forward(self, arg0_1):\n"
-                     "            return arg0_1\n");
+    ck_assert_str_eq(
+        print(g, &fx_style_readable),
+        "class GraphModule(torch.nn.Module):\n"
+        "    def forward(self, x):\n"
+        "        # No stacktrace found for following nodes\n"
+        "        true_graph_0 = self.true_graph_0\n"
+        "        wrap = torch.ops.higher_order.wrap(true_graph_0, x);  true_graph_0 = x = None\n"
+        "        return wrap\n"
+        "\n"
+        "    class true_graph_0(torch.nn.Module):\n"
+        "        def forward(self, arg0_1):\n"
+        "            return arg0_1\n");
     ck_assert_str_eq(print(g, &fx_style_graph),
                      "graph():\n"
                      "    %x : [num_users=1] = placeholder[target=x]\n"
@@ -227,7 +232,11 @@ START_TEST(prints_listing_and_children) {
 END_TEST
 
 Suite *suite_fx_graph(void) {
-    const TTest *const tests[] = {names,          users_follow_changes, dead_code_goes, copies_stand_alone,
-                                  prints_every_form, prints_listing_and_children};
+    const TTest *const tests[] = {names,
+                                  users_follow_changes,
+                                  dead_code_goes,
+                                  copies_stand_alone,
+                                  prints_every_form,
+                                  prints_listing_and_children};
     return unit_suite("fx_graph", tests, COUNT(tests));
 }

@@ -1,5 +1,5 @@
-// fx_text.c: printed graphs read and printed again: every text of the recorded models byte for byte, and
-// the forms that they do not show.
+// fx_text.c: printed graphs read and printed again: every text of the recorded models byte for
+// byte, and the forms that they do not show.
 #include "tests/unit/unit.h"
 
 #include <stdio.h>
@@ -40,7 +40,8 @@ static void check_file(const char *path, Tally *t) {
         ok = fx_parse(&second, sym_new(&a), (Str){again, len}, path, &d) && second.n == 1;
         ck_assert_msg(ok, "%s: %s", path, diag_first(&d));
         Graph *g = second.at[0].graph;
-        bool stable = !strcmp(print(&a, g, &second.at[0].style), again) && graph_hash(g) == graph_hash(x->graph);
+        bool stable = !strcmp(print(&a, g, &second.at[0].style), again) &&
+                      graph_hash(g) == graph_hash(x->graph);
         ck_assert_msg(stable, "%s: graph %d is not stable", path, i);
         t->graphs++;
         t->same += same;
@@ -105,8 +106,8 @@ static Graph *body(const char *params, const char *lines, FxText *out) {
     arena_free(&arena);
     Diag d = {.arena = &arena};
     FxDoc doc = {.arena = &arena};
-    const char *text = arena_printf(&arena, "class GraphModule(torch.nn.Module):\n    def forward(self%s):\n%s",
-                                    params, lines);
+    const char *text = arena_printf(
+        &arena, "class GraphModule(torch.nn.Module):\n    def forward(self%s):\n%s", params, lines);
     bool ok = fx_parse(&doc, sym_new(&arena), (Str){text, strlen(text)}, "t", &d);
     ck_assert_msg(ok, "%s in %s", diag_first(&d), text);
     ck_assert_int_eq(doc.n, 1);
@@ -119,35 +120,40 @@ static Graph *body(const char *params, const char *lines, FxText *out) {
 
 // Statements as torch.fx's code generator writes them (front.md §1.3, §1.4).
 START_TEST(every_statement_form) {
-    Graph *g = body(", L_x_: \"f32[s77, 4]\", s77: \"Sym(s77)\", k : int = 3, *args",
-                    "        l_x_ = L_x_\n"
-                    "        size = l_x_.size()\n"
-                    "        getitem: \"Sym(s77)\" = size[0];  size = None\n"
-                    "        mul: \"Sym(2*s77)\" = getitem * 2\n"
-                    "        eq: \"Sym(Eq(s77, 3))\" = getitem == 3;  getitem = None\n"
-                    "        floordiv: \"Sym((s77//2))\" = s77 // 2;  s77 = None\n"
-                    "        y: \"f32[2, 2]\" = l_x_.view(-1, 2)\n"
-                    "        y += 1;  y_1: \"f32[2, 2]\" = y;  y = None\n"
-                    "        y_1[(slice(None, None, None), 0)] = 0;  setitem = y_1;  setitem = None\n"
-                    "        lin: \"f32[4]\" = getattr(self.layers, \"0\")(y_1);  y_1 = None\n"
-                    "        neg: \"f32[4]\" = -lin;  lin = None\n"
-                    "        sub: \"f32[4]\" = 1 - neg\n"
-                    "        getitem_1 = l_x_[(slice(0, 2, None), Ellipsis, None)]\n"
-                    "        shape = getitem_1.shape;  getitem_1 = None\n"
-                    "        w: \"Parameter(f32[3, 3])\" = self.fc.weight\n"
-                    "        scale = self.scale\n"
-                    "        split = torch.ops.aten.split.Tensor(sub, 2);  sub = None\n"
-                    "        _set_grad_enabled = torch._C._set_grad_enabled(False);  _set_grad_enabled = None\n"
-                    "        full = torch.ops.aten.full.default([2], -inf, dtype = torch.float32, layout = "
-                    "torch.strided, device = device(type='cuda', index=0), pin_memory = False)\n"
-                    "        clone = torch.ops.aten.clone.default(full, memory_format = torch.contiguous_format)"
-                    ";  full = None\n"
-                    "        quantize = torch.ops.mylib.q.default(clone, 'nf4\\n', scale = nan, axes = [], opts = "
-                    "(1,), c = (1+2j), d = {'a': [1e-05, None]});  clone = None\n"
-                    "        auto = torch.ops.higher_order.auto_functionalized_v2(torch.ops.mylib.foo_.default, "
-                    "_x_base_index = 0, _all_bases = [l_x_]);  l_x_ = None\n"
-                    "        return (mul, eq, floordiv, neg, shape, w, scale, split, quantize, auto, k, args)\n",
-                    NULL);
+    Graph *g = body(
+        ", L_x_: \"f32[s77, 4]\", s77: \"Sym(s77)\", k : int = 3, *args",
+        "        l_x_ = L_x_\n"
+        "        size = l_x_.size()\n"
+        "        getitem: \"Sym(s77)\" = size[0];  size = None\n"
+        "        mul: \"Sym(2*s77)\" = getitem * 2\n"
+        "        eq: \"Sym(Eq(s77, 3))\" = getitem == 3;  getitem = None\n"
+        "        floordiv: \"Sym((s77//2))\" = s77 // 2;  s77 = None\n"
+        "        y: \"f32[2, 2]\" = l_x_.view(-1, 2)\n"
+        "        y += 1;  y_1: \"f32[2, 2]\" = y;  y = None\n"
+        "        y_1[(slice(None, None, None), 0)] = 0;  setitem = y_1;  setitem = None\n"
+        "        lin: \"f32[4]\" = getattr(self.layers, \"0\")(y_1);  y_1 = None\n"
+        "        neg: \"f32[4]\" = -lin;  lin = None\n"
+        "        sub: \"f32[4]\" = 1 - neg\n"
+        "        getitem_1 = l_x_[(slice(0, 2, None), Ellipsis, None)]\n"
+        "        shape = getitem_1.shape;  getitem_1 = None\n"
+        "        w: \"Parameter(f32[3, 3])\" = self.fc.weight\n"
+        "        scale = self.scale\n"
+        "        split = torch.ops.aten.split.Tensor(sub, 2);  sub = None\n"
+        "        _set_grad_enabled = torch._C._set_grad_enabled(False);  _set_grad_enabled = None\n"
+        "        full = torch.ops.aten.full.default([2], -inf, dtype = torch.float32, layout = "
+        "torch.strided, device = device(type='cuda', index=0), pin_memory = False)\n"
+        "        clone = torch.ops.aten.clone.default(full, memory_format = "
+        "torch.contiguous_format)"
+        ";  full = None\n"
+        "        quantize = torch.ops.mylib.q.default(clone, 'nf4\\n', scale = nan, axes = [], "
+        "opts = "
+        "(1,), c = (1+2j), d = {'a': [1e-05, None]});  clone = None\n"
+        "        auto = "
+        "torch.ops.higher_order.auto_functionalized_v2(torch.ops.mylib.foo_.default, "
+        "_x_base_index = 0, _all_bases = [l_x_]);  l_x_ = None\n"
+        "        return (mul, eq, floordiv, neg, shape, w, scale, split, quantize, auto, k, "
+        "args)\n",
+        NULL);
     ck_assert_int_eq(graph_find(g, "y")->op, FX_call_method);
     ck_assert_str_eq(graph_find(g, "getitem")->target, "_operator.getitem");
     ck_assert_str_eq(graph_find(g, "shape")->target, "getattr");
@@ -168,7 +174,8 @@ START_TEST(every_statement_form) {
 END_TEST
 
 START_TEST(annotations) {
-    Graph *g = body(", x: \"f32[s77, 4][4, 1]cuda:0\", z: \"bf16[][]cuda:1\", q: \"f8e8m0fnu[3][1]xpu:0\", f: \"Sym(zf0)\"",
+    Graph *g = body(", x: \"f32[s77, 4][4, 1]cuda:0\", z: \"bf16[][]cuda:1\", q: "
+                    "\"f8e8m0fnu[3][1]xpu:0\", f: \"Sym(zf0)\"",
                     "        return (x,)\n", NULL);
     ck_assert_int_eq(graph_find(g, "x")->flags, 0);
     const TensorMeta *t = node_tensor(graph_find(g, "z"));
@@ -211,25 +218,26 @@ START_TEST(comments_become_frames) {
 END_TEST
 
 START_TEST(nested_classes) {
-    Graph *g = body(", x: \"f32[2]\", p: \"b8[]\"",
-                    "        # No stacktrace found for following nodes\n"
-                    "        true_graph_0 = self.true_graph_0\n"
-                    "        false_graph_0 = self.false_graph_0\n"
-                    "        cond = torch.ops.higher_order.cond(p, true_graph_0, false_graph_0, (x,));  "
-                    "p = true_graph_0 = false_graph_0 = x = None\n"
-                    "        getitem: \"f32[2]\" = cond[0];  cond = None\n"
-                    "        return (getitem,)\n"
-                    "\n"
-                    "    class true_graph_0(torch.nn.Module):\n"
-                    "        def forward(self, arg0_1: \"f32[2]\"):\n"
-                    "            # No stacktrace found for following nodes\n"
-                    "            add: \"f32[2]\" = torch.ops.aten.add.Tensor(arg0_1, 1);  arg0_1 = None\n"
-                    "            return (add,)\n"
-                    "\n"
-                    "    class false_graph_0(torch.nn.Module):\n"
-                    "        def forward(self, arg0_1: \"f32[2]\"):\n"
-                    "            return (arg0_1,)\n",
-                    NULL);
+    Graph *g =
+        body(", x: \"f32[2]\", p: \"b8[]\"",
+             "        # No stacktrace found for following nodes\n"
+             "        true_graph_0 = self.true_graph_0\n"
+             "        false_graph_0 = self.false_graph_0\n"
+             "        cond = torch.ops.higher_order.cond(p, true_graph_0, false_graph_0, (x,));  "
+             "p = true_graph_0 = false_graph_0 = x = None\n"
+             "        getitem: \"f32[2]\" = cond[0];  cond = None\n"
+             "        return (getitem,)\n"
+             "\n"
+             "    class true_graph_0(torch.nn.Module):\n"
+             "        def forward(self, arg0_1: \"f32[2]\"):\n"
+             "            # No stacktrace found for following nodes\n"
+             "            add: \"f32[2]\" = torch.ops.aten.add.Tensor(arg0_1, 1);  arg0_1 = None\n"
+             "            return (add,)\n"
+             "\n"
+             "    class false_graph_0(torch.nn.Module):\n"
+             "        def forward(self, arg0_1: \"f32[2]\"):\n"
+             "            return (arg0_1,)\n",
+             NULL);
     ck_assert_int_eq(g->children.n, 2);
     ck_assert_ptr_eq(graph_find(g, "true_graph_0")->val.graph, g->children.at[0].graph);
     ck_assert_str_eq(g->children.at[1].graph->class_name, "false_graph_0");
@@ -248,15 +256,22 @@ static Graph *reads(const char *text, int n) {
 }
 
 START_TEST(log_prefixes_and_records) {
-    Graph *g = reads("V1129 12:00:00.123456 4242 torch/_dynamo/output_graph.py:2417] [0/0] [__graph_code] TRACED GRAPH\n"
-                     "V1129 12:00:00.123456 4242 torch/_dynamo/output_graph.py:2417] [0/0] [__graph_code]  ===== __compiled_fn_1 =====\n"
-                     "V1129 12:00:00.123456 4242 torch/_dynamo/output_graph.py:2417] [0/0] [__graph_code]  <eval_with_key>.1 class GraphModule(torch.nn.Module):\n"
-                     "V1129 12:00:00.123456 4242 torch/_dynamo/output_graph.py:2417] [0/0] [__graph_code]     def forward(self, x: \"f32[2][1]cpu\"):\n"
-                     "V1129 12:00:00.123456 4242 torch/_dynamo/output_graph.py:2417] [0/0] [__graph_code]         y: \"f32[2][1]cpu\" = torch.relu(x);  x = None\n"
-                     "V1129 12:00:00.123456 4242 torch/_dynamo/output_graph.py:2417] [0/0] [__graph_code]         return (y,)\n"
+    Graph *g = reads("V1129 12:00:00.123456 4242 torch/_dynamo/output_graph.py:2417] [0/0] "
+                     "[__graph_code] TRACED GRAPH\n"
+                     "V1129 12:00:00.123456 4242 torch/_dynamo/output_graph.py:2417] [0/0] "
+                     "[__graph_code]  ===== __compiled_fn_1 =====\n"
+                     "V1129 12:00:00.123456 4242 torch/_dynamo/output_graph.py:2417] [0/0] "
+                     "[__graph_code]  <eval_with_key>.1 class GraphModule(torch.nn.Module):\n"
+                     "V1129 12:00:00.123456 4242 torch/_dynamo/output_graph.py:2417] [0/0] "
+                     "[__graph_code]     def forward(self, x: \"f32[2][1]cpu\"):\n"
+                     "V1129 12:00:00.123456 4242 torch/_dynamo/output_graph.py:2417] [0/0] "
+                     "[__graph_code]         y: \"f32[2][1]cpu\" = torch.relu(x);  x = None\n"
+                     "V1129 12:00:00.123456 4242 torch/_dynamo/output_graph.py:2417] [0/0] "
+                     "[__graph_code]         return (y,)\n"
                      "I1129 12:00:00.123456 4242 torch/_functorch/x.py:24] [0/0] unrelated\n"
                      "aot_config id: 0, fw_metadata=X(a=class Y(torch.nn.Module))\n"
-                     "TRACED GRAPH\n ===== Forward graph 3 =====\n <eval_with_key>.2 class <lambda>(torch.nn.Module):\n"
+                     "TRACED GRAPH\n ===== Forward graph 3 =====\n <eval_with_key>.2 class "
+                     "<lambda>(torch.nn.Module):\n"
                      "    def forward(self, x):\n        return x\n        \n\n",
                      2);
     ck_assert_str_eq(g->title, "Forward graph 3");
@@ -273,9 +288,10 @@ START_TEST(boxed_expanded_and_listed) {
                      "    add = x_1 + y_1;  x_1 = y_1 = None\n"
                      "    return add\n",
                      1);
-    ck_assert_str_eq(print(&arena, g, &fx_style_code), "    def forward(self, x_1, y_1):\n"
-                                                       "        add = x_1 + y_1;  x_1 = y_1 = None\n"
-                                                       "        return add\n");
+    ck_assert_str_eq(print(&arena, g, &fx_style_code),
+                     "    def forward(self, x_1, y_1):\n"
+                     "        add = x_1 + y_1;  x_1 = y_1 = None\n"
+                     "        return add\n");
     g = reads("class f(torch.nn.Module):\n"
               "    def forward(\n"
               "        self,\n"
@@ -289,15 +305,18 @@ START_TEST(boxed_expanded_and_listed) {
               1);
     ck_assert_str_eq(node_tensor(graph_find(g, "b")) ? "tensor" : "none", "tensor");
     ck_assert_int_eq(g->last->args[0].n, 1);
-    const char *listing = "graph():\n"
-                          "    %x : [num_users=2] = placeholder[target=x]\n"
-                          "    %k : [num_users=0] = placeholder[target=k](default=3)\n"
-                          "    %add : [num_users=1] = call_function[target=operator.add](args = (%x, 1), kwargs = {})\n"
-                          "    %sum_1 : [num_users=1] = call_method[target=sum](args = (%x,), kwargs = {dim: [-1], "
-                          "dtype: torch.float64})\n"
-                          "    %cat : [num_users=1] = call_function[target=torch.ops.aten.cat.default](args = ([%add, "
-                          "%sum_1],), kwargs = {})\n"
-                          "    return (cat,)\n";
+    const char *listing =
+        "graph():\n"
+        "    %x : [num_users=2] = placeholder[target=x]\n"
+        "    %k : [num_users=0] = placeholder[target=k](default=3)\n"
+        "    %add : [num_users=1] = call_function[target=operator.add](args = (%x, 1), kwargs = "
+        "{})\n"
+        "    %sum_1 : [num_users=1] = call_method[target=sum](args = (%x,), kwargs = {dim: [-1], "
+        "dtype: torch.float64})\n"
+        "    %cat : [num_users=1] = call_function[target=torch.ops.aten.cat.default](args = "
+        "([%add, "
+        "%sum_1],), kwargs = {})\n"
+        "    return (cat,)\n";
     g = reads(listing, 1);
     ck_assert_str_eq(print(&arena, g, &fx_style_graph), listing);
     ck_assert_str_eq(graph_find(g, "add")->target, "_operator.add");
@@ -311,12 +330,13 @@ START_TEST(export_and_pytree_forms) {
                      "    return pytree.tree_unflatten((add,), self._out_spec)\n",
                      1);
     ck_assert_str_eq(g->tree_spec, "([a], {'k':k})");
-    g = reads("def forward(self, x, y):\n"
-              "    w, x, y, = pytree.tree_leaves((self, x, y,))\n"
-              "    w, x, = self._in_shuffle_graph(w, x, y)\n"
-              "    add = torch.ops.aten.add.Tensor(w, x)\n"
-              "    return pytree.tree_unflatten(self._out_shuffle_graph(w, x, y, add), self._out_spec)\n",
-              1);
+    g = reads(
+        "def forward(self, x, y):\n"
+        "    w, x, y, = pytree.tree_leaves((self, x, y,))\n"
+        "    w, x, = self._in_shuffle_graph(w, x, y)\n"
+        "    add = torch.ops.aten.add.Tensor(w, x)\n"
+        "    return pytree.tree_unflatten(self._out_shuffle_graph(w, x, y, add), self._out_spec)\n",
+        1);
     ck_assert_int_eq(g->last->args[0].n, 1);
     ck_assert_int_eq(g->n_nodes, 4);
 }
@@ -376,9 +396,11 @@ START_TEST(cut_texts_do_no_harm) {
 END_TEST
 
 Suite *suite_fx_text(void) {
-    const TTest *const tests[] = {recorded_texts_print_the_same, all_models_print_the_same, every_statement_form, annotations,
-                                  comments_become_frames,        nested_classes,            log_prefixes_and_records,
-                                  boxed_expanded_and_listed,     export_and_pytree_forms,   errors_have_places,
+    const TTest *const tests[] = {recorded_texts_print_the_same, all_models_print_the_same,
+                                  every_statement_form,          annotations,
+                                  comments_become_frames,        nested_classes,
+                                  log_prefixes_and_records,      boxed_expanded_and_listed,
+                                  export_and_pytree_forms,       errors_have_places,
                                   cut_texts_do_no_harm};
     return unit_suite("fx_text", tests, COUNT(tests));
 }

@@ -1,5 +1,5 @@
-// load_models.c: models in every form: what the loaders make of recorded files, of an ExportedProgram that
-// uses what these lack, and of files that are no models.
+// load_models.c: models in every form: what the loaders make of recorded files, of an
+// ExportedProgram that uses what these lack, and of files that are no models.
 #include "tests/unit/unit.h"
 
 #include <stdlib.h>
@@ -20,7 +20,8 @@ static LoadedModel *opens(const char *path) {
     LoadedModel *m = load_model(&arena, path, &diag);
     ck_assert_msg(m != NULL, "%s: %s", path, diag_first(&diag));
     for (int i = 0; i < m->graphs.n; i++)
-        ck_assert_msg(graph_verify(m->graphs.at[i].graph, &diag), "%s: %s", path, diag_first(&diag));
+        ck_assert_msg(graph_verify(m->graphs.at[i].graph, &diag), "%s: %s", path,
+                      diag_first(&diag));
     return m;
 }
 
@@ -75,7 +76,8 @@ START_TEST(pt2_specs_and_weights) {
     ck_assert(safetensors_open(&values, &arena, CORPUS "mlp_softmax/values.safetensors", &diag));
     ck_assert_int_eq(m->state.live, 8);
     for (const MapEntry *e = map_first(&m->state); e; e = map_next(&m->state, e)) {
-        const Tensor *want = map_get(&values.tensors, arena_printf(&arena, "state.%s", e->key)), *got = e->ptr;
+        const Tensor *want = map_get(&values.tensors, arena_printf(&arena, "state.%s", e->key)),
+                     *got = e->ptr;
         ck_assert_ptr_nonnull(want);
         ck_assert_int_eq(got->ndim, want->ndim);
         TensorDiff diff;
@@ -115,8 +117,8 @@ END_TEST
 
 // ---- JSON
 
-// What the recorded models lack: symbols, ranges, buffers that are written, results that nobody uses, a
-// nested graph, arguments of files before schema 8.3 (no kind).
+// What the recorded models lack: symbols, ranges, buffers that are written, results that nobody
+// uses, a nested graph, arguments of files before schema 8.3 (no kind).
 START_TEST(json_with_everything) {
     LoadedModel *m = opens("tests/data/exported/everything.json");
     const LoadedGraph *g = &m->graphs.at[0];
@@ -125,15 +127,18 @@ START_TEST(json_with_everything) {
     ck_assert_str_eq(
         buf_str(&b),
         "class GraphModule(torch.nn.Module):\n"
-        "    def forward(self, b_m_w: \"f32[s77, 4][4, 1]cuda:1\", x: \"f32[s77, 4][4, 1]cuda:1\"):\n"
+        "    def forward(self, b_m_w: \"f32[s77, 4][4, 1]cuda:1\", x: \"f32[s77, 4][4, "
+        "1]cuda:1\"):\n"
         "        # No stacktrace found for following nodes\n"
         "        sym_size_int: \"Sym(s77)\" = torch.ops.aten.sym_size.int(x, 0)\n"
         "        mul: \"Sym(2*s77)\" = sym_size_int * 2;  sym_size_int = mul = None\n"
-        "        add: \"f32[s77, 4][4, 1]cuda:1\" = torch.ops.aten.add.Tensor(x, b_m_w, alpha = inf);  b_m_w = None\n"
+        "        add: \"f32[s77, 4][4, 1]cuda:1\" = torch.ops.aten.add.Tensor(x, b_m_w, alpha = "
+        "inf);  b_m_w = None\n"
         "        max_1 = torch.ops.aten.max.dim(x, 0)\n"
         "        getitem_1: \"f32[s77, 4][4, 1]cuda:1\" = max_1[1];  max_1 = None\n"
         "        true_graph_0 = self.true_graph_0\n"
-        "        cond = torch.ops.higher_order.cond(true_graph_0, [x, None]);  true_graph_0 = x = None\n"
+        "        cond = torch.ops.higher_order.cond(true_graph_0, [x, None]);  true_graph_0 = x = "
+        "None\n"
         "        getitem_2: \"f32[s77, 4][4, 1]cuda:1\" = cond[0];  cond = getitem_2 = None\n"
         "        return (add, getitem_1, None)\n"
         "\n"
@@ -231,22 +236,24 @@ END_TEST
 
 START_TEST(runnable_symbols_and_constants) {
     LoadedModel *m = opens(text_file(
-        "r.py", "s77 = 12\n\nimport torch\nfrom torch.nn import *\nclass Repro(torch.nn.Module):\n"
-                "    def __init__(self) -> None:\n        super().__init__()\n"
-                "        self.register_buffer('_tensor_constant0', tensor([[1, 2], [3, 4]]))\n"
-                "        self.register_buffer('big', torch.randn([8, 4], dtype=torch.float64))\n\n\n\n"
-                "    def forward(self, arg0_1, arg1_1):\n"
-                "        _tensor_constant0 = self._tensor_constant0\n"
-                "        big = self.big\n"
-                "        mul = arg0_1 * 2;  arg0_1 = None\n"
-                "        relu = torch.ops.aten.relu.default(arg1_1);  arg1_1 = None\n"
-                "        return (relu, mul, _tensor_constant0, big)\n\n"
-                "def load_args(reader):\n"
-                "    reader.symint(12)  # arg0_1\n"
-                "    buf0 = reader.storage(None, 32*s77, device=device(type='cuda', index=0), dtype_hint=torch.bfloat16)\n"
-                "    reader.tensor(buf0, (s77, 8), (1, s77), dtype=torch.bfloat16, storage_offset=4, "
-                "requires_grad=True, is_leaf=True)  # arg1_1\n"
-                "load_args._version = 0\nmod = Repro()\n"));
+        "r.py",
+        "s77 = 12\n\nimport torch\nfrom torch.nn import *\nclass Repro(torch.nn.Module):\n"
+        "    def __init__(self) -> None:\n        super().__init__()\n"
+        "        self.register_buffer('_tensor_constant0', tensor([[1, 2], [3, 4]]))\n"
+        "        self.register_buffer('big', torch.randn([8, 4], dtype=torch.float64))\n\n\n\n"
+        "    def forward(self, arg0_1, arg1_1):\n"
+        "        _tensor_constant0 = self._tensor_constant0\n"
+        "        big = self.big\n"
+        "        mul = arg0_1 * 2;  arg0_1 = None\n"
+        "        relu = torch.ops.aten.relu.default(arg1_1);  arg1_1 = None\n"
+        "        return (relu, mul, _tensor_constant0, big)\n\n"
+        "def load_args(reader):\n"
+        "    reader.symint(12)  # arg0_1\n"
+        "    buf0 = reader.storage(None, 32*s77, device=device(type='cuda', index=0), "
+        "dtype_hint=torch.bfloat16)\n"
+        "    reader.tensor(buf0, (s77, 8), (1, s77), dtype=torch.bfloat16, storage_offset=4, "
+        "requires_grad=True, is_leaf=True)  # arg1_1\n"
+        "load_args._version = 0\nmod = Repro()\n"));
     const LoadedGraph *g = &m->graphs.at[0];
     ck_assert_int_eq(g->inputs[0].kind, IN_symbol);
     ck_assert(g->inputs[1].requires_grad);
@@ -328,9 +335,24 @@ static const char *zip_file(const char *name, const char *const entries[]) {
         buf_add(&dir, central, sizeof central);
         buf_puts(&dir, entries[n]);
     }
-    unsigned char end[22] = {'P', 'K', 5, 6, 0, 0, 0, 0, (unsigned char)n, 0, (unsigned char)n, 0,
-                             (unsigned char)dir.len, (unsigned char)(dir.len >> 8), 0, 0,
-                             (unsigned char)z.len, (unsigned char)(z.len >> 8)};
+    unsigned char end[22] = {'P',
+                             'K',
+                             5,
+                             6,
+                             0,
+                             0,
+                             0,
+                             0,
+                             (unsigned char)n,
+                             0,
+                             (unsigned char)n,
+                             0,
+                             (unsigned char)dir.len,
+                             (unsigned char)(dir.len >> 8),
+                             0,
+                             0,
+                             (unsigned char)z.len,
+                             (unsigned char)(z.len >> 8)};
     buf_add(&z, dir.data, dir.len);
     buf_add(&z, end, sizeof end);
     return file(name, z.data, z.len);
@@ -342,7 +364,8 @@ static void refused(const char *path, const char *what) {
     LoadedModel *m = load_model(&arena, path, &diag);
     ck_assert_msg(!m, "%s opened", path);
     ck_assert_int_eq(diag.errors, 1);
-    ck_assert_msg(strstr(diag_first(&diag), what) != NULL, "%s: %s, not %s", path, diag_first(&diag), what);
+    ck_assert_msg(strstr(diag_first(&diag), what) != NULL, "%s: %s, not %s", path,
+                  diag_first(&diag), what);
     ck_assert_int_eq(diag_exit_code(&diag), 2);
 }
 
@@ -350,23 +373,30 @@ START_TEST(other_files_are_named) {
     refused(text_file("a", ""), "an empty file");
     refused(text_file("b.pt2", "\x89PNG\r\n"), "a PNG image");
     refused(text_file("c.pt2", "hello\nworld\n"), "a text without a printed FX graph");
-    refused(text_file("d.py", "import torch\nclass Net(torch.nn.Module):\n    def forward(self, x):\n"
-                              "        return torch.relu(x)\n"), "capture of Python is not in it");
+    refused(text_file("d.py",
+                      "import torch\nclass Net(torch.nn.Module):\n    def forward(self, x):\n"
+                      "        return torch.relu(x)\n"),
+            "capture of Python is not in it");
     refused(text_file("e.json", "{\"a\": 1}"), "JSON that is no ExportedProgram");
-    refused(text_file("f.json", "{\"graph_module\": {}, \"schema_version\": {\"major\": 9, \"minor\": 0}}"),
+    refused(text_file("f.json",
+                      "{\"graph_module\": {}, \"schema_version\": {\"major\": 9, \"minor\": 0}}"),
             "an ExportedProgram of schema 9, and this program reads 8.x");
-    refused(text_file("g.json", "{\"graph_module\": {\"graph\": {\"nodes\": [{}]}}}"), "a node without target");
+    refused(text_file("g.json", "{\"graph_module\": {\"graph\": {\"nodes\": [{}]}}}"),
+            "a node without target");
     refused(file("h", "\x08\x07\x12\x07pytorch", 11), "an ONNX model");
     refused(file("i", "\x80\x02}q\x00.", 6), "a Python pickle");
     refused(CORPUS "chain/values.safetensors", "a safetensors file");
     refused(folder, "a folder without a debug dump");
     refused("tests/corpus/none", "no such file");
-    refused(zip_file("j", (const char *const[]){"m/data.pkl", "m/code/__torch__.py", NULL}), "a TorchScript archive");
+    refused(zip_file("j", (const char *const[]){"m/data.pkl", "m/code/__torch__.py", NULL}),
+            "a TorchScript archive");
     refused(zip_file("k", (const char *const[]){"archive/data.pkl", "archive/data/0", NULL}),
             "a state dict or module written by torch.save");
-    refused(zip_file("l", (const char *const[]){"version", "serialized_exported_program.json", NULL}),
-            "PyTorch 2.7 or older");
-    refused(zip_file("m", (const char *const[]){"a.txt", NULL}), "a zip archive without `archive_format` pt2");
+    refused(
+        zip_file("l", (const char *const[]){"version", "serialized_exported_program.json", NULL}),
+        "PyTorch 2.7 or older");
+    refused(zip_file("m", (const char *const[]){"a.txt", NULL}),
+            "a zip archive without `archive_format` pt2");
 }
 END_TEST
 
@@ -380,10 +410,13 @@ START_TEST(cut_archives_are_refused) {
 }
 END_TEST
 
-// A printed graph whose file is called .py, with a broken line: the line is told, not that it is Python.
+// A printed graph whose file is called .py, with a broken line: the line is told, not that it is
+// Python.
 START_TEST(broken_text_has_a_place) {
-    refused(text_file("x.py", "class G(torch.nn.Module):\n    def forward(self, x):\n        y = torch.relu(z);  z = None\n"
-                              "        return y\n"), "name `z` is not defined before this line");
+    refused(text_file("x.py", "class G(torch.nn.Module):\n    def forward(self, x):\n        y = "
+                              "torch.relu(z);  z = None\n"
+                              "        return y\n"),
+            "name `z` is not defined before this line");
     ck_assert_int_eq(diag.at[0].line, 3);
 }
 END_TEST
@@ -392,7 +425,8 @@ END_TEST
 START_TEST(all_models_load) {
     Arena a = {0};
     Diag d = {.arena = &a};
-    static const char *const roots[] = {"../shared/corpus", "../shared/corpus_large", "tests/corpus"};
+    static const char *const roots[] = {"../shared/corpus", "../shared/corpus_large",
+                                        "tests/corpus"};
     for (int k = 0; k < COUNT(roots); k++) {
         int n = 0;
         char **names = file_is_dir(roots[k]) ? dir_list(&a, roots[k], &n, &d) : NULL;
