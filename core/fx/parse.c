@@ -51,6 +51,25 @@ static const char *read_title(Arena *a, const TextLine *l) {
     return end > from ? arena_strndup(a, from, (size_t)(end - from)) : NULL;
 }
 
+// Lines of TORCH_TRACE name what follows by a key; in TORCH_LOGS it has these titles.
+static const char *trace_title(const TextLine *l) {
+    static const char *const keys[][2] = {
+        {"{\"dynamo_output_graph\"", "__compiled_fn_0"},
+        {"{\"aot_joint_graph\"", "Joint graph"},
+        {"{\"aot_forward_graph\"", "Forward graph"},
+        {"{\"aot_inference_graph\"", "Forward graph"},
+        {"{\"aot_backward_graph\"", "Backward graph"},
+        {"{\"inductor_pre_grad_graph\"", "BEFORE PRE GRAD"},
+        {"{\"before_post_grad_graph\"", "BEFORE POST GRAD"},
+        {"{\"inductor_post_grad_graph\"", "AFTER POST GRAD"},
+        {"{\"after_post_grad_graph\"", "AFTER POST GRAD"},
+    };
+    for (int i = 0; i < COUNT(keys); i++)
+        if (line_starts(l, keys[i][0]))
+            return keys[i][1];
+    return NULL;
+}
+
 // What a log record has before `class`.
 static void set_head(Scan *r, FxText *out, const char *klass) {
     const TextLine *l = &r->lines[r->line];
@@ -95,6 +114,7 @@ bool fx_parse(FxDoc *out, Sym *sym, Str text, const char *file, Diag *d) {
     while (scan_more(&r) && !r.failed) {
         const TextLine *l = &r.lines[r.line];
         const char *named = read_title(out->arena, l);
+        named = named ? named : trace_title(l);
         title = named ? named : title;
         Start start = starts_graph(l);
         if (start == START_none) {

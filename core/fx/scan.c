@@ -15,6 +15,8 @@ static const char *skip_digits(const char *p, const char *end, int at_least) {
 // `[rank0]:V1129 12:00:00.123456 4242 torch/_dynamo/output_graph.py:2417] [0/0] [__graph_code] `
 static const char *skip_prefix(const char *p, const char *end) {
     const char *start = p;
+    if (p < end && *p == '\t')
+        return p + 1;   // payload of a TORCH_TRACE file
     if (end - p > 6 && !strncmp(p, "[rank", 5)) {
         p = skip_digits(p + 5, end, 1);
         if (!p || end - p < 2 || p[0] != ']' || p[1] != ':')

@@ -83,8 +83,7 @@ bool scan_statement(Scan *r, Body *b);
 bool scan_comment(Scan *r, Body *b);
 // A call made of what was read; its arguments are copied.
 Node *scan_add(Scan *r, Body *b, NodeOp op, const char *target, const char *name,
-               const Annotation *note,
-                 const Arguments *args);
+               const Annotation *note, const Arguments *args);
 
 // class.c, listing.c: one graph from the line at the cursor, which is then on the line behind it.
 bool scan_class(Scan *r, FxText *out);

@@ -9,6 +9,7 @@
 #include "core/fx/graph.h"
 
 static Arena arena;
+static Arena texts;     // what tests make themselves
 
 typedef struct Tally {
     int files, graphs, same, stable;
@@ -279,6 +280,24 @@ START_TEST(log_prefixes_and_records) {
 }
 END_TEST
 
+// A record of a TORCH_TRACE file: a line of JSON, then the payload behind tabs.
+START_TEST(trace_payloads) {
+    static const char start[] = "V1129 12:00:00.123456 4242 torch/_logging/_internal.py:1] ";
+    Graph *g = reads(arena_printf(&texts,
+                                  "%s{\"str\": [\"a.py\", 0]}\n"
+                                  "%s{\"aot_backward_graph\": {}, \"has_payload\": \"0f\"}\n"
+                                  "\tclass GraphModule(torch.nn.Module):\n"
+                                  "\t    def forward(self, tangents_1: \"f32[2]\"):\n"
+                                  "\t        neg: \"f32[2]\" = torch.ops.aten.neg.default(tangents_1);  "
+                                  "tangents_1 = None\n"
+                                  "\t        return (neg,)\n",
+                                  start, start),
+                     1);
+    ck_assert_str_eq(g->title, "Backward graph");
+    ck_assert_ptr_nonnull(graph_find(g, "neg")->def);
+}
+END_TEST
+
 START_TEST(boxed_expanded_and_listed) {
     Graph *g = reads("def forward(self, args_list):\n"
                      "    args_iter = iter(args_list)\n"
@@ -399,7 +418,7 @@ Suite *suite_fx_text(void) {
     const TTest *const tests[] = {recorded_texts_print_the_same, all_models_print_the_same,
                                   every_statement_form,          annotations,
                                   comments_become_frames,        nested_classes,
-                                  log_prefixes_and_records,      boxed_expanded_and_listed,
+                                  log_prefixes_and_records,      trace_payloads, boxed_expanded_and_listed,
                                   export_and_pytree_forms,       errors_have_places,
                                   cut_texts_do_no_harm};
     return unit_suite("fx_text", tests, COUNT(tests));
