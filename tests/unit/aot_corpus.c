@@ -66,6 +66,29 @@ static void check_metas(Arena *a, const Graph *g) {
     }
 }
 
+// The graph after the joint passes, against what the compiler was given.
+static void check_joint(Arena *a, const Graph *g, const char *cpu, int i, const char *name, Diag *d) {
+    int n = 0, at = 0;
+    char **folders = file_is_dir(cpu) ? dir_list(a, cpu, &n, d) : NULL;
+    for (int k = 0; k < n; k++) {
+        if (!strstr(folders[k], "_inference_") || at++ != i)
+            continue;
+        Str want = file_read(a, path_join(a, path_join(a, cpu, folders[k]), "fx_graph_readable.py"), d);
+        ck_assert(want.ptr != NULL);
+        for (int p = 0; p < n_joint_passes; p++) {
+            PassCtx ctx = {.arena = a, .diag = d, .origins = origins_new(a), .inference = true};
+            const Graph *next = joint_passes[p]->run(&ctx, g);
+            ck_assert_msg(graph_verify(next, d), "%s after %s: %s", name, joint_passes[p]->name, diag_first(d));
+            ck_assert_msg((next == g) == (ctx.matches == 0), "%s: %s copies without a match", name, joint_passes[p]->name);
+            g = next;
+        }
+        size_t len = want.len;
+        while (len && (want.ptr[len - 1] == '\n' || want.ptr[len - 1] == ' '))
+            len--;
+        ck_assert_str_eq(printed(a, g, &fx_style_readable), arena_strndup(a, want.ptr, len));
+    }
+}
+
 static int check_model(const char *root, const char *name) {
     Arena a = {0};
     Diag d = {.arena = &a};
@@ -84,6 +107,7 @@ static int check_model(const char *root, const char *name) {
             text_diff(&t, &a, want[i], got, true);
             ck_abort_msg("%s graph %d: %d lines missing, %d too many (up to renaming)", name, i, t.removed, t.added);
         }
+        check_joint(&a, r.graph, path_join(&a, dir, "cpu"), i, name, &d);
     }
     if (m)
         load_close(m);

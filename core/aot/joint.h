@@ -1,0 +1,20 @@
+// joint.h: inside of core/aot: what the joint-graph passes share.
+#ifndef CORE_AOT_JOINT_H
+#define CORE_AOT_JOINT_H
+
+#include "core/aot/aot.h"
+
+// Asks whether a rewrite at this node is wanted: `pass:node`.
+bool joint_wants(PassCtx *ctx, const char *pass, const Node *at, const char *reason);
+// Size, stride, dtype, device and layout are known to be the same.
+bool same_meta(Sym *s, const Node *a, const Node *b);
+bool same_sizes(Sym *s, const TensorMeta *a, const TensorMeta *b);
+// An integer or boolean argument; fallback if it is absent or symbolic.
+int64_t node_int(const Node *n, int i, const char *name, int64_t fallback);
+// A new node behind `at`, with its metadata and origin.
+Node *joint_insert_after(PassCtx *ctx, Node *at, const Op *op, const char *name, const Value *args, int n_args,
+                         const Kwarg *kwargs, int n_kwargs);
+// Does what a view of arg with this size list would do: nothing? One -1 is allowed.
+bool view_is_pointless(Sym *s, const TensorMeta *arg, const Value *size);
+
+#endif

@@ -1,0 +1,277 @@
+// joint_patterns.c: the pattern passes of the joint graph: views and permutes that undo themselves, chains of
+// conversions, and softmax of a scaled input. Matching goes from the last node to the first, as PyTorch's matcher.
+#include "core/aot/joint.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct Rewrite {
+    OpId op;                    // of the outermost node
+    // Is it a match? Must not change anything.
+    bool (*match)(const Node *n);
+    void (*apply)(PassCtx *ctx, Node *n);
+    const char *reason;
+} Rewrite;
+
+static Node *input(const Node *n, int i) {
+    return n->n_args > i && n->args[i].kind == VAL_node ? n->args[i].node : NULL;
+}
+
+// The argument's node if it is this op and nobody else uses it.
+static Node *only_input(const Node *n, OpId op) {
+    Node *in = input(n, 0);
+    return in && node_is(in, op) && in->n_users == 1 ? in : NULL;
+}
+
+static void erase_unused(Node *n) {
+    if (n && !n->n_users)
+        node_erase(n);
+}
+
+static bool view_to_itself(const Node *n) {
+    const Node *in = input(n, 0);
+    const Value *size = node_arg(n, 1, "size");
+    return in && node_tensor(in) && size && view_is_pointless(n->graph->sym, node_tensor(in), size);
+}
+
+static void take_input(PassCtx *ctx, Node *n) {
+    (void)ctx;
+    node_replace_uses(n, input(n, 0));
+    node_erase(n);
+}
+
+static bool view_and_back(const Node *n) {
+    const Node *in = only_input(n, OP_aten_view_default), *x = in ? input(in, 0) : NULL;
+    const Value *size = node_arg(n, 1, "size");
+    return x && node_tensor(x) && size && view_is_pointless(n->graph->sym, node_tensor(x), size);
+}
+
+static void take_second_input(PassCtx *ctx, Node *n) {
+    (void)ctx;
+    Node *in = input(n, 0);
+    node_replace_uses(n, input(in, 0));
+    node_erase(n);
+    erase_unused(in);
+}
+
+static bool permute_and_back(const Node *n) {
+    const Node *in = only_input(n, OP_aten_permute_default);
+    const Value *p1 = in ? node_arg(in, 1, "dims") : NULL, *p2 = node_arg(n, 1, "dims");
+    if (!p1 || !p2 || p1->n != p2->n || !input(in, 0))
+        return false;
+    for (int i = 0; i < p2->n; i++) {
+        int64_t k, v;
+        if (!val_as_int(&p2->at[i], &k) || k < 0 || k >= p1->n || !val_as_int(&p1->at[k], &v) || v != i)
+            return false;
+    }
+    return true;
+}
+
+static bool is_plain_float(const Value *v) {
+    return v && v->kind == VAL_dtype &&
+           (v->dtype == DT_f16 || v->dtype == DT_bf16 || v->dtype == DT_f32 || v->dtype == DT_f64);
+}
+
+static bool convert_twice(const Node *n) {
+    const Node *in = only_input(n, OP_prims_convert_element_type_default);
+    return in && input(in, 0) && is_plain_float(node_arg(in, 1, "dtype")) && is_plain_float(node_arg(n, 1, "dtype"));
+}
+
+static void convert_once(PassCtx *ctx, Node *n) {
+    Node *in = input(n, 0);
+    Value args[2] = {val_node(input(in, 0)), *node_arg(n, 1, "dtype")};
+    Node *r = joint_insert_after(ctx, n, op_at(OP_prims_convert_element_type_default), NULL, args, 2, NULL, 0);
+    node_replace_uses(n, r);
+    node_erase(n);
+    erase_unused(in);
+}
+
+// softmax(x * k): (scale(x) - amax(scale(x))) with the scale moved behind the difference.
+
+typedef struct Scaled {
+    Node *x;                    // scaled by
+    Value other;                // a number or a node
+    bool div;
+    Node *scaled, *convert, *amax;
+} Scaled;
+
+static bool constant_along(const Node *x, const Value *other, const Value *dims) {
+    if (other->kind == VAL_int || other->kind == VAL_float)
+        return true;
+    if (other->kind != VAL_node)
+        return false;
+    if (other->node->val.kind == VAL_sym)
+        return true;
+    const TensorMeta *m = node_tensor(x), *o = node_tensor(other->node);
+    if (!m || !o || m->ndim < o->ndim)
+        return false;
+    for (int i = 0; i < dims->n; i++) {
+        int64_t d;
+        if (!val_as_int(&dims->at[i], &d))
+            return false;
+        d = d < 0 ? d + m->ndim : d;
+        int at = (int)d - (m->ndim - o->ndim);
+        if (at >= 0 && at < o->ndim && !sym_known_eq(x->graph->sym, o->size[at], sym_int(x->graph->sym, 1)))
+            return false;
+    }
+    return true;
+}
+
+static bool find_scaled(const Node *n, Scaled *s) {
+    Node *left = input(n, 0), *amax = input(n, 1);
+    if (!left || !amax || n->n_kwargs || !node_is(amax, OP_aten_amax_default) || amax->n_users != 1 || input(amax, 0) != left ||
+        amax->n_args != 3)
+        return false;
+    *s = (Scaled){.amax = amax, .scaled = left};
+    if (node_is(left, OP_prims_convert_element_type_default)) {
+        s->convert = left;
+        s->scaled = input(left, 0);
+    }
+    Node *k = s->scaled;
+    if (!k || k->n_args != 2 || k->n_kwargs || !(node_is(k, OP_aten_mul_Tensor) || node_is(k, OP_aten_div_Tensor)))
+        return false;
+    s->div = node_is(k, OP_aten_div_Tensor);
+    for (int swap = 0; swap < (s->div ? 1 : 2); swap++) {
+        s->x = input(k, swap);
+        s->other = k->args[1 - swap];
+        if (s->x && constant_along(s->x, &s->other, &amax->args[1]))
+            return true;
+    }
+    return false;
+}
+
+static bool scaled_softmax(const Node *n) {
+    Scaled s;
+    return find_scaled(n, &s);
+}
+
+// A node in front of `at`, its metadata by the meta function.
+static Node *put(PassCtx *ctx, Node *at, OpId op, const Value *args, int n_args) {
+    graph_set_insert(at->graph, at);
+    Node *n = graph_call(at->graph, op_at(op), NULL, args, n_args, NULL, 0);
+    graph_set_insert(at->graph, NULL);
+    n->stack = at->stack;
+    n->modules = at->modules;
+    n->original_aten = at->original_aten;
+    n->flags |= at->flags & (NODE_forward | NODE_backward);
+    Value *bound = node_bound(n, at->graph->arena);
+    for (int i = 0; i < n->def->n_args; i++)
+        if (bound[i].kind == VAL_node)
+            bound[i] = bound[i].node->val;
+    MetaCtx m = {.arena = at->graph->arena, .sym = at->graph->sym, .diag = ctx->diag};
+    op_meta(&m, n->def, bound, &n->val);
+    if (ctx->origins)
+        origins_add(ctx->origins, n->id, at->id, LINK_part);
+    return n;
+}
+
+static Node *put2(PassCtx *ctx, Node *at, OpId op, Value a, Value b) {
+    Value args[2] = {a, b};
+    return put(ctx, at, op, args, 2);
+}
+
+// The sign of the factor: a number, or a tensor of ones and minus ones.
+static Value sign_of(PassCtx *ctx, Node *at, const Value *other, const TensorMeta *x) {
+    double f;
+    if (val_as_float(other, &f))
+        return val_int(f >= 0 ? 1 : -1);
+    if (other->kind == VAL_node && other->node->val.kind == VAL_sym)
+        return val_int(1);
+    Value one_args[1] = {val_int(1)};
+    Node *one = put(ctx, at, OP_aten_scalar_tensor_default, one_args, 1);
+    node_set_kwarg(one, "dtype", val_dtype(x->dtype));
+    node_set_kwarg(one, "device", (Value){.kind = VAL_device, .device = x->device});
+    one->val = val_tensor(meta_contiguous(at->graph->arena, at->graph->sym, x->dtype, 0, NULL, x->device));
+    Node *ge = put2(ctx, at, OP_aten_ge_Scalar, *other, val_int(0));
+    Value neg_args[1] = {val_node(one)};
+    Node *neg = put(ctx, at, OP_aten_neg_default, neg_args, 1);
+    Value where[3] = {val_node(ge), val_node(one), val_node(neg)};
+    return val_node(put(ctx, at, OP_aten_where_self, where, 3));
+}
+
+static Value times(PassCtx *ctx, Node *at, Value sign, Value other) {
+    if (sign.kind == VAL_node || other.kind == VAL_node)
+        return val_node(put2(ctx, at, OP_aten_mul_Tensor, sign.kind == VAL_node ? sign : other, sign.kind == VAL_node ? other : sign));
+    if (other.kind == VAL_int)
+        return val_int(sign.i * other.i);
+    return val_float((double)sign.i * other.f);
+}
+
+static void move_scale(PassCtx *ctx, Node *n) {
+    Scaled s;
+    if (!find_scaled(n, &s))
+        return;
+    Value x = val_node(s.x);
+    if (s.convert)
+        x = val_node(put2(ctx, n, OP_prims_convert_element_type_default, x, *node_arg(s.convert, 1, "dtype")));
+    Value sign = sign_of(ctx, n, &s.other, node_tensor(x.node));
+    Node *scaled = put2(ctx, n, OP_aten_mul_Tensor, x, sign);
+    Value max_args[3] = {val_node(scaled), s.amax->args[1], s.amax->args[2]};
+    Node *max = put(ctx, n, OP_aten_amax_default, max_args, 3);
+    Node *diff = put2(ctx, n, OP_aten_sub_Tensor, val_node(scaled), val_node(max));
+    Value factor = times(ctx, n, sign, s.other);
+    Node *r = put2(ctx, n, s.div ? OP_aten_div_Tensor : OP_aten_mul_Tensor, val_node(diff), factor);
+    node_replace_uses(n, r);
+    Node *amax = s.amax, *convert = s.convert, *old = s.scaled;
+    node_erase(n);
+    erase_unused(amax);
+    erase_unused(convert);
+    erase_unused(old);
+}
+
+static const Rewrite early[] = {
+    {OP_aten_view_default, view_to_itself, take_input, "a view of its own shape"},
+    {OP_aten_view_default, view_and_back, take_second_input, "a view and back"},
+    {OP_aten_permute_default, permute_and_back, take_second_input, "a permute and back"},
+};
+static const Rewrite first[] = {
+    {OP_prims_convert_element_type_default, convert_twice, convert_once, "a chain of conversions"},
+};
+static const Rewrite second[] = {
+    {OP_aten_sub_Tensor, scaled_softmax, move_scale, "softmax of a scaled input"},
+};
+
+static const Rewrite *match(const Rewrite *rules, int n_rules, const Node *n) {
+    for (int i = 0; i < n_rules; i++)
+        if (node_is(n, rules[i].op) && rules[i].match(n))
+            return &rules[i];
+    return NULL;
+}
+
+static Graph *run(PassCtx *ctx, const Graph *given, const char *name, const Rewrite *rules, int n_rules) {
+    bool any = false;
+    GRAPH_EACH(given, n)
+        any = any || match(rules, n_rules, n);
+    ctx->matches = 0;
+    if (!any)
+        return (Graph *)(uintptr_t)given;
+    Graph *g = graph_copy(ctx->arena, given);
+    for (Node *n = g->last, *prev; n; n = prev) {
+        prev = n->prev;
+        const Rewrite *r = match(rules, n_rules, n);
+        if (!r || !joint_wants(ctx, name, n, r->reason))
+            continue;
+        Node *before = n->prev;
+        r->apply(ctx, n);
+        ctx->matches++;
+        // What the rewrite erased in front of n must not be visited.
+        prev = before && graph_by_id(g, before->id) == before ? before : g->last;
+    }
+    return ctx->matches ? g : (Graph *)(uintptr_t)given;
+}
+
+static Graph *early_patterns(PassCtx *ctx, const Graph *g) {
+    return run(ctx, g, "early_patterns", early, COUNT(early));
+}
+
+static Graph *pass_pattern_0(PassCtx *ctx, const Graph *g) {
+    return run(ctx, g, "pass_pattern_0", first, COUNT(first));
+}
+
+static Graph *pass_pattern_1(PassCtx *ctx, const Graph *g) {
+    return run(ctx, g, "pass_pattern_1", second, COUNT(second));
+}
+
+const GraphPass pass_early_patterns = {"early_patterns", "views and permutes that undo themselves go", early_patterns};
+const GraphPass pass_pass_pattern_0 = {"pass_pattern_0", "chains of conversions become one", pass_pattern_0};
+const GraphPass pass_pass_pattern_1 = {"pass_pattern_1", "the scale of a softmax moves behind its maximum", pass_pattern_1};
