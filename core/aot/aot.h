@@ -46,10 +46,8 @@ typedef struct GraphPass {
     Graph *(*run)(PassCtx *ctx, const Graph *g);
 } GraphPass;
 
-// Also run after AOTAutograd by Inductor.
-extern const GraphPass pass_remove_noop_ops;
-extern const GraphPass pass_constant_fold_uniform_value, pass_early_patterns, pass_pass_pattern_0, pass_pass_pattern_1,
-    pass_replace_random;
+extern const GraphPass pass_joint_noop_ops, pass_constant_fold_uniform_value, pass_early_patterns,
+    pass_pass_pattern_0, pass_pass_pattern_1, pass_replace_random;
 
 // Joint-graph passes in PyTorch's order (torch/_inductor/fx_passes/joint_graph.py).
 extern const GraphPass *const joint_passes[];

@@ -235,10 +235,10 @@ static Graph *remove_noop_ops(PassCtx *ctx, const Graph *given) {
     return ctx->matches ? g : (Graph *)(uintptr_t)given;
 }
 
-const GraphPass pass_remove_noop_ops = {"remove_noop_ops", "ops that hand on their argument go", remove_noop_ops};
+const GraphPass pass_joint_noop_ops = {"remove_noop_ops", "ops that hand on their argument go", remove_noop_ops};
 
 const GraphPass *const joint_passes[] = {
-    &pass_remove_noop_ops, &pass_constant_fold_uniform_value, &pass_early_patterns, &pass_pass_pattern_0,
+    &pass_joint_noop_ops, &pass_constant_fold_uniform_value, &pass_early_patterns, &pass_pass_pattern_0,
     &pass_pass_pattern_1,  &pass_replace_random,
 };
 const int n_joint_passes = COUNT(joint_passes);
