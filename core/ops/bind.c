@@ -1,5 +1,5 @@
-// bind.c: call arguments into schema order: positions, keywords, defaults, single ints widened to lists,
-// types checked as PyTorch checks them.
+// bind.c: call arguments into schema order: positions, keywords, defaults, single ints widened to
+// lists, types checked as PyTorch checks them.
 #include "core/ops/ops.h"
 
 #include <string.h>
@@ -53,7 +53,8 @@ static bool fits(const Value *v, const SchemaArg *arg) {
     if (v->kind != VAL_list && v->kind != VAL_tuple)
         return arg->fixed && fits_item(v, item_type(arg->type));
     for (int i = 0; i < v->n; i++)
-        if (!(v->at[i].kind == VAL_none && arg->optional_items) && !fits_item(&v->at[i], item_type(arg->type)))
+        if (!(v->at[i].kind == VAL_none && arg->optional_items) &&
+            !fits_item(&v->at[i], item_type(arg->type)))
             return false;
     return true;
 }
@@ -64,7 +65,8 @@ static Value settle(Arena *a, const SchemaArg *arg, Value v) {
         Value device = {.kind = VAL_device};
         return device_parse(v.s, &device.device) ? device : v;
     }
-    if (!arg->fixed || v.kind == VAL_none || v.kind == VAL_list || v.kind == VAL_tuple || stands_for(&v))
+    if (!arg->fixed || v.kind == VAL_none || v.kind == VAL_list || v.kind == VAL_tuple ||
+        stands_for(&v))
         return v;
     Value list = val_list(a, VAL_list, arg->fixed);
     for (int i = 0; i < arg->fixed; i++)
@@ -89,32 +91,36 @@ static bool bind_one(const Op *op, int i, Value v, Value *out, Arena *a, Diag *d
     }
     Buf want = {.arena = a};
     arg_type_print(&want, arg);
-    diag_error(d, at, "%s.%s.%s: argument '%s' is %s, expected %s", op->ns, op->name, op->overload, arg->name,
-               describe(a, &v), buf_str(&want));
+    diag_error(d, at, "%s.%s.%s: argument '%s' is %s, expected %s", op->ns, op->name, op->overload,
+               arg->name, describe(a, &v), buf_str(&want));
     return false;
 }
 
-static bool bind_keyword(const Op *op, const char *kw, Value v, bool *given, Value *out, Arena *a, Diag *d, Place at) {
+static bool bind_keyword(const Op *op, const char *kw, Value v, bool *given, Value *out, Arena *a,
+                         Diag *d, Place at) {
     int i = op_arg_index(op, kw);
     if (i < 0) {
-        diag_error(d, at, "%s.%s.%s: no argument '%s'", op->ns, op->name, op->overload, kw)->hint = op->schema;
+        diag_error(d, at, "%s.%s.%s: no argument '%s'", op->ns, op->name, op->overload, kw)->hint =
+            op->schema;
         return false;
     }
     if (given[i]) {
-        diag_error(d, at, "%s.%s.%s: argument '%s' is given twice", op->ns, op->name, op->overload, kw);
+        diag_error(d, at, "%s.%s.%s: argument '%s' is given twice", op->ns, op->name, op->overload,
+                   kw);
         return false;
     }
     given[i] = true;
     return bind_one(op, i, v, out, a, d, at);
 }
 
-bool op_bind(const Op *op, const Value *args, int n_args, const char *const kw[], const Value *kwargs, int n_kwargs,
-             Value *out, Arena *a, Diag *d, Place at) {
+bool op_bind(const Op *op, const Value *args, int n_args, const char *const kw[],
+             const Value *kwargs, int n_kwargs, Value *out, Arena *a, Diag *d, Place at) {
     bool *given = ARENA_ARRAY(a, op->n_args + 1, bool);
     for (int i = 0; i < n_args; i++) {
         if (i >= op->n_args || op->args[i].kwarg_only) {
-            diag_error(d, at, "%s.%s.%s: %d positional arguments, expected at most %d", op->ns, op->name,
-                       op->overload, n_args, i)->hint = op->schema;
+            diag_error(d, at, "%s.%s.%s: %d positional arguments, expected at most %d", op->ns,
+                       op->name, op->overload, n_args, i)
+                ->hint = op->schema;
             return false;
         }
         given[i] = true;
@@ -129,8 +135,9 @@ bool op_bind(const Op *op, const Value *args, int n_args, const char *const kw[]
         if (given[i])
             continue;
         if (!arg->has_default) {
-            diag_error(d, at, "%s.%s.%s: missing argument '%s'", op->ns, op->name, op->overload, arg->name)->hint =
-                op->schema;
+            diag_error(d, at, "%s.%s.%s: missing argument '%s'", op->ns, op->name, op->overload,
+                       arg->name)
+                ->hint = op->schema;
             return false;
         }
         out[i] = arg->dflt;

@@ -40,28 +40,32 @@ const char *meta_sizes_text(MetaCtx *m, const Expr *const *e, int n);       // [
 // Results.
 bool meta_out(Value *out, const TensorMeta *t);                             // true
 TensorMeta *meta_make(MetaCtx *m, DType dtype, int ndim, const Expr *const *size, Device device);
-bool meta_out_new(MetaCtx *m, Value *out, DType dtype, int ndim, const Expr *const *size, Device device);
+bool meta_out_new(MetaCtx *m, Value *out, DType dtype, int ndim, const Expr *const *size,
+                  Device device);
 Value meta_tuple(MetaCtx *m, int n);
 void meta_set_contiguous(MetaCtx *m, TensorMeta *t);
-void meta_set_format(MetaCtx *m, TensorMeta *t, MemoryFormat mf);           // channels last or contiguous
-MemoryFormat meta_suggest_format(MetaCtx *m, const TensorMeta *t);          // by strides, as ATen does
-bool meta_is_dense(MetaCtx *m, const TensorMeta *t);                        // non-overlapping and dense
-// How TensorIterator ranks two dimensions of an operand: < 0 if a is the faster one, 0 if undecided.
-int meta_rank_dims(MetaCtx *m, const Expr *stride_a, const Expr *size_a, const Expr *stride_b, const Expr *size_b);
+void meta_set_format(MetaCtx *m, TensorMeta *t, MemoryFormat mf); // channels last or contiguous
+MemoryFormat meta_suggest_format(MetaCtx *m, const TensorMeta *t); // by strides, as ATen does
+bool meta_is_dense(MetaCtx *m, const TensorMeta *t); // non-overlapping and dense
+// How TensorIterator ranks two dimensions of an operand: < 0 if a is the faster one, 0 if
+// undecided.
+int meta_rank_dims(MetaCtx *m, const Expr *stride_a, const Expr *size_a, const Expr *stride_b,
+                   const Expr *size_b);
 // Fresh memory in the layout that empty_like gives under a memory format.
 TensorMeta *meta_like(MetaCtx *m, const TensorMeta *t, DType dtype, MemoryFormat mf);
 // A window on t's memory: dtype, device and offset kept, sizes and strides unset.
 TensorMeta *meta_window(MetaCtx *m, const TensorMeta *t, int ndim);
 
-// meta_pointwise.c: the output that TensorIterator allocates: broadcast shape, strides by the operands'
-// order of dimensions. n counts tensors; `scalars` says that numbers take part too.
+// meta_pointwise.c: the output that TensorIterator allocates: broadcast shape, strides by the
+// operands' order of dimensions. n counts tensors; `scalars` says that numbers take part too.
 TensorMeta *meta_iterate(MetaCtx *m, DType dtype, const TensorMeta *const *t, int n, bool scalars);
 DType meta_float_of(DType d);   // what true division makes of it: f32 for integers and bool
 DType meta_real_of(DType d);    // f32 for c64, else itself
 
 // meta_view.c
 // Strides of a view with new sizes; false if memory does not allow it.
-bool meta_view_strides(MetaCtx *m, const TensorMeta *t, int ndim, const Expr *const *size, const Expr **stride);
+bool meta_view_strides(MetaCtx *m, const TensorMeta *t, int ndim, const Expr *const *size,
+                       const Expr **stride);
 // Fills in a -1; false and an error if the number of elements differs.
 bool meta_infer_size(MetaCtx *m, const TensorMeta *t, int ndim, const Expr **size);
 

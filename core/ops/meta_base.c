@@ -1,4 +1,5 @@
-// meta_base.c: what meta functions share: arguments by name, dimensions, decisions on sizes, layouts.
+// meta_base.c: what meta functions share: arguments by name, dimensions, decisions on sizes,
+// layouts.
 #include "core/ops/meta.h"
 
 #include <string.h>
@@ -40,8 +41,8 @@ DType meta_arg_dtype(const Op *op, const Value *args, DType fallback) {
 const TensorMeta *meta_self(MetaCtx *m, const Op *op, const Value *args) {
     if (op->n_args && args[0].kind == VAL_tensor)
         return args[0].tensor;
-    meta_fail(m, "TypeError: %s.%s.%s: argument '%s' must be a tensor", op->ns, op->name, op->overload,
-              op->n_args ? op->args[0].name : "self");
+    meta_fail(m, "TypeError: %s.%s.%s: argument '%s' must be a tensor", op->ns, op->name,
+              op->overload, op->n_args ? op->args[0].name : "self");
     return NULL;
 }
 
@@ -75,7 +76,9 @@ const TensorMeta **meta_tensors(MetaCtx *m, const Value *v, int *n) {
 bool meta_dim(MetaCtx *m, int64_t dim, int ndim, int *out) {
     int n = ndim ? ndim : 1;
     if (dim < -n || dim >= n)
-        return meta_fail(m, "IndexError: Dimension out of range (expected to be in range of [%d, %d], but got %lld)",
+        return meta_fail(m,
+                         "IndexError: Dimension out of range (expected to be in range of [%d, %d], "
+                         "but got %lld)",
                          -n, n - 1, (long long)dim);
     *out = (int)(dim < 0 ? dim + n : dim);
     return true;
@@ -97,7 +100,8 @@ bool meta_dims(MetaCtx *m, const Value *v, int ndim, bool all_if_empty, uint64_t
         if (!meta_dim(m, dim, ndim, &d))
             return false;
         if (*mask >> d & 1)
-            return meta_fail(m, "RuntimeError: dim %d appears multiple times in the list of dims", d);
+            return meta_fail(m, "RuntimeError: dim %d appears multiple times in the list of dims",
+                             d);
         *mask |= 1ull << d;
     }
     return true;
@@ -126,8 +130,8 @@ bool meta_lt(MetaCtx *m, const Expr *a, const Expr *b) {
         return x < y;
     if (a == b)
         return false;
-    return sym_known_lt(m->sym, a, b) ||
-           sym_guard(m->sym, sym_cmp(m->sym, SYM_lt, a, b), m->stage, "a bound decides the shape", NULL);
+    return sym_known_lt(m->sym, a, b) || sym_guard(m->sym, sym_cmp(m->sym, SYM_lt, a, b), m->stage,
+                                                   "a bound decides the shape", NULL);
 }
 
 const Expr *meta_int(MetaCtx *m, int64_t v) {
@@ -149,7 +153,8 @@ TensorMeta *meta_make(MetaCtx *m, DType dtype, int ndim, const Expr *const *size
     return meta_contiguous(m->arena, m->sym, dtype, ndim, size, device);
 }
 
-bool meta_out_new(MetaCtx *m, Value *out, DType dtype, int ndim, const Expr *const *size, Device device) {
+bool meta_out_new(MetaCtx *m, Value *out, DType dtype, int ndim, const Expr *const *size,
+                  Device device) {
     return meta_out(out, meta_make(m, dtype, ndim, size, device));
 }
 
@@ -250,7 +255,8 @@ bool meta_is_dense(MetaCtx *m, const TensorMeta *t) {
     return true;
 }
 
-int meta_rank_dims(MetaCtx *m, const Expr *stride_a, const Expr *size_a, const Expr *stride_b, const Expr *size_b) {
+int meta_rank_dims(MetaCtx *m, const Expr *stride_a, const Expr *size_a, const Expr *stride_b,
+                   const Expr *size_b) {
     if (expr_is(stride_a, 0) || expr_is(stride_b, 0))
         return 0;
     int c = compare(m, stride_a, stride_b);
@@ -258,8 +264,9 @@ int meta_rank_dims(MetaCtx *m, const Expr *stride_a, const Expr *size_a, const E
 }
 
 // Dense strides in the order of dimensions that the given strides suggest.
-static void set_dense(MetaCtx *m, TensorMeta *t, const Expr *const *size, const Expr *const *stride) {
-    int perm[META_DIMS];
+static void set_dense(MetaCtx *m, TensorMeta *t, const Expr *const *size,
+                      const Expr *const *stride) {
+    int perm[META_DIMS] = {0};
     for (int i = 0; i < t->ndim; i++)
         perm[i] = t->ndim - 1 - i;
     for (int i = 1; i < t->ndim; i++)

@@ -1,5 +1,5 @@
-// meta_conv.c: convolutions, pooling, padding, resampling. Sizes by the usual window arithmetic; the
-// result lies channels-last if the input (or, for convolutions, the weight) does.
+// meta_conv.c: convolutions, pooling, padding, resampling. Sizes by the usual window arithmetic;
+// the result lies channels-last if the input (or, for convolutions, the weight) does.
 #include "core/ops/meta.h"
 
 #include <string.h>
@@ -7,15 +7,16 @@
 enum { SPATIAL = 3 };       // most spatial dimensions of a window operator
 
 // A list of n numbers, one number repeated, or `absent` if there is none.
-static bool window_arg(MetaCtx *m, const Op *op, const Value *args, const char *name, int n, const Expr *absent,
-                       const Expr **out) {
+static bool window_arg(MetaCtx *m, const Op *op, const Value *args, const char *name, int n,
+                       const Expr *absent, const Expr **out) {
     int have = 0;
     const Value *v = meta_arg(op, args, name);
     const Expr **e = v->kind == VAL_none ? NULL : meta_exprs(m, v, &have);
     if (v->kind != VAL_none && !e)
         return false;
     if (have > 1 && have != n)
-        return meta_fail(m, "RuntimeError: %s: %s must be one int or a list of %d ints", op->name, name, n);
+        return meta_fail(m, "RuntimeError: %s: %s must be one int or a list of %d ints", op->name,
+                         name, n);
     for (int i = 0; i < n; i++) {
         out[i] = !have ? absent : e[have == 1 ? 0 : i];
         if (!out[i])
@@ -25,16 +26,17 @@ static bool window_arg(MetaCtx *m, const Op *op, const Value *args, const char *
 }
 
 // (in + 2 pad - dilation (kernel - 1) - 1) / stride + 1
-static const Expr *conv_size(MetaCtx *m, const Expr *in, const Expr *kernel, const Expr *stride, const Expr *pad,
-                             const Expr *dilation) {
+static const Expr *conv_size(MetaCtx *m, const Expr *in, const Expr *kernel, const Expr *stride,
+                             const Expr *pad, const Expr *dilation) {
     Sym *s = m->sym;
     const Expr *reach = sym_mul(s, dilation, sym_add_int(s, kernel, -1));
     const Expr *room = sym_sub(s, sym_add(s, in, sym_mul_int(s, pad, 2)), reach);
     return sym_add_int(s, sym_floordiv(s, sym_add_int(s, room, -1), stride), 1);
 }
 
-static const Expr *transposed_size(MetaCtx *m, const Expr *in, const Expr *kernel, const Expr *stride, const Expr *pad,
-                                   const Expr *dilation, const Expr *extra) {
+static const Expr *transposed_size(MetaCtx *m, const Expr *in, const Expr *kernel,
+                                   const Expr *stride, const Expr *pad, const Expr *dilation,
+                                   const Expr *extra) {
     Sym *s = m->sym;
     const Expr *e = sym_mul(s, sym_add_int(s, in, -1), stride);
     e = sym_sub(s, e, sym_mul_int(s, pad, 2));
@@ -58,20 +60,27 @@ static MemoryFormat conv_format(MetaCtx *m, const TensorMeta *input, const Tenso
 static bool conv_checked(MetaCtx *m, const Conv *c) {
     int lead = c->batched ? 2 : 1;
     if (c->input->ndim != c->spatial + lead)
-        return meta_fail(m, "RuntimeError: Expected %dD (unbatched) or %dD (batched) input to conv%dd, but got input of "
-                         "size: %s", c->spatial + 1, c->spatial + 2, c->spatial,
+        return meta_fail(m,
+                         "RuntimeError: Expected %dD (unbatched) or %dD (batched) input to "
+                         "conv%dd, but got input of "
+                         "size: %s",
+                         c->spatial + 1, c->spatial + 2, c->spatial,
                          meta_sizes_text(m, c->input->size, c->input->ndim));
     if (c->input->dtype != c->weight->dtype)
         return meta_fail(m, "RuntimeError: Input type (%s) and weight type (%s) should be the same",
-                         dtype_info[c->input->dtype].torch_name, dtype_info[c->weight->dtype].torch_name);
+                         dtype_info[c->input->dtype].torch_name,
+                         dtype_info[c->weight->dtype].torch_name);
     const Expr *channels = c->input->size[lead - 1];
-    const Expr *want = c->transposed ? c->weight->size[0] : sym_mul_int(m->sym, c->weight->size[1], c->groups);
+    const Expr *want =
+        c->transposed ? c->weight->size[0] : sym_mul_int(m->sym, c->weight->size[1], c->groups);
     if (!meta_eq(m, channels, want))
-        return meta_fail(m, "RuntimeError: Given groups=%lld, weight of size %s, expected input%s to have %s channels, "
-                         "but got %s channels instead", (long long)c->groups,
-                         meta_sizes_text(m, c->weight->size, c->weight->ndim),
-                         meta_sizes_text(m, c->input->size, c->input->ndim), sym_str(m->arena, want),
-                         sym_str(m->arena, channels));
+        return meta_fail(m,
+                         "RuntimeError: Given groups=%lld, weight of size %s, expected input%s to "
+                         "have %s channels, "
+                         "but got %s channels instead",
+                         (long long)c->groups, meta_sizes_text(m, c->weight->size, c->weight->ndim),
+                         meta_sizes_text(m, c->input->size, c->input->ndim),
+                         sym_str(m->arena, want), sym_str(m->arena, channels));
     return true;
 }
 
@@ -79,18 +88,22 @@ static bool conv_result(MetaCtx *m, const Conv *c, Value *out) {
     if (!conv_checked(m, c))
         return false;
     int lead = c->batched ? 2 : 1;
-    const Expr *size[SPATIAL + 2];
+    const Expr *size[SPATIAL + 2] = {0};
     if (c->batched)
         size[0] = c->input->size[0];
-    size[lead - 1] = c->transposed ? sym_mul_int(m->sym, c->weight->size[1], c->groups) : c->weight->size[0];
+    size[lead - 1] =
+        c->transposed ? sym_mul_int(m->sym, c->weight->size[1], c->groups) : c->weight->size[0];
     for (int i = 0; i < c->spatial; i++) {
         const Expr *in = c->input->size[lead + i], *k = c->weight->size[2 + i];
-        const Expr *n = c->transposed
-                            ? transposed_size(m, in, k, c->stride[i], c->pad[i], c->dilation[i], c->extra[i])
-                            : conv_size(m, in, k, c->stride[i], c->pad[i], c->dilation[i]);
+        const Expr *n =
+            c->transposed
+                ? transposed_size(m, in, k, c->stride[i], c->pad[i], c->dilation[i], c->extra[i])
+                : conv_size(m, in, k, c->stride[i], c->pad[i], c->dilation[i]);
         if (expr_int_or(n, 1) < 0 || (expr_int_or(n, 1) == 0 && !expr_is(in, 0)))
-            return meta_fail(m, "RuntimeError: Calculated padded input size per channel is smaller than the kernel "
-                             "size. Kernel size can't be greater than actual input size");
+            return meta_fail(
+                m,
+                "RuntimeError: Calculated padded input size per channel is smaller than the kernel "
+                "size. Kernel size can't be greater than actual input size");
         size[lead + i] = n;
     }
     TensorMeta *t = meta_make(m, c->input->dtype, c->spatial + lead, size, c->input->device);
@@ -108,8 +121,9 @@ static bool read_conv(MetaCtx *m, const Op *op, const Value *args, Conv *c) {
         return false;
     c->spatial = c->weight->ndim - 2;
     if (c->spatial < 1 || c->spatial > SPATIAL)
-        return meta_fail(m, "RuntimeError: weight of a convolution has %d dimensions, expected 3, 4 or 5",
-                         c->weight->ndim);
+        return meta_fail(
+            m, "RuntimeError: weight of a convolution has %d dimensions, expected 3, 4 or 5",
+            c->weight->ndim);
     c->batched = c->input->ndim == c->weight->ndim;
     c->transposed = strstr(op->name, "transpose") || meta_arg_bool(op, args, "transposed");
     c->groups = meta_arg_int(op, args, "groups", 1);
@@ -119,14 +133,15 @@ static bool read_conv(MetaCtx *m, const Op *op, const Value *args, Conv *c) {
 }
 
 bool meta_conv(MetaCtx *m, const Op *op, const Value *args, Value *out) {
-    Conv c;
-    return read_conv(m, op, args, &c) && window_arg(m, op, args, "padding", c.spatial, meta_int(m, 0), c.pad) &&
+    Conv c = {0};
+    return read_conv(m, op, args, &c) &&
+           window_arg(m, op, args, "padding", c.spatial, meta_int(m, 0), c.pad) &&
            conv_result(m, &c, out);
 }
 
 // padding='same' or 'valid'.
 bool meta_conv_padding(MetaCtx *m, const Op *op, const Value *args, Value *out) {
-    Conv c;
+    Conv c = {0};
     const Value *padding = meta_arg(op, args, "padding");
     if (!read_conv(m, op, args, &c) || padding->kind != VAL_str)
         return false;
@@ -147,14 +162,16 @@ bool meta_conv_padding(MetaCtx *m, const Op *op, const Value *args, Value *out) 
 
 bool meta_conv_backward(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *grad = meta_self(m, op, args);
-    const TensorMeta *input = meta_arg_tensor(op, args, "input"), *weight = meta_arg_tensor(op, args, "weight");
+    const TensorMeta *input = meta_arg_tensor(op, args, "input"),
+                     *weight = meta_arg_tensor(op, args, "weight");
     const Value *mask = meta_arg(op, args, "output_mask");
     if (!grad || !input || !weight || mask->n != 3)
         return false;
     MemoryFormat mf = conv_format(m, input, weight);
     bool transposed = meta_arg_bool(op, args, "transposed");
-    const Expr *channels = transposed ? sym_mul_int(m->sym, weight->size[1], meta_arg_int(op, args, "groups", 1))
-                                      : weight->size[0];
+    const Expr *channels =
+        transposed ? sym_mul_int(m->sym, weight->size[1], meta_arg_int(op, args, "groups", 1))
+                   : weight->size[0];
     *out = meta_tuple(m, 3);
     if (mask->at[0].b)
         out->at[0] = val_tensor(meta_like(m, input, grad->dtype, mf));
@@ -165,9 +182,10 @@ bool meta_conv_backward(MetaCtx *m, const Op *op, const Value *args, Value *out)
     return true;
 }
 
-// One spatial extent of a pooling window; ceil_mode lets a last window start inside the input or left padding.
-static const Expr *pool_size(MetaCtx *m, const Expr *in, const Expr *kernel, const Expr *stride, const Expr *pad,
-                             const Expr *dilation, bool ceil_mode) {
+// One spatial extent of a pooling window; ceil_mode lets a last window start inside the input or
+// left padding.
+static const Expr *pool_size(MetaCtx *m, const Expr *in, const Expr *kernel, const Expr *stride,
+                             const Expr *pad, const Expr *dilation, bool ceil_mode) {
     Sym *s = m->sym;
     const Expr *room = sym_sub(s, sym_add(s, in, sym_mul_int(s, pad, 2)),
                                sym_add_int(s, sym_mul(s, dilation, sym_add_int(s, kernel, -1)), 1));
@@ -187,9 +205,11 @@ static int spatial_of(const Op *op) {
     return d ? *d - '0' : 2;
 }
 
-static bool pooled(MetaCtx *m, const Op *op, const Value *args, const TensorMeta **self, TensorMeta **result) {
+static bool pooled(MetaCtx *m, const Op *op, const Value *args, const TensorMeta **self,
+                   TensorMeta **result) {
     int n = spatial_of(op);
-    const Expr *kernel[SPATIAL], *stride[SPATIAL], *pad[SPATIAL], *dilation[SPATIAL], *one = meta_int(m, 1);
+    const Expr *kernel[SPATIAL] = {0}, *stride[SPATIAL] = {0}, *pad[SPATIAL] = {0};
+    const Expr *dilation[SPATIAL] = {0}, *one = meta_int(m, 1);
     *self = meta_self(m, op, args);
     if (!*self || !window_arg(m, op, args, "kernel_size", n, NULL, kernel) ||
         !window_arg(m, op, args, "padding", n, meta_int(m, 0), pad) ||
@@ -201,19 +221,27 @@ static bool pooled(MetaCtx *m, const Op *op, const Value *args, const TensorMeta
         return false;
     int lead = (*self)->ndim - n;
     if (lead < 1 || lead > 2)
-        return meta_fail(m, "RuntimeError: Expected %dD or %dD (batch mode) tensor for %s, but got %s", n + 1, n + 2,
-                         op->name, meta_sizes_text(m, (*self)->size, (*self)->ndim));
+        return meta_fail(m,
+                         "RuntimeError: Expected %dD or %dD (batch mode) tensor for %s, but got %s",
+                         n + 1, n + 2, op->name, meta_sizes_text(m, (*self)->size, (*self)->ndim));
     TensorMeta *t = meta_make(m, (*self)->dtype, (*self)->ndim, (*self)->size, (*self)->device);
     for (int i = 0; i < n; i++) {
         const Expr *in = (*self)->size[lead + i];
         if (expr_int_or(kernel[i], 2) / 2 < expr_int_or(pad[i], 0))
-            return meta_fail(m, "RuntimeError: pad should be at most half of effective kernel size, but got pad=%s, "
-                             "kernel_size=%s and dilation=%s", sym_str(m->arena, pad[i]), sym_str(m->arena, kernel[i]),
+            return meta_fail(m,
+                             "RuntimeError: pad should be at most half of effective kernel size, "
+                             "but got pad=%s, "
+                             "kernel_size=%s and dilation=%s",
+                             sym_str(m->arena, pad[i]), sym_str(m->arena, kernel[i]),
                              sym_str(m->arena, dilation[i]));
-        t->size[lead + i] = pool_size(m, in, kernel[i], stride[i], pad[i], dilation[i], meta_arg_bool(op, args, "ceil_mode"));
+        t->size[lead + i] = pool_size(m, in, kernel[i], stride[i], pad[i], dilation[i],
+                                      meta_arg_bool(op, args, "ceil_mode"));
         if (expr_int_or(t->size[lead + i], 1) < 1)
-            return meta_fail(m, "RuntimeError: Given input size: %s. Calculated output size: %s. Output size is too small",
-                             meta_sizes_text(m, (*self)->size, (*self)->ndim), sym_str(m->arena, t->size[lead + i]));
+            return meta_fail(m,
+                             "RuntimeError: Given input size: %s. Calculated output size: %s. "
+                             "Output size is too small",
+                             meta_sizes_text(m, (*self)->size, (*self)->ndim),
+                             sym_str(m->arena, t->size[lead + i]));
     }
     meta_set_format(m, t, meta_suggest_format(m, *self));
     *result = t;
@@ -222,7 +250,7 @@ static bool pooled(MetaCtx *m, const Op *op, const Value *args, const TensorMeta
 
 bool meta_pool(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *self;
-    TensorMeta *t;
+    TensorMeta *t = NULL;
     return pooled(m, op, args, &self, &t) && meta_out(out, t);
 }
 
@@ -238,7 +266,7 @@ static bool with_index(MetaCtx *m, TensorMeta *t, DType index, Value *out) {
 // Values and where they were; Inductor's low-memory form keeps offsets into the window in a byte.
 bool meta_pool_index(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *self;
-    TensorMeta *t;
+    TensorMeta *t = NULL;
     return pooled(m, op, args, &self, &t) &&
            with_index(m, t, strstr(op->name, "_low_memory") ? DT_i8 : DT_i64, out);
 }
@@ -251,13 +279,13 @@ bool meta_offsets_to_indices(MetaCtx *m, const Op *op, const Value *args, Value 
 static bool adaptive(MetaCtx *m, const Op *op, const Value *args, TensorMeta **result) {
     const TensorMeta *self = meta_self(m, op, args);
     int n = spatial_of(op);
-    const Expr *size[SPATIAL];
+    const Expr *size[SPATIAL] = {0};
     if (!self || !window_arg(m, op, args, "output_size", n, NULL, size))
         return false;
     int lead = self->ndim - n;
     if (lead < 1 || lead > 2)
-        return meta_fail(m, "RuntimeError: %s(): Expected %dD or %dD tensor, but got %s", op->name, n + 1, n + 2,
-                         meta_sizes_text(m, self->size, self->ndim));
+        return meta_fail(m, "RuntimeError: %s(): Expected %dD or %dD tensor, but got %s", op->name,
+                         n + 1, n + 2, meta_sizes_text(m, self->size, self->ndim));
     TensorMeta *t = meta_make(m, self->dtype, self->ndim, self->size, self->device);
     for (int i = 0; i < n; i++)
         t->size[lead + i] = size[i];
@@ -267,12 +295,12 @@ static bool adaptive(MetaCtx *m, const Op *op, const Value *args, TensorMeta **r
 }
 
 bool meta_adaptive(MetaCtx *m, const Op *op, const Value *args, Value *out) {
-    TensorMeta *t;
+    TensorMeta *t = NULL;
     return adaptive(m, op, args, &t) && meta_out(out, t);
 }
 
 bool meta_adaptive_index(MetaCtx *m, const Op *op, const Value *args, Value *out) {
-    TensorMeta *t;
+    TensorMeta *t = NULL;
     if (!adaptive(m, op, args, &t))
         return false;
     meta_set_format(m, t, t->ndim == 4 ? meta_suggest_format(m, args[0].tensor) : MF_contiguous);
@@ -284,13 +312,17 @@ bool meta_grad_of_input(MetaCtx *m, const Op *op, const Value *args, Value *out)
     const TensorMeta *grad = meta_self(m, op, args), *self = meta_arg_tensor(op, args, "self");
     if (!self)
         self = meta_arg_tensor(op, args, "input");
-    return grad && self && meta_out(out, meta_like(m, self, grad->dtype, meta_suggest_format(m, self)));
+    return grad && self &&
+           meta_out(out, meta_like(m, self, grad->dtype, meta_suggest_format(m, self)));
 }
 
 static bool pad_by(MetaCtx *m, const TensorMeta *self, const Expr *const *pad, int n, Value *out) {
     if (n % 2 || n / 2 > self->ndim)
-        return meta_fail(m, "RuntimeError: Length of pad must be even and at most twice the input's dimensions; length "
-                         "of pad is %d, the input has %d dimensions", n, self->ndim);
+        return meta_fail(m,
+                         "RuntimeError: Length of pad must be even and at most twice the input's "
+                         "dimensions; length "
+                         "of pad is %d, the input has %d dimensions",
+                         n, self->ndim);
     TensorMeta *t = meta_make(m, self->dtype, self->ndim, self->size, self->device);
     bool grows = false;
     for (int k = 0; k < n / 2; k++) {
@@ -298,10 +330,12 @@ static bool pad_by(MetaCtx *m, const TensorMeta *self, const Expr *const *pad, i
         t->size[i] = sym_add(m->sym, t->size[i], sym_add(m->sym, pad[2 * k], pad[2 * k + 1]));
         grows = grows || expr_int_or(pad[2 * k], 1) > 0 || expr_int_or(pad[2 * k + 1], 1) > 0;
         if (expr_int_or(t->size[i], 1) < 0)
-            return meta_fail(m, "RuntimeError: The input size %s, plus negative padding %s and %s, resulted in a "
-                             "negative output size, which is invalid. Check dimension %d of your input.",
-                             sym_str(m->arena, self->size[i]), sym_str(m->arena, pad[2 * k]),
-                             sym_str(m->arena, pad[2 * k + 1]), i);
+            return meta_fail(
+                m,
+                "RuntimeError: The input size %s, plus negative padding %s and %s, resulted in a "
+                "negative output size, which is invalid. Check dimension %d of your input.",
+                sym_str(m->arena, self->size[i]), sym_str(m->arena, pad[2 * k]),
+                sym_str(m->arena, pad[2 * k + 1]), i);
     }
     meta_set_format(m, t, meta_suggest_format(m, self));
     if (!grows) {       // cropping is a clone of a window
@@ -328,22 +362,28 @@ bool meta_edge_pad(MetaCtx *m, const Op *op, const Value *args, Value *out) {
         return false;
     for (int k = 0; k < n && op->name[2] == 'f'; k++)
         if (k / 2 < self->ndim && !meta_lt(m, pad[k], self->size[self->ndim - 1 - k / 2]))
-            return meta_fail(m, "RuntimeError: Argument #4: Padding size should be less than the corresponding input "
-                             "dimension, but got: padding %s at dimension %d of input %s", sym_str(m->arena, pad[k]),
-                             self->ndim - 1 - k / 2, meta_sizes_text(m, self->size, self->ndim));
+            return meta_fail(m,
+                             "RuntimeError: Argument #4: Padding size should be less than the "
+                             "corresponding input "
+                             "dimension, but got: padding %s at dimension %d of input %s",
+                             sym_str(m->arena, pad[k]), self->ndim - 1 - k / 2,
+                             meta_sizes_text(m, self->size, self->ndim));
     return pad_by(m, self, pad, n, out);
 }
 
 // Output sizes from output_size, or input sizes times scales (rounded down).
-static bool resampled_size(MetaCtx *m, const Op *op, const Value *args, const TensorMeta *self, int n, const Expr **size) {
-    const Value *asked = meta_arg(op, args, "output_size"), *scales = meta_arg(op, args, "scale_factors");
+static bool resampled_size(MetaCtx *m, const Op *op, const Value *args, const TensorMeta *self,
+                           int n, const Expr **size) {
+    const Value *asked = meta_arg(op, args, "output_size"),
+                *scales = meta_arg(op, args, "scale_factors");
     if (asked->kind != VAL_none)
         return window_arg(m, op, args, "output_size", n, NULL, size);
     for (int i = 0; i < n; i++) {
         double scale;
         int64_t in;
         if (scales->n != n || !val_as_float(&scales->at[i], &scale))
-            return meta_fail(m, "RuntimeError: Must specify exactly one of output_size and scale_factors");
+            return meta_fail(
+                m, "RuntimeError: Must specify exactly one of output_size and scale_factors");
         if (expr_int(self->size[i + 2], &in))
             size[i] = meta_int(m, (int64_t)((double)in * scale));
         else if (scale == (double)(int64_t)scale)
@@ -357,11 +397,12 @@ static bool resampled_size(MetaCtx *m, const Op *op, const Value *args, const Te
 bool meta_upsample(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *self = meta_self(m, op, args);
     int n = spatial_of(op);
-    const Expr *size[SPATIAL + 2];
+    const Expr *size[SPATIAL + 2] = {0};
     if (!self)
         return false;
     if (self->ndim != n + 2)
-        return meta_fail(m, "RuntimeError: It is expected input_size equals to %d, but got size %d", n + 2, self->ndim);
+        return meta_fail(m, "RuntimeError: It is expected input_size equals to %d, but got size %d",
+                         n + 2, self->ndim);
     if (!resampled_size(m, op, args, self, n, size + 2))
         return false;
     size[0] = self->size[0];
@@ -388,14 +429,18 @@ bool meta_pixel_shuffle(MetaCtx *m, const Op *op, const Value *args, Value *out)
     bool down = strstr(op->name, "unshuffle");
     int64_t r = meta_arg_int(op, args, down ? "downscale_factor" : "upscale_factor", 1);
     if (!self || self->ndim < 3 || r <= 0 || r > 1 << 20)
-        return self && meta_fail(m, "RuntimeError: %s expects input to have at least 3 dimensions and a positive factor",
+        return self && meta_fail(m,
+                                 "RuntimeError: %s expects input to have at least 3 dimensions and "
+                                 "a positive factor",
                                  op->name);
     TensorMeta *t = meta_make(m, self->dtype, self->ndim, self->size, self->device);
     int c = self->ndim - 3;
     const Expr *side = meta_int(m, r), *square = meta_int(m, r * r);
-    t->size[c] = down ? sym_mul(m->sym, t->size[c], square) : sym_floordiv(m->sym, t->size[c], square);
+    t->size[c] =
+        down ? sym_mul(m->sym, t->size[c], square) : sym_floordiv(m->sym, t->size[c], square);
     for (int i = c + 1; i <= c + 2; i++)
-        t->size[i] = down ? sym_floordiv(m->sym, t->size[i], side) : sym_mul(m->sym, t->size[i], side);
+        t->size[i] =
+            down ? sym_floordiv(m->sym, t->size[i], side) : sym_mul(m->sym, t->size[i], side);
     meta_set_contiguous(m, t);
     return meta_out(out, t);
 }
@@ -403,8 +448,11 @@ bool meta_pixel_shuffle(MetaCtx *m, const Op *op, const Value *args, Value *out)
 bool meta_grid_sampler(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *self = meta_self(m, op, args), *grid = meta_arg_tensor(op, args, "grid");
     if (!self || !grid || grid->ndim != self->ndim || self->ndim < 4 || self->ndim > 5)
-        return self && meta_fail(m, "RuntimeError: grid_sampler(): expected grid and input to have same number of "
-                                 "dimensions");
+        return self &&
+               meta_fail(
+                   m,
+                   "RuntimeError: grid_sampler(): expected grid and input to have same number of "
+                   "dimensions");
     const Expr *size[5] = {self->size[0], self->size[1]};
     for (int i = 2; i < self->ndim; i++)
         size[i] = grid->size[i - 1];
@@ -416,7 +464,9 @@ bool meta_affine_grid(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     int n;
     const Expr **size = theta ? meta_exprs(m, meta_arg(op, args, "size"), &n) : NULL, *grid[5];
     if (!size || n < 4 || n > 5)
-        return size && meta_fail(m, "RuntimeError: affine_grid_generator: expected 4-D or 5-D size, got %d", n);
+        return size &&
+               meta_fail(m, "RuntimeError: affine_grid_generator: expected 4-D or 5-D size, got %d",
+                         n);
     grid[0] = size[0];
     for (int i = 2; i < n; i++)
         grid[i - 1] = size[i];
@@ -427,9 +477,11 @@ bool meta_affine_grid(MetaCtx *m, const Op *op, const Value *args, Value *out) {
 // im2col: (N, C, H, W) to (N, C kh kw, L); unbatched alike.
 bool meta_im2col(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *self = meta_self(m, op, args);
-    const Expr *k[2], *d[2], *p[2], *s[2], *size[3];
-    if (!self || (self->ndim != 3 && self->ndim != 4) || !window_arg(m, op, args, "kernel_size", 2, NULL, k) ||
-        !window_arg(m, op, args, "dilation", 2, NULL, d) || !window_arg(m, op, args, "padding", 2, NULL, p) ||
+    const Expr *k[2] = {0}, *d[2] = {0}, *p[2] = {0}, *s[2] = {0}, *size[3] = {0};
+    if (!self || (self->ndim != 3 && self->ndim != 4) ||
+        !window_arg(m, op, args, "kernel_size", 2, NULL, k) ||
+        !window_arg(m, op, args, "dilation", 2, NULL, d) ||
+        !window_arg(m, op, args, "padding", 2, NULL, p) ||
         !window_arg(m, op, args, "stride", 2, NULL, s))
         return false;
     int lead = self->ndim - 3;
@@ -437,15 +489,17 @@ bool meta_im2col(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     size[lead] = sym_mul(m->sym, self->size[lead], sym_mul(m->sym, k[0], k[1]));
     const Expr *blocks = meta_int(m, 1);
     for (int i = 0; i < 2; i++)
-        blocks = sym_mul(m->sym, blocks, conv_size(m, self->size[lead + 1 + i], k[i], s[i], p[i], d[i]));
+        blocks =
+            sym_mul(m->sym, blocks, conv_size(m, self->size[lead + 1 + i], k[i], s[i], p[i], d[i]));
     size[lead + 1] = blocks;
     return meta_out_new(m, out, self->dtype, lead + 2, size, self->device);
 }
 
 bool meta_col2im(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *self = meta_self(m, op, args);
-    const Expr *k[2], *o[2], *size[4];
-    if (!self || (self->ndim != 2 && self->ndim != 3) || !window_arg(m, op, args, "kernel_size", 2, NULL, k) ||
+    const Expr *k[2] = {0}, *o[2] = {0}, *size[4] = {0};
+    if (!self || (self->ndim != 2 && self->ndim != 3) ||
+        !window_arg(m, op, args, "kernel_size", 2, NULL, k) ||
         !window_arg(m, op, args, "output_size", 2, NULL, o))
         return false;
     int lead = self->ndim - 2;
@@ -460,7 +514,7 @@ bool meta_col2im(MetaCtx *m, const Op *op, const Value *args, Value *out) {
 bool meta_sized_spatial(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *self = meta_self(m, op, args);
     int n = spatial_of(op);
-    const Expr *size[SPATIAL];
+    const Expr *size[SPATIAL] = {0};
     if (!self || self->ndim < n || !window_arg(m, op, args, "output_size", n, NULL, size))
         return false;
     TensorMeta *t = meta_make(m, self->dtype, self->ndim, self->size, self->device);

@@ -1,5 +1,5 @@
-// meta_copy.c: operators that move elements into fresh memory: clone, conversions, repeat, flip, triangles,
-// and reinterpretation of elements.
+// meta_copy.c: operators that move elements into fresh memory: clone, conversions, repeat, flip,
+// triangles, and reinterpretation of elements.
 #include "core/ops/meta.h"
 
 #include <string.h>
@@ -20,7 +20,8 @@ bool meta_clone(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *self = meta_self(m, op, args);
     if (!self)
         return false;
-    TensorMeta *t = meta_like(m, self, meta_arg_dtype(op, args, self->dtype), format_arg(op, args, MF_preserve));
+    TensorMeta *t = meta_like(m, self, meta_arg_dtype(op, args, self->dtype),
+                              format_arg(op, args, MF_preserve));
     apply_device(op, args, t);
     return meta_out(out, t);
 }
@@ -47,7 +48,8 @@ bool meta_to(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     apply_device(op, args, t);
     if (other)
         t->device = other->device;
-    bool same = dtype == self->dtype && device_equal(t->device, self->device) && !meta_arg_bool(op, args, "copy") &&
+    bool same = dtype == self->dtype && device_equal(t->device, self->device) &&
+                !meta_arg_bool(op, args, "copy") &&
                 (mf == MF_preserve || meta_is_contiguous(m->sym, self, mf));
     return meta_out(out, same ? self : t);
 }
@@ -55,7 +57,8 @@ bool meta_to(MetaCtx *m, const Op *op, const Value *args, Value *out) {
 // prims.convert_element_type: always new, strides preserved.
 bool meta_convert(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *self = meta_self(m, op, args);
-    return self && meta_out(out, meta_like(m, self, meta_arg_dtype(op, args, self->dtype), MF_preserve));
+    return self &&
+           meta_out(out, meta_like(m, self, meta_arg_dtype(op, args, self->dtype), MF_preserve));
 }
 
 // Like the first argument, in contiguous memory.
@@ -100,8 +103,10 @@ bool meta_repeat(MetaCtx *m, const Op *op, const Value *args, Value *out) {
         return false;
     bool tile = strcmp(op->name, "tile") == 0;
     if (!tile && n < self->ndim)
-        return meta_fail(m, "RuntimeError: Number of dimensions of repeat dims can not be smaller than number of "
-                         "dimensions of tensor");
+        return meta_fail(
+            m,
+            "RuntimeError: Number of dimensions of repeat dims can not be smaller than number of "
+            "dimensions of tensor");
     int ndim = n > self->ndim ? n : self->ndim;
     const Expr **size = ARENA_ARRAY(m->arena, ndim + 1, const Expr *);
     for (int i = 0; i < ndim; i++) {
@@ -144,7 +149,8 @@ bool meta_triangle(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     if (!self)
         return false;
     if (self->ndim < 2)
-        return meta_fail(m, "RuntimeError: %s: input tensor must have at least 2 dimensions", op->name);
+        return meta_fail(m, "RuntimeError: %s: input tensor must have at least 2 dimensions",
+                         op->name);
     return meta_out(out, meta_like(m, self, self->dtype, MF_contiguous));
 }
 
@@ -168,7 +174,8 @@ bool meta_diag_embed(MetaCtx *m, const Op *op, const Value *args, Value *out) {
 bool meta_diag(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *self = meta_self(m, op, args);
     if (!self || (self->ndim != 1 && self->ndim != 2))
-        return self && meta_fail(m, "RuntimeError: diag(): Supports 1D or 2D tensors. Got %dD", self->ndim);
+        return self &&
+               meta_fail(m, "RuntimeError: diag(): Supports 1D or 2D tensors. Got %dD", self->ndim);
     Value full[4] = {args[0], args[1], val_int(0), val_int(1)};
     return self->ndim == 1 ? meta_diag_embed(m, op_at(OP_aten_diag_embed_default), full, out)
                            : meta_diagonal(m, op_at(OP_aten_diagonal_copy_default), full, out);
@@ -194,13 +201,15 @@ bool meta_view_dtype(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     if (!self || args[1].kind != VAL_dtype)
         return false;
     DType to = args[1].dtype;
-    int from_bytes = dtype_info[self->dtype].bytes, to_bytes = dtype_info[to].bytes, last = self->ndim - 1;
+    int from_bytes = dtype_info[self->dtype].bytes, to_bytes = dtype_info[to].bytes,
+        last = self->ndim - 1;
     TensorMeta *t = meta_copy(m->arena, self);
     t->dtype = to;
     Sym *s = m->sym;
     if (from_bytes != to_bytes && self->ndim == 0)
-        return meta_fail(m, "RuntimeError: self.dim() cannot be 0 to view %s as %s (different element sizes)",
-                         dtype_info[self->dtype].torch_name, dtype_info[to].torch_name);
+        return meta_fail(
+            m, "RuntimeError: self.dim() cannot be 0 to view %s as %s (different element sizes)",
+            dtype_info[self->dtype].torch_name, dtype_info[to].torch_name);
     if (from_bytes > to_bytes) {
         int ratio = from_bytes / to_bytes;
         for (int i = 0; i < last; i++)
@@ -219,15 +228,18 @@ bool meta_view_dtype(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     return meta_out(out, t);
 }
 
-// view_as_real adds a last dimension of 2, view_as_complex takes it away; real and imag take one part.
+// view_as_real adds a last dimension of 2, view_as_complex takes it away; real and imag take one
+// part.
 bool meta_complex_view(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *self = meta_self(m, op, args);
     if (!self)
         return false;
-    bool complex = dtype_info[self->dtype].cls == DTC_COMPLEX, part = !str_starts(op->name, "view_as_");
+    bool complex = dtype_info[self->dtype].cls == DTC_COMPLEX,
+         part = !str_starts(op->name, "view_as_");
     if (part && !complex)
         return op->name[0] == 'r' ? meta_out(out, self)
-                                  : meta_fail(m, "RuntimeError: imag is not implemented for tensors with non-complex dtypes.");
+                                  : meta_fail(m, "RuntimeError: imag is not implemented for "
+                                                 "tensors with non-complex dtypes.");
     Sym *s = m->sym;
     if (part || str_starts(op->name, "view_as_real")) {
         if (!complex)
@@ -263,7 +275,8 @@ bool meta_complex_view(MetaCtx *m, const Op *op, const Value *args, Value *out) 
 }
 
 bool meta_resize(MetaCtx *m, const Op *op, const Value *args, Value *out) {
-    const TensorMeta *self = meta_self(m, op, args), *like = meta_arg_tensor(op, args, "the_template");
+    const TensorMeta *self = meta_self(m, op, args),
+                     *like = meta_arg_tensor(op, args, "the_template");
     int n;
     Value sizes = like ? val_exprs(m->arena, like->size, like->ndim) : args[1];
     const Expr **size = self ? meta_exprs(m, &sizes, &n) : NULL;

@@ -19,7 +19,12 @@ static DType dtype_of_number(const Value *v) {
     case VAL_complex: return DT_c64;
     case VAL_tensor: return v->tensor->dtype;
     case VAL_none: case VAL_float: case VAL_symfloat: case VAL_str: case VAL_dtype: case VAL_device:
-    case VAL_layout: case VAL_memory_format: case VAL_list: case VAL_tuple: case VAL_dict: case VAL_slice:
+    case VAL_layout:
+    case VAL_memory_format:
+    case VAL_list:
+    case VAL_tuple:
+    case VAL_dict:
+    case VAL_slice:
     case VAL_ellipsis: case VAL_node: case VAL_target: case VAL_graph: case VAL_opaque: break;
     }
     return DT_f32;
@@ -28,7 +33,8 @@ static DType dtype_of_number(const Value *v) {
 static bool sizes_ok(MetaCtx *m, const Expr *const *size, int n) {
     for (int i = 0; i < n; i++)
         if (expr_int_or(size[i], 0) < 0)
-            return meta_fail(m, "RuntimeError: Trying to create tensor with negative dimension %s: %s",
+            return meta_fail(m,
+                             "RuntimeError: Trying to create tensor with negative dimension %s: %s",
                              sym_str(m->arena, size[i]), meta_sizes_text(m, size, n));
     return true;
 }
@@ -37,12 +43,14 @@ static const Value *size_arg(const Op *op, const Value *args) {
     return meta_arg(op, args, op_arg_index(op, "size") >= 0 ? "size" : "shape");
 }
 
-static bool create(MetaCtx *m, const Op *op, const Value *args, DType dtype, Device fallback, Value *out) {
+static bool create(MetaCtx *m, const Op *op, const Value *args, DType dtype, Device fallback,
+                   Value *out) {
     int n;
     const Expr **size = meta_exprs(m, size_arg(op, args), &n);
     if (!size || !sizes_ok(m, size, n))
         return false;
-    TensorMeta *t = meta_make(m, meta_arg_dtype(op, args, dtype), n, size, device_of(op, args, fallback));
+    TensorMeta *t =
+        meta_make(m, meta_arg_dtype(op, args, dtype), n, size, device_of(op, args, fallback));
     const Value *mf = meta_arg(op, args, "memory_format");
     if (mf->kind == VAL_memory_format)
         meta_set_format(m, t, mf->mf);
@@ -77,8 +85,10 @@ bool meta_randperm(MetaCtx *m, const Op *op, const Value *args, Value *out) {
 bool meta_empty_strided(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *self = op->args[0].type == AT_tensor ? meta_self(m, op, args) : NULL;
     int n, ns;
-    const Value *strides = meta_arg(op, args, op_arg_index(op, "strides") >= 0 ? "strides" : "stride");
-    const Expr **size = meta_exprs(m, size_arg(op, args), &n), **stride = meta_exprs(m, strides, &ns);
+    const Value *strides =
+        meta_arg(op, args, op_arg_index(op, "strides") >= 0 ? "strides" : "stride");
+    const Expr **size = meta_exprs(m, size_arg(op, args), &n),
+               **stride = meta_exprs(m, strides, &ns);
     if (!size || !stride)
         return false;
     if (n != ns)
@@ -97,15 +107,20 @@ bool meta_empty_permuted(MetaCtx *m, const Op *op, const Value *args, Value *out
     if (!size || !layout)
         return false;
     if (n != np)
-        return meta_fail(m, "RuntimeError: Number of dimensions in size does not match the length of the "
-                         "physical_layout; i.e. len(size) = %d is not equal to len(physical_layout) = %d", n, np);
-    TensorMeta *t = meta_make(m, meta_arg_dtype(op, args, DT_f32), n, size, device_of(op, args, cpu));
+        return meta_fail(
+            m,
+            "RuntimeError: Number of dimensions in size does not match the length of the "
+            "physical_layout; i.e. len(size) = %d is not equal to len(physical_layout) = %d",
+            n, np);
+    TensorMeta *t =
+        meta_make(m, meta_arg_dtype(op, args, DT_f32), n, size, device_of(op, args, cpu));
     const Expr *step = meta_int(m, 1);
     uint64_t seen = 0;
     for (int i = n - 1; i >= 0; i--) {
         int64_t d = expr_int_or(layout[i], -1);
         if (d < 0 || d >= n || (seen >> d & 1))
-            return meta_fail(m, "RuntimeError: Dimension out of range or duplicate in physical_layout");
+            return meta_fail(
+                m, "RuntimeError: Dimension out of range or duplicate in physical_layout");
         seen |= 1ull << d;
         t->stride[d] = step;
         step = sym_mul(m->sym, step, size[d]);
@@ -124,8 +139,10 @@ static bool is_integral(const Value *v) {
 
 // arange, range: ceil((end - start) / step) elements.
 bool meta_arange(MetaCtx *m, const Op *op, const Value *args, Value *out) {
-    const Value *start = meta_arg(op, args, "start"), *end = meta_arg(op, args, "end"), *step = meta_arg(op, args, "step");
-    bool ints = is_integral(start) && is_integral(end) && is_integral(step), closed = strcmp(op->name, "range") == 0;
+    const Value *start = meta_arg(op, args, "start"), *end = meta_arg(op, args, "end"),
+                *step = meta_arg(op, args, "step");
+    bool ints = is_integral(start) && is_integral(end) && is_integral(step),
+         closed = strcmp(op->name, "range") == 0;
     DType dtype = meta_arg_dtype(op, args, ints && !closed ? DT_i64 : DT_f32);
     const Expr *n;
     if (ints) {
@@ -141,18 +158,24 @@ bool meta_arange(MetaCtx *m, const Op *op, const Value *args, Value *out) {
             s = sym_neg(m->sym, s);
         }
         if (meta_lt(m, len, zero))
-            return meta_fail(m, "RuntimeError: upper bound and lower bound inconsistent with step sign");
-        n = closed           ? sym_add_int(m->sym, sym_floordiv(m->sym, len, s), 1)
-            : expr_is(s, 1) ? len : sym_floordiv(m->sym, sym_add_int(m->sym, sym_add(m->sym, len, s), -1), s);
+            return meta_fail(
+                m, "RuntimeError: upper bound and lower bound inconsistent with step sign");
+        n = closed ? sym_add_int(m->sym, sym_floordiv(m->sym, len, s), 1)
+            : expr_is(s, 1)
+                ? len
+                : sym_floordiv(m->sym, sym_add_int(m->sym, sym_add(m->sym, len, s), -1), s);
     } else {
         double a = 0, b = 0, s = 1;
         val_as_float(start, &a);
         val_as_float(step, &s);
         if (!val_as_float(end, &b) || s == 0 || isnan(a) || isnan(b))
-            return meta_fail(m, "RuntimeError: unsupported range: its bounds and step must be numbers, step not 0");
+            return meta_fail(
+                m,
+                "RuntimeError: unsupported range: its bounds and step must be numbers, step not 0");
         double count = closed ? floor((b - a) / s) + 1 : ceil((b - a) / s);
         if (!(count >= 0) || count > 9e15)
-            return meta_fail(m, "RuntimeError: upper bound and lower bound inconsistent with step sign");
+            return meta_fail(
+                m, "RuntimeError: upper bound and lower bound inconsistent with step sign");
         n = meta_int(m, (int64_t)count);
     }
     return meta_out_new(m, out, dtype, 1, &n, device_of(op, args, cpu));
@@ -181,8 +204,8 @@ bool meta_eye(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     size[1] = size[0];
     if (strcmp(op->overload, "m") == 0 && !val_as_expr(m->sym, &args[1], &size[1]))
         return false;
-    return sizes_ok(m, size, 2) &&
-           meta_out_new(m, out, meta_arg_dtype(op, args, DT_f32), 2, size, device_of(op, args, cpu));
+    return sizes_ok(m, size, 2) && meta_out_new(m, out, meta_arg_dtype(op, args, DT_f32), 2, size,
+                                                device_of(op, args, cpu));
 }
 
 // Number of elements of a row × col matrix on or below diagonal `offset`.
@@ -200,10 +223,12 @@ bool meta_triangle_indices(MetaCtx *m, const Op *op, const Value *args, Value *o
     int64_t offset = meta_arg_int(op, args, "offset", 0);
     if (row < 0 || col < 0 || row > 1 << 24 || col > 1 << 24)
         return meta_fail(m, "RuntimeError: row and col must be non-negative");
-    int64_t n = op->name[2] == 'i' && op->name[3] == 'l' ? lower_triangle(row, col, offset)
-                                                         : row * col - lower_triangle(row, col, offset - 1);
+    int64_t n = op->name[2] == 'i' && op->name[3] == 'l'
+                    ? lower_triangle(row, col, offset)
+                    : row * col - lower_triangle(row, col, offset - 1);
     const Expr *size[2] = {meta_int(m, 2), meta_int(m, n)};
-    return meta_out_new(m, out, meta_arg_dtype(op, args, DT_i64), 2, size, device_of(op, args, cpu));
+    return meta_out_new(m, out, meta_arg_dtype(op, args, DT_i64), 2, size,
+                        device_of(op, args, cpu));
 }
 
 bool meta_window_function(MetaCtx *m, const Op *op, const Value *args, Value *out) {
@@ -272,5 +297,6 @@ bool meta_lookup_seed(MetaCtx *m, const Op *op, const Value *args, Value *out) {
 
 bool meta_seeded(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *seed = meta_arg_tensor(op, args, "seed");
-    return create(m, op, args, strstr(op->name, "randint") ? DT_i64 : DT_f32, seed ? seed->device : cpu, out);
+    return create(m, op, args, strstr(op->name, "randint") ? DT_i64 : DT_f32,
+                  seed ? seed->device : cpu, out);
 }

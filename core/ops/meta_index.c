@@ -5,9 +5,10 @@
 
 // An empty index may be of any dtype.
 static bool index_dtype_ok(MetaCtx *m, const Op *op, const TensorMeta *index) {
-    return index->dtype == DT_i64 || index->dtype == DT_i32 || expr_is(meta_numel(m->sym, index), 0) ||
-           meta_fail(m, "RuntimeError: %s(): Expected dtype int32/int64 for index, got %s", op->name,
-                     dtype_info[index->dtype].torch_name);
+    return index->dtype == DT_i64 || index->dtype == DT_i32 ||
+           expr_is(meta_numel(m->sym, index), 0) ||
+           meta_fail(m, "RuntimeError: %s(): Expected dtype int32/int64 for index, got %s",
+                     op->name, dtype_info[index->dtype].torch_name);
 }
 
 bool meta_gather(MetaCtx *m, const Op *op, const Value *args, Value *out) {
@@ -18,7 +19,9 @@ bool meta_gather(MetaCtx *m, const Op *op, const Value *args, Value *out) {
         return false;
     int a = self->ndim ? self->ndim : 1, b = index->ndim ? index->ndim : 1;
     if (a != b && !expr_is(meta_numel(m->sym, index), 0))
-        return meta_fail(m, "RuntimeError: Index tensor must have the same number of dimensions as input tensor");
+        return meta_fail(
+            m,
+            "RuntimeError: Index tensor must have the same number of dimensions as input tensor");
     return meta_out_new(m, out, self->dtype, index->ndim, index->size, self->device);
 }
 
@@ -30,7 +33,8 @@ bool meta_scatter(MetaCtx *m, const Op *op, const Value *args, Value *out) {
         !index_dtype_ok(m, op, index))
         return false;
     if (src && src->dtype != self->dtype)
-        return meta_fail(m, "RuntimeError: scatter(): Expected self.dtype to be equal to src.dtype");
+        return meta_fail(m,
+                         "RuntimeError: scatter(): Expected self.dtype to be equal to src.dtype");
     return meta_out(out, meta_like(m, self, self->dtype, MF_contiguous));
 }
 
@@ -41,7 +45,9 @@ bool meta_index_select(MetaCtx *m, const Op *op, const Value *args, Value *out) 
         !index_dtype_ok(m, op, index))
         return false;
     if (index->ndim > 1)
-        return meta_fail(m, "IndexError: index_select(): Index is supposed to be a vector, but got dim: %d", index->ndim);
+        return meta_fail(
+            m, "IndexError: index_select(): Index is supposed to be a vector, but got dim: %d",
+            index->ndim);
     TensorMeta *t = meta_make(m, self->dtype, self->ndim, self->size, self->device);
     if (self->ndim)
         t->size[dim] = index->ndim ? index->size[0] : meta_int(m, 1);
@@ -54,8 +60,8 @@ typedef struct Advanced {
     int n;                                  // dimensions of self that are covered
 } Advanced;
 
-// Index tensors by dimension; a mask stands for as many as it has dimensions, all of the unknown length of
-// its true elements.
+// Index tensors by dimension; a mask stands for as many as it has dimensions, all of the unknown
+// length of its true elements.
 static bool read_indices(MetaCtx *m, const TensorMeta *self, const Value *list, Advanced *a) {
     *a = (Advanced){.n = 0};
     for (int i = 0; i < list->n; i++) {
@@ -63,9 +69,12 @@ static bool read_indices(MetaCtx *m, const TensorMeta *self, const Value *list, 
         bool mask = t && (t->dtype == DT_b8 || t->dtype == DT_u8);
         int covers = mask ? t->ndim : 1;
         if (a->n + covers > self->ndim)
-            return meta_fail(m, "IndexError: too many indices for tensor of dimension %d", self->ndim);
-        if (t && !mask && t->dtype != DT_i64 && t->dtype != DT_i32 && t->dtype != DT_i16 && t->dtype != DT_i8)
-            return meta_fail(m, "IndexError: tensors used as indices must be long, int, byte or bool tensors");
+            return meta_fail(m, "IndexError: too many indices for tensor of dimension %d",
+                             self->ndim);
+        if (t && !mask && t->dtype != DT_i64 && t->dtype != DT_i32 && t->dtype != DT_i16 &&
+            t->dtype != DT_i8)
+            return meta_fail(
+                m, "IndexError: tensors used as indices must be long, int, byte or bool tensors");
         if (!mask) {
             a->index[a->n++] = t;
             continue;
@@ -73,8 +82,11 @@ static bool read_indices(MetaCtx *m, const TensorMeta *self, const Value *list, 
         const Expr *length = sym_create_unbacked(m->sym);
         for (int k = 0; k < t->ndim; k++) {
             if (!meta_eq(m, t->size[k], self->size[a->n]))
-                return meta_fail(m, "IndexError: The shape of the mask %s at index %d does not match the shape of the "
-                                 "indexed tensor %s at index %d", meta_sizes_text(m, t->size, t->ndim), k,
+                return meta_fail(m,
+                                 "IndexError: The shape of the mask %s at index %d does not match "
+                                 "the shape of the "
+                                 "indexed tensor %s at index %d",
+                                 meta_sizes_text(m, t->size, t->ndim), k,
                                  meta_sizes_text(m, self->size, self->ndim), a->n);
             a->index[a->n++] = meta_make(m, DT_i64, 1, &length, t->device);
         }
@@ -169,7 +181,8 @@ bool meta_window_scatter(MetaCtx *m, const Op *op, const Value *args, Value *out
 }
 
 bool meta_embedding(MetaCtx *m, const Op *op, const Value *args, Value *out) {
-    const TensorMeta *weight = meta_arg_tensor(op, args, "weight"), *index = meta_arg_tensor(op, args, "indices");
+    const TensorMeta *weight = meta_arg_tensor(op, args, "weight"),
+                     *index = meta_arg_tensor(op, args, "indices");
     if (!weight || !index || !index_dtype_ok(m, op, index))
         return false;
     if (weight->ndim != 2)
@@ -191,18 +204,21 @@ bool meta_embedding_backward(MetaCtx *m, const Op *op, const Value *args, Value 
 
 // Bags: the result, and three tensors that the backward needs, as the CPU kernel makes them.
 bool meta_embedding_bag(MetaCtx *m, const Op *op, const Value *args, Value *out) {
-    const TensorMeta *weight = meta_arg_tensor(op, args, "weight"), *index = meta_arg_tensor(op, args, "indices");
+    const TensorMeta *weight = meta_arg_tensor(op, args, "weight"),
+                     *index = meta_arg_tensor(op, args, "indices");
     const TensorMeta *offsets = meta_arg_tensor(op, args, "offsets");
     enum { SUM, MEAN, MAX };
     int64_t mode = meta_arg_int(op, args, "mode", SUM);
     if (!weight || !index || !offsets || weight->ndim != 2 || offsets->ndim != 1)
-        return weight && meta_fail(m, "RuntimeError: embedding_bag: expected a 2-D weight and 1-D offsets");
+        return weight &&
+               meta_fail(m, "RuntimeError: embedding_bag: expected a 2-D weight and 1-D offsets");
     const Expr *bags = offsets->size[0], *zero = meta_int(m, 0);
     if (meta_arg_bool(op, args, "include_last_offset"))
         bags = sym_add_int(m->sym, bags, -1);
     const Expr *size[2] = {bags, weight->size[1]};
     const TensorMeta *scale = meta_arg_tensor(op, args, "per_sample_weights");
-    bool fast = mode == SUM && meta_arg_int(op, args, "padding_idx", -1) < 0 && expr_is(weight->stride[1], 1) &&
+    bool fast = mode == SUM && meta_arg_int(op, args, "padding_idx", -1) < 0 &&
+                expr_is(weight->stride[1], 1) &&
                 (weight->dtype == DT_f32 || dtype_is_low(weight->dtype)) &&
                 (!scale || (scale->dtype == weight->dtype && expr_is(scale->stride[0], 1)));
     const Expr *offset2bag = fast ? zero : index->size[0];
@@ -232,8 +248,10 @@ bool meta_take_along_dim(MetaCtx *m, const Op *op, const Value *args, Value *out
         const Expr *size = meta_numel(m->sym, index);
         return meta_out_new(m, out, self->dtype, 1, &size, self->device);
     }
-    if (!meta_dim(m, meta_arg_int(op, args, "dim", 0), self->ndim, &dim) || self->ndim != index->ndim)
-        return meta_fail(m, "RuntimeError: take_along_dim: input and indices should have the same number of dimensions");
+    if (!meta_dim(m, meta_arg_int(op, args, "dim", 0), self->ndim, &dim) ||
+        self->ndim != index->ndim)
+        return meta_fail(m, "RuntimeError: take_along_dim: input and indices should have the same "
+                            "number of dimensions");
     TensorMeta *cut = meta_copy(m->arena, self);
     if (self->ndim)
         cut->size[dim] = index->size[dim];
@@ -273,8 +291,9 @@ bool meta_masked_fill(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     if (!self || !mask)
         return false;
     if (mask->dtype != DT_b8)
-        return meta_fail(m, "RuntimeError: %s only supports boolean masks, but got mask with dtype %s", op->name,
-                         dtype_info[mask->dtype].torch_name);
+        return meta_fail(m,
+                         "RuntimeError: %s only supports boolean masks, but got mask with dtype %s",
+                         op->name, dtype_info[mask->dtype].torch_name);
     const TensorMeta *both[2] = {self, mask};
     int n;
     const Expr **size = ops_broadcast(m, both, 2, &n);
@@ -293,7 +312,8 @@ bool meta_isin(MetaCtx *m, const Op *op, const Value *args, Value *out) {
 bool meta_window_backward(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *grad = meta_self(m, op, args);
     int n;
-    const Value *sizes = meta_arg(op, args, op_arg_index(op, "input_sizes") >= 0 ? "input_sizes" : "sizes");
+    const Value *sizes =
+        meta_arg(op, args, op_arg_index(op, "input_sizes") >= 0 ? "input_sizes" : "sizes");
     const Expr **size = grad ? meta_exprs(m, sizes, &n) : NULL;
     return size && meta_out_new(m, out, grad->dtype, n, size, grad->device);
 }

@@ -1,21 +1,24 @@
-// meta_matmul.c: products of matrices and vectors. Dtypes are never promoted: PyTorch refuses mixed ones.
+// meta_matmul.c: products of matrices and vectors. Dtypes are never promoted: PyTorch refuses mixed
+// ones.
 #include "core/ops/meta.h"
 
 #include <string.h>
 
 static bool same_dtype(MetaCtx *m, const Op *op, const TensorMeta *a, const TensorMeta *b) {
     return a->dtype == b->dtype ||
-           meta_fail(m, "RuntimeError: expected m1 and m2 to have the same dtype, but got: %s != %s (%s)",
-                     dtype_info[a->dtype].torch_name, dtype_info[b->dtype].torch_name, op->name);
+           meta_fail(
+               m, "RuntimeError: expected m1 and m2 to have the same dtype, but got: %s != %s (%s)",
+               dtype_info[a->dtype].torch_name, dtype_info[b->dtype].torch_name, op->name);
 }
 
 static bool matrix_shapes(MetaCtx *m, const TensorMeta *a, const TensorMeta *b) {
     if (a->ndim != 2 || b->ndim != 2)
-        return meta_fail(m, "RuntimeError: mat1 must be a matrix, got %d-D tensor and %d-D tensor", a->ndim, b->ndim);
+        return meta_fail(m, "RuntimeError: mat1 must be a matrix, got %d-D tensor and %d-D tensor",
+                         a->ndim, b->ndim);
     return meta_eq(m, a->size[1], b->size[0]) ||
            meta_fail(m, "RuntimeError: mat1 and mat2 shapes cannot be multiplied (%sx%s and %sx%s)",
-                     sym_str(m->arena, a->size[0]), sym_str(m->arena, a->size[1]), sym_str(m->arena, b->size[0]),
-                     sym_str(m->arena, b->size[1]));
+                     sym_str(m->arena, a->size[0]), sym_str(m->arena, a->size[1]),
+                     sym_str(m->arena, b->size[0]), sym_str(m->arena, b->size[1]));
 }
 
 static bool mm(MetaCtx *m, const Op *op, const TensorMeta *a, const TensorMeta *b, Value *out) {
@@ -27,7 +30,8 @@ static bool mm(MetaCtx *m, const Op *op, const TensorMeta *a, const TensorMeta *
 }
 
 bool meta_mm(MetaCtx *m, const Op *op, const Value *args, Value *out) {
-    return mm(m, op, meta_self(m, op, args), args[1].kind == VAL_tensor ? args[1].tensor : NULL, out);
+    return mm(m, op, meta_self(m, op, args), args[1].kind == VAL_tensor ? args[1].tensor : NULL,
+              out);
 }
 
 // The bias must broadcast to the product.
@@ -37,8 +41,12 @@ static bool fits_product(MetaCtx *m, const TensorMeta *bias, const TensorMeta *p
         const Expr *want = product->size[product->ndim - bias->ndim + i];
         ok = meta_eq(m, bias->size[i], want) || meta_is(m, bias->size[i], 1);
     }
-    return ok || meta_fail(m, "RuntimeError: The expanded size of the tensor %s must match the existing size %s",
-                           meta_sizes_text(m, product->size, product->ndim), meta_sizes_text(m, bias->size, bias->ndim));
+    return ok ||
+           meta_fail(
+               m,
+               "RuntimeError: The expanded size of the tensor %s must match the existing size %s",
+               meta_sizes_text(m, product->size, product->ndim),
+               meta_sizes_text(m, bias->size, bias->ndim));
 }
 
 bool meta_addmm(MetaCtx *m, const Op *op, const Value *args, Value *out) {
@@ -53,8 +61,11 @@ static bool bmm(MetaCtx *m, const Op *op, const TensorMeta *a, const TensorMeta 
     if (a->ndim != 3 || b->ndim != 3)
         return meta_fail(m, "RuntimeError: batch1 must be a 3D tensor");
     if (!meta_eq(m, a->size[0], b->size[0]) || !meta_eq(m, a->size[2], b->size[1]))
-        return meta_fail(m, "RuntimeError: Expected size for first two dimensions of batch2 tensor to be: [%s, %s] but "
-                         "got: [%s, %s].", sym_str(m->arena, a->size[0]), sym_str(m->arena, a->size[2]),
+        return meta_fail(m,
+                         "RuntimeError: Expected size for first two dimensions of batch2 tensor to "
+                         "be: [%s, %s] but "
+                         "got: [%s, %s].",
+                         sym_str(m->arena, a->size[0]), sym_str(m->arena, a->size[2]),
                          sym_str(m->arena, b->size[0]), sym_str(m->arena, b->size[1]));
     if (!same_dtype(m, op, a, b))
         return false;
@@ -63,51 +74,64 @@ static bool bmm(MetaCtx *m, const Op *op, const TensorMeta *a, const TensorMeta 
 }
 
 bool meta_bmm(MetaCtx *m, const Op *op, const Value *args, Value *out) {
-    return bmm(m, op, meta_self(m, op, args), args[1].kind == VAL_tensor ? args[1].tensor : NULL, out);
+    return bmm(m, op, meta_self(m, op, args), args[1].kind == VAL_tensor ? args[1].tensor : NULL,
+               out);
 }
 
 bool meta_baddbmm(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *bias = meta_self(m, op, args);
-    return bias && bmm(m, op, meta_arg_tensor(op, args, "batch1"), meta_arg_tensor(op, args, "batch2"), out) &&
+    return bias &&
+           bmm(m, op, meta_arg_tensor(op, args, "batch1"), meta_arg_tensor(op, args, "batch2"),
+               out) &&
            fits_product(m, bias, out->tensor);
 }
 
 bool meta_addbmm(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *bias = meta_self(m, op, args);
-    if (!bias || !bmm(m, op, meta_arg_tensor(op, args, "batch1"), meta_arg_tensor(op, args, "batch2"), out))
+    if (!bias ||
+        !bmm(m, op, meta_arg_tensor(op, args, "batch1"), meta_arg_tensor(op, args, "batch2"), out))
         return false;
     const TensorMeta *p = out->tensor;
-    return meta_out_new(m, out, p->dtype, 2, p->size + 1, p->device) && fits_product(m, bias, out->tensor);
+    return meta_out_new(m, out, p->dtype, 2, p->size + 1, p->device) &&
+           fits_product(m, bias, out->tensor);
 }
 
 static bool mv(MetaCtx *m, const Op *op, const TensorMeta *a, const TensorMeta *v, Value *out) {
     if (!a || !v)
         return false;
     if (a->ndim != 2 || v->ndim != 1 || !meta_eq(m, a->size[1], v->size[0]))
-        return meta_fail(m, "RuntimeError: size mismatch, got input %s, vec %s", meta_sizes_text(m, a->size, a->ndim),
+        return meta_fail(m, "RuntimeError: size mismatch, got input %s, vec %s",
+                         meta_sizes_text(m, a->size, a->ndim),
                          meta_sizes_text(m, v->size, v->ndim));
     return same_dtype(m, op, a, v) && meta_out_new(m, out, a->dtype, 1, a->size, a->device);
 }
 
 bool meta_mv(MetaCtx *m, const Op *op, const Value *args, Value *out) {
-    return mv(m, op, meta_self(m, op, args), args[1].kind == VAL_tensor ? args[1].tensor : NULL, out);
+    return mv(m, op, meta_self(m, op, args), args[1].kind == VAL_tensor ? args[1].tensor : NULL,
+              out);
 }
 
 bool meta_addmv(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *bias = meta_self(m, op, args);
-    return bias && mv(m, op, meta_arg_tensor(op, args, "mat"), meta_arg_tensor(op, args, "vec"), out) &&
+    return bias &&
+           mv(m, op, meta_arg_tensor(op, args, "mat"), meta_arg_tensor(op, args, "vec"), out) &&
            fits_product(m, bias, out->tensor);
 }
 
 bool meta_dot(MetaCtx *m, const Op *op, const Value *args, Value *out) {
-    const TensorMeta *a = meta_self(m, op, args), *b = args[1].kind == VAL_tensor ? args[1].tensor : NULL;
+    const TensorMeta *a = meta_self(m, op, args),
+                     *b = args[1].kind == VAL_tensor ? args[1].tensor : NULL;
     if (!a || !b)
         return false;
     if (a->ndim != 1 || b->ndim != 1)
-        return meta_fail(m, "RuntimeError: 1D tensors expected, but got %dD and %dD tensors", a->ndim, b->ndim);
+        return meta_fail(m, "RuntimeError: 1D tensors expected, but got %dD and %dD tensors",
+                         a->ndim, b->ndim);
     if (!meta_eq(m, a->size[0], b->size[0]))
-        return meta_fail(m, "RuntimeError: inconsistent tensor size, expected tensor %s and src %s to have the same "
-                         "number of elements", meta_sizes_text(m, a->size, 1), meta_sizes_text(m, b->size, 1));
+        return meta_fail(m,
+                         "RuntimeError: inconsistent tensor size, expected tensor %s and src %s to "
+                         "have the same "
+                         "number of elements",
+                         meta_sizes_text(m, a->size, 1), meta_sizes_text(m, b->size, 1));
     return same_dtype(m, op, a, b) && meta_out_new(m, out, a->dtype, 0, NULL, a->device);
 }
 
@@ -115,19 +139,22 @@ static bool outer(MetaCtx *m, DType dtype, const TensorMeta *a, const TensorMeta
     if (!a || !b)
         return false;
     if (a->ndim != 1 || b->ndim != 1)
-        return meta_fail(m, "RuntimeError: outer: Expected 1-D arguments, but got %d-D and %d-D", a->ndim, b->ndim);
+        return meta_fail(m, "RuntimeError: outer: Expected 1-D arguments, but got %d-D and %d-D",
+                         a->ndim, b->ndim);
     const Expr *size[2] = {a->size[0], b->size[0]};
     return meta_out_new(m, out, dtype, 2, size, a->device);
 }
 
 bool meta_outer(MetaCtx *m, const Op *op, const Value *args, Value *out) {
-    return outer(m, ops_result_type(args, 2), meta_self(m, op, args), args[1].kind == VAL_tensor ? args[1].tensor : NULL,
-                 out);
+    return outer(m, ops_result_type(args, 2), meta_self(m, op, args),
+                 args[1].kind == VAL_tensor ? args[1].tensor : NULL, out);
 }
 
 bool meta_addr(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *bias = meta_self(m, op, args);
-    return bias && outer(m, ops_result_type(args, 3), meta_arg_tensor(op, args, "vec1"), meta_arg_tensor(op, args, "vec2"), out) &&
+    return bias &&
+           outer(m, ops_result_type(args, 3), meta_arg_tensor(op, args, "vec1"),
+                 meta_arg_tensor(op, args, "vec2"), out) &&
            fits_product(m, bias, out->tensor);
 }
 
@@ -136,14 +163,17 @@ static bool matmul(MetaCtx *m, const Op *op, const TensorMeta *a, const TensorMe
     if (!a || !b)
         return false;
     if (a->ndim == 0 || b->ndim == 0)
-        return meta_fail(m, "RuntimeError: both arguments to matmul need to be at least 1D, but they are %dD and %dD",
+        return meta_fail(m,
+                         "RuntimeError: both arguments to matmul need to be at least 1D, but they "
+                         "are %dD and %dD",
                          a->ndim, b->ndim);
     if (!same_dtype(m, op, a, b))
         return false;
     const Expr *inner_a = a->size[a->ndim - 1], *inner_b = b->size[b->ndim > 1 ? b->ndim - 2 : 0];
     if (!meta_eq(m, inner_a, inner_b))
         return meta_fail(m, "RuntimeError: mat1 and mat2 shapes cannot be multiplied (%s and %s)",
-                         meta_sizes_text(m, a->size, a->ndim), meta_sizes_text(m, b->size, b->ndim));
+                         meta_sizes_text(m, a->size, a->ndim),
+                         meta_sizes_text(m, b->size, b->ndim));
     TensorMeta batch_a = *a, batch_b = *b;
     batch_a.ndim = a->ndim > 2 ? a->ndim - 2 : 0;
     batch_b.ndim = b->ndim > 2 ? b->ndim - 2 : 0;
@@ -162,7 +192,8 @@ static bool matmul(MetaCtx *m, const Op *op, const TensorMeta *a, const TensorMe
 }
 
 bool meta_matmul(MetaCtx *m, const Op *op, const Value *args, Value *out) {
-    return matmul(m, op, meta_self(m, op, args), args[1].kind == VAL_tensor ? args[1].tensor : NULL, out);
+    return matmul(m, op, meta_self(m, op, args), args[1].kind == VAL_tensor ? args[1].tensor : NULL,
+                  out);
 }
 
 bool meta_linear(MetaCtx *m, const Op *op, const Value *args, Value *out) {
@@ -171,21 +202,24 @@ bool meta_linear(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     if (!x || !w)
         return false;
     if (x->ndim == 0 || w->ndim < 1 || w->ndim > 2)
-        return meta_fail(m, "RuntimeError: linear: input is %d-D and weight %d-D", x->ndim, w->ndim);
+        return meta_fail(m, "RuntimeError: linear: input is %d-D and weight %d-D", x->ndim,
+                         w->ndim);
     if (!same_dtype(m, op, x, w))
         return false;
     if (!meta_eq(m, x->size[x->ndim - 1], w->size[w->ndim - 1])) {
         const Expr *rows = sym_product(m->sym, x->size, x->ndim - 1);
-        return meta_fail(m, "RuntimeError: mat1 and mat2 shapes cannot be multiplied (%sx%s and %sx%s)",
-                         sym_str(m->arena, rows), sym_str(m->arena, x->size[x->ndim - 1]),
-                         sym_str(m->arena, w->size[w->ndim - 1]), sym_str(m->arena, w->size[0]));
+        return meta_fail(
+            m, "RuntimeError: mat1 and mat2 shapes cannot be multiplied (%sx%s and %sx%s)",
+            sym_str(m->arena, rows), sym_str(m->arena, x->size[x->ndim - 1]),
+            sym_str(m->arena, w->size[w->ndim - 1]), sym_str(m->arena, w->size[0]));
     }
     const Expr **size = ARENA_ARRAY(m->arena, x->ndim, const Expr *);
     memcpy(size, x->size, (size_t)x->ndim * sizeof *size);
     if (w->ndim == 2)
         size[x->ndim - 1] = w->size[0];
     int n = w->ndim == 2 ? x->ndim : x->ndim - 1;
-    return meta_out_new(m, out, x->dtype, n, size, x->device) && (!bias || fits_product(m, bias, out->tensor));
+    return meta_out_new(m, out, x->dtype, n, size, x->device) &&
+           (!bias || fits_product(m, bias, out->tensor));
 }
 
 bool meta_bilinear(MetaCtx *m, const Op *op, const Value *args, Value *out) {
@@ -199,24 +233,30 @@ bool meta_bilinear(MetaCtx *m, const Op *op, const Value *args, Value *out) {
 }
 
 // Letters of an einsum term, output after the arrow or in alphabetic order.
-static bool einsum_term(MetaCtx *m, const char **p, const TensorMeta *t, const Expr **by_letter, int *count) {
+static bool einsum_term(MetaCtx *m, const char **p, const TensorMeta *t, const Expr **by_letter,
+                        int *count) {
     int i = 0;
     for (; **p && **p != ',' && **p != '-'; (*p)++) {
         if (**p == ' ')
             continue;
         int c = (unsigned char)**p;
         if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')))
-            return meta_fail(m, "RuntimeError: einsum(): '%c' in a subscript is not modelled, expected letters", c);
+            return meta_fail(
+                m, "RuntimeError: einsum(): '%c' in a subscript is not modelled, expected letters",
+                c);
         if (i >= t->ndim)
-            return meta_fail(m, "RuntimeError: einsum(): more subscripts than dimensions (%d)", t->ndim);
+            return meta_fail(m, "RuntimeError: einsum(): more subscripts than dimensions (%d)",
+                             t->ndim);
         if (!by_letter[c] || expr_is(by_letter[c], 1))
             by_letter[c] = t->size[i];
         else if (!meta_is(m, t->size[i], 1) && !meta_eq(m, by_letter[c], t->size[i]))
-            return meta_fail(m, "RuntimeError: einsum(): subscript %c has sizes that do not broadcast", c);
+            return meta_fail(
+                m, "RuntimeError: einsum(): subscript %c has sizes that do not broadcast", c);
         count[c]++;
         i++;
     }
-    return i == t->ndim || meta_fail(m, "RuntimeError: einsum(): %d subscripts for %d dimensions", i, t->ndim);
+    return i == t->ndim ||
+           meta_fail(m, "RuntimeError: einsum(): %d subscripts for %d dimensions", i, t->ndim);
 }
 
 bool meta_einsum(MetaCtx *m, const Op *op, const Value *args, Value *out) {
@@ -239,7 +279,9 @@ bool meta_einsum(MetaCtx *m, const Op *op, const Value *args, Value *out) {
             continue;
         int c = (unsigned char)*q;
         if (c >= 128 || !by_letter[c] || ndim == META_DIMS)
-            return meta_fail(m, "RuntimeError: einsum(): output subscript %c does not appear in the equation", c);
+            return meta_fail(
+                m, "RuntimeError: einsum(): output subscript %c does not appear in the equation",
+                c);
         size[ndim++] = by_letter[c];
     }
     for (int c = 0; c < 128 && !arrow; c++)
@@ -250,7 +292,8 @@ bool meta_einsum(MetaCtx *m, const Op *op, const Value *args, Value *out) {
 
 // Pairwise distances: (…, P, M) and (…, R, M) to (…, P, R).
 bool meta_cdist(MetaCtx *m, const Op *op, const Value *args, Value *out) {
-    const TensorMeta *a = meta_self(m, op, args), *b = args[1].kind == VAL_tensor ? args[1].tensor : NULL;
+    const TensorMeta *a = meta_self(m, op, args),
+                     *b = args[1].kind == VAL_tensor ? args[1].tensor : NULL;
     if (!a || !b || a->ndim < 2 || b->ndim < 2)
         return a && meta_fail(m, "RuntimeError: cdist only supports at least 2D tensors");
     TensorMeta batch_a = *a, batch_b = *b;
@@ -271,7 +314,8 @@ bool meta_cdist(MetaCtx *m, const Op *op, const Value *args, Value *out) {
 bool meta_pdist(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *self = meta_self(m, op, args);
     if (!self || self->ndim != 2)
-        return self && meta_fail(m, "RuntimeError: pdist only supports 2D tensors, got: %dD", self->ndim);
+        return self &&
+               meta_fail(m, "RuntimeError: pdist only supports 2D tensors, got: %dD", self->ndim);
     const Expr *n = self->size[0], *two = meta_int(m, 2);
     const Expr *size = expr_int_or(n, 2) <= 1 ? meta_int(m, 0)
                        : sym_floordiv(m->sym, sym_mul(m->sym, n, sym_add_int(m->sym, n, -1)), two);
@@ -279,14 +323,16 @@ bool meta_pdist(MetaCtx *m, const Op *op, const Value *args, Value *out) {
 }
 
 bool meta_kron(MetaCtx *m, const Op *op, const Value *args, Value *out) {
-    const TensorMeta *a = meta_self(m, op, args), *b = args[1].kind == VAL_tensor ? args[1].tensor : NULL;
+    const TensorMeta *a = meta_self(m, op, args),
+                     *b = args[1].kind == VAL_tensor ? args[1].tensor : NULL;
     if (!a || !b)
         return false;
     int n = a->ndim > b->ndim ? a->ndim : b->ndim;
     const Expr **size = ARENA_ARRAY(m->arena, n + 1, const Expr *);
     for (int i = 0; i < n; i++) {
         int ia = i - (n - a->ndim), ib = i - (n - b->ndim);
-        size[i] = sym_mul(m->sym, ia < 0 ? meta_int(m, 1) : a->size[ia], ib < 0 ? meta_int(m, 1) : b->size[ib]);
+        size[i] = sym_mul(m->sym, ia < 0 ? meta_int(m, 1) : a->size[ia],
+                          ib < 0 ? meta_int(m, 1) : b->size[ib]);
     }
     return meta_out_new(m, out, ops_result_type(args, 2), n, size, a->device);
 }
@@ -299,7 +345,8 @@ bool meta_trilinear(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     if (!self)
         return false;
     int total = self->ndim + meta_arg(op, args, "expand1")->n, n = 0;
-    static const char *const names[3][2] = {{"i1", "expand1"}, {"i2", "expand2"}, {"i3", "expand3"}};
+    static const char *const names[3][2] = {
+        {"i1", "expand1"}, {"i2", "expand2"}, {"i3", "expand3"}};
     if (total > META_DIMS || !meta_dims(m, meta_arg(op, args, "sumdim"), total, false, &sum))
         return false;
     for (int i = 0; i < total; i++)

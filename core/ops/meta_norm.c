@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-static bool list3(MetaCtx *m, const TensorMeta *a, const TensorMeta *b, const TensorMeta *c, Value *out) {
+static bool list3(MetaCtx *m, const TensorMeta *a, const TensorMeta *b, const TensorMeta *c,
+                  Value *out) {
     *out = meta_tuple(m, 3);
     out->at[0] = val_tensor(a);
     out->at[1] = val_tensor(b);
@@ -16,7 +17,8 @@ static DType stat_dtype(const TensorMeta *input, const TensorMeta *weight) {
     return dtype_is_low(input->dtype) && weight && weight->dtype == DT_f32 ? DT_f32 : input->dtype;
 }
 
-static bool normalized_dims(MetaCtx *m, const Op *op, const Value *args, const TensorMeta *input, int *axis) {
+static bool normalized_dims(MetaCtx *m, const Op *op, const Value *args, const TensorMeta *input,
+                            int *axis) {
     int n;
     const Expr **shape = meta_exprs(m, meta_arg(op, args, "normalized_shape"), &n);
     if (!shape)
@@ -25,8 +27,12 @@ static bool normalized_dims(MetaCtx *m, const Op *op, const Value *args, const T
     for (int i = 0; ok && i < n; i++)
         ok = meta_eq(m, shape[i], input->size[input->ndim - n + i]);
     *axis = input->ndim - n;
-    return ok || meta_fail(m, "RuntimeError: Given normalized_shape=%s, expected input with shape [*, ...], but got input "
-                           "of size%s", meta_sizes_text(m, shape, n), meta_sizes_text(m, input->size, input->ndim));
+    return ok ||
+           meta_fail(m,
+                     "RuntimeError: Given normalized_shape=%s, expected input with shape [*, ...], "
+                     "but got input "
+                     "of size%s",
+                     meta_sizes_text(m, shape, n), meta_sizes_text(m, input->size, input->ndim));
 }
 
 static TensorMeta *leading_stats(MetaCtx *m, const TensorMeta *input, int axis, DType dtype) {
@@ -42,8 +48,8 @@ bool meta_native_layer_norm(MetaCtx *m, const Op *op, const Value *args, Value *
     if (!input || !normalized_dims(m, op, args, input, &axis))
         return false;
     DType d = stat_dtype(input, meta_arg_tensor(op, args, "weight"));
-    return list3(m, meta_like(m, input, input->dtype, MF_contiguous), leading_stats(m, input, axis, d),
-                 leading_stats(m, input, axis, d), out);
+    return list3(m, meta_like(m, input, input->dtype, MF_contiguous),
+                 leading_stats(m, input, axis, d), leading_stats(m, input, axis, d), out);
 }
 
 bool meta_layer_norm(MetaCtx *m, const Op *op, const Value *args, Value *out) {
@@ -67,11 +73,13 @@ bool meta_fused_rms_norm(MetaCtx *m, const Op *op, const Value *args, Value *out
 // Gradients of input, weight and bias where output_mask asks for them.
 bool meta_norm_backward(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *grad = meta_self(m, op, args), *input = meta_arg_tensor(op, args, "input");
-    const TensorMeta *weight = meta_arg_tensor(op, args, "weight"), *bias = meta_arg_tensor(op, args, "bias");
+    const TensorMeta *weight = meta_arg_tensor(op, args, "weight"),
+                     *bias = meta_arg_tensor(op, args, "bias");
     const Value *mask = meta_arg(op, args, "output_mask");
     if (!grad || !input || mask->n < 2)
         return false;
-    bool layer = strstr(op->name, "layer") || strstr(op->name, "rms"), group = strstr(op->name, "group");
+    bool layer = strstr(op->name, "layer") || strstr(op->name, "rms"),
+         group = strstr(op->name, "group");
     MemoryFormat mf = layer ? MF_contiguous : meta_suggest_format(m, input);
     *out = meta_tuple(m, mask->n);
     if (mask->at[0].b)
@@ -86,7 +94,8 @@ bool meta_norm_backward(MetaCtx *m, const Op *op, const Value *args, Value *out)
         if (layer && like)
             out->at[i] = val_tensor(meta_like(m, like, like->dtype, MF_contiguous));
         else
-            out->at[i] = val_tensor(meta_make(m, weight ? weight->dtype : input->dtype, 1, &channels, input->device));
+            out->at[i] = val_tensor(
+                meta_make(m, weight ? weight->dtype : input->dtype, 1, &channels, input->device));
     }
     return true;
 }
@@ -101,10 +110,12 @@ bool meta_native_batch_norm(MetaCtx *m, const Op *op, const Value *args, Value *
     if (!input)
         return false;
     if (input->ndim < 2)
-        return meta_fail(m, "RuntimeError: batch_norm: input of %d dimensions, expected at least 2", input->ndim);
+        return meta_fail(m, "RuntimeError: batch_norm: input of %d dimensions, expected at least 2",
+                         input->ndim);
     bool training = op_arg_index(op, "training") >= 0 ? meta_arg_bool(op, args, "training")
                                                       : strstr(op->name, "with_update") != NULL;
-    const TensorMeta *weight = meta_arg_tensor(op, args, "weight"), *mean = meta_arg_tensor(op, args, "running_mean");
+    const TensorMeta *weight = meta_arg_tensor(op, args, "weight"),
+                     *mean = meta_arg_tensor(op, args, "running_mean");
     DType d = stat_dtype(input, weight ? weight : mean);
     const Expr *n = training ? input->size[1] : meta_int(m, 0);
     *out = meta_tuple(m, op->n_returns);
@@ -129,11 +140,13 @@ bool meta_native_group_norm(MetaCtx *m, const Op *op, const Value *args, Value *
         return false;
     DType d = stat_dtype(input, meta_arg_tensor(op, args, "weight"));
     return list3(m, meta_like(m, input, input->dtype, meta_suggest_format(m, input)),
-                 meta_make(m, d, 2, size, input->device), meta_make(m, d, 2, size, input->device), out);
+                 meta_make(m, d, 2, size, input->device), meta_make(m, d, 2, size, input->device),
+                 out);
 }
 
 // (B, H, L, E) laid out as (B, L, H, E), as the flash kernels leave gradients.
-static TensorMeta *attention_layout(MetaCtx *m, const TensorMeta *q, const Expr *last, DType dtype) {
+static TensorMeta *attention_layout(MetaCtx *m, const TensorMeta *q, const Expr *last,
+                                    DType dtype) {
     Sym *s = m->sym;
     const Expr *size[4] = {q->size[0], q->size[1], q->size[2], last};
     TensorMeta *t = meta_make(m, dtype, 4, size, q->device);
@@ -144,16 +157,23 @@ static TensorMeta *attention_layout(MetaCtx *m, const TensorMeta *q, const Expr 
     return t;
 }
 
-static bool attention_shapes(MetaCtx *m, const TensorMeta *q, const TensorMeta *k, const TensorMeta *v) {
+static bool attention_shapes(MetaCtx *m, const TensorMeta *q, const TensorMeta *k,
+                             const TensorMeta *v) {
     if (!q || !k || !v)
         return false;
     if (q->ndim < 2 || k->ndim < 2 || v->ndim < 2)
-        return meta_fail(m, "RuntimeError: scaled_dot_product_attention: Expected query, key, and value to all be at least "
-                         "2 dimensional, but got %d, %d and %d", q->ndim, k->ndim, v->ndim);
+        return meta_fail(m,
+                         "RuntimeError: scaled_dot_product_attention: Expected query, key, and "
+                         "value to all be at least "
+                         "2 dimensional, but got %d, %d and %d",
+                         q->ndim, k->ndim, v->ndim);
     if (q->dtype != k->dtype || q->dtype != v->dtype)
-        return meta_fail(m, "RuntimeError: Expected query, key, and value to have the same dtype, but got query.dtype: %s "
-                         "key.dtype: %s and value.dtype: %s instead.", dtype_info[q->dtype].torch_name,
-                         dtype_info[k->dtype].torch_name, dtype_info[v->dtype].torch_name);
+        return meta_fail(m,
+                         "RuntimeError: Expected query, key, and value to have the same dtype, but "
+                         "got query.dtype: %s "
+                         "key.dtype: %s and value.dtype: %s instead.",
+                         dtype_info[q->dtype].torch_name, dtype_info[k->dtype].torch_name,
+                         dtype_info[v->dtype].torch_name);
     return true;
 }
 
@@ -177,7 +197,8 @@ bool meta_flash_attention_backward(MetaCtx *m, const Op *op, const Value *args, 
     const TensorMeta *k = meta_arg_tensor(op, args, "key"), *v = meta_arg_tensor(op, args, "value");
     if (!attention_shapes(m, q, k, v) || q->ndim != 4)
         return false;
-    return list3(m, attention_layout(m, q, q->size[3], q->dtype), attention_layout(m, k, k->size[3], q->dtype),
+    return list3(m, attention_layout(m, q, q->size[3], q->dtype),
+                 attention_layout(m, k, k->size[3], q->dtype),
                  attention_layout(m, v, v->size[3], q->dtype), out);
 }
 
@@ -188,7 +209,8 @@ bool meta_attention(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     val_as_float(meta_arg(op, args, "dropout_p"), &dropout);
     if (!attention_shapes(m, q, k, v))
         return false;
-    if (q->ndim == 4 && k->ndim == 4 && v->ndim == 4 && dropout == 0 && meta_eq(m, q->size[3], v->size[3]))
+    if (q->ndim == 4 && k->ndim == 4 && v->ndim == 4 && dropout == 0 &&
+        meta_eq(m, q->size[3], v->size[3]))
         return meta_out(out, meta_like(m, q, q->dtype, MF_preserve));
     const Expr **size = ARENA_ARRAY(m->arena, q->ndim, const Expr *);
     memcpy(size, q->size, (size_t)q->ndim * sizeof *size);
@@ -269,7 +291,9 @@ bool meta_glu(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     if (self->ndim == 0)
         return meta_fail(m, "RuntimeError: glu does not support 0-dimensional tensors");
     if (expr_int(self->size[dim], &n) && n % 2)
-        return meta_fail(m, "RuntimeError: Halving dimension must be even, but dimension %d is size %lld", dim, (long long)n);
+        return meta_fail(
+            m, "RuntimeError: Halving dimension must be even, but dimension %d is size %lld", dim,
+            (long long)n);
     TensorMeta *t = meta_copy(m->arena, self);
     t->size[dim] = sym_floordiv(m->sym, t->size[dim], meta_int(m, 2));
     const TensorMeta *half = t;

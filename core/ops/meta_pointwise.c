@@ -34,8 +34,18 @@ static void add_operand(ResultType *r, const Value *v) {
         for (int i = 0; i < v->n; i++)
             add_operand(r, &v->at[i]);
         break;
-    case VAL_none: case VAL_str: case VAL_dtype: case VAL_device: case VAL_layout: case VAL_memory_format:
-    case VAL_dict: case VAL_slice: case VAL_ellipsis: case VAL_node: case VAL_target: case VAL_graph:
+    case VAL_none:
+    case VAL_str:
+    case VAL_dtype:
+    case VAL_device:
+    case VAL_layout:
+    case VAL_memory_format:
+    case VAL_dict:
+    case VAL_slice:
+    case VAL_ellipsis:
+    case VAL_node:
+    case VAL_target:
+    case VAL_graph:
     case VAL_opaque: break;
     }
 }
@@ -46,7 +56,10 @@ static DType combine(DType high, DType low) {
     if (h == DTC_COMPLEX)
         return high;
     if (h == DTC_FLOAT)
-        return l != DTC_COMPLEX ? high : high == DT_f64 ? DT_c128 : high == DT_f16 ? DT_c32 : DT_c64;
+        return l != DTC_COMPLEX ? high
+               : high == DT_f64 ? DT_c128
+               : high == DT_f16 ? DT_c32
+                                : DT_c64;
     if (h == DTC_BOOL || l == DTC_FLOAT || l == DTC_COMPLEX)
         return dtype_promote(high, low);
     return high != DT_none ? high : low;
@@ -79,8 +92,11 @@ static bool join(MetaCtx *m, const Expr **now, const Expr *next, int dim) {
             *now = next;
         return true;
     }
-    return meta_fail(m, "RuntimeError: The size of tensor a (%s) must match the size of tensor b (%s) at "
-                     "non-singleton dimension %d", sym_str(m->arena, *now), sym_str(m->arena, next), dim);
+    return meta_fail(
+        m,
+        "RuntimeError: The size of tensor a (%s) must match the size of tensor b (%s) at "
+        "non-singleton dimension %d",
+        sym_str(m->arena, *now), sym_str(m->arena, next), dim);
 }
 
 const Expr **ops_broadcast(MetaCtx *m, const TensorMeta *const *t, int n, int *ndim) {
@@ -154,10 +170,11 @@ static const Expr *operand_stride(MetaCtx *m, const TensorMeta *out, const Tenso
     return t->stride[i];
 }
 
-static int rank(MetaCtx *m, const TensorMeta *out, const TensorMeta *const *t, int n, int a, int b) {
+static int rank(MetaCtx *m, const TensorMeta *out, const TensorMeta *const *t, int n, int a,
+                int b) {
     for (int k = 0; k < n; k++) {
-        int c = meta_rank_dims(m, operand_stride(m, out, t[k], a), out->size[a], operand_stride(m, out, t[k], b),
-                               out->size[b]);
+        int c = meta_rank_dims(m, operand_stride(m, out, t[k], a), out->size[a],
+                               operand_stride(m, out, t[k], b), out->size[b]);
         if (c)
             return c;
     }
@@ -165,7 +182,7 @@ static int rank(MetaCtx *m, const TensorMeta *out, const TensorMeta *const *t, i
 }
 
 static void sorted_strides(MetaCtx *m, TensorMeta *out, const TensorMeta *const *t, int n) {
-    int perm[META_DIMS];
+    int perm[META_DIMS] = {0};
     for (int i = 0; i < out->ndim; i++)
         perm[i] = out->ndim - 1 - i;
     for (int i = 1; i < out->ndim; i++)
@@ -225,7 +242,8 @@ typedef enum Rule {
 } Rule;
 
 static bool scalar_counts(const SchemaArg *arg) {
-    static const char *const names[] = {"other", "self", "exponent", "min", "max", "x", "n", "element", "test_element"};
+    static const char *const names[] = {"other", "self", "exponent", "min",         "max",
+                                        "x",     "n",    "element",  "test_element"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(arg->name, names[i]) == 0)
             return true;
@@ -251,7 +269,8 @@ static Operands operands(MetaCtx *m, const Op *op, const Value *args) {
         if (v->kind == VAL_tensor) {
             o.tensors[o.n_tensors++] = v->tensor;
             o.values[o.n_values++] = *v;
-        } else if (v->kind != VAL_none && (type == AT_tensor || (type == AT_scalar && scalar_counts(&op->args[i])))) {
+        } else if (v->kind != VAL_none &&
+                   (type == AT_tensor || (type == AT_scalar && scalar_counts(&op->args[i])))) {
             o.values[o.n_values++] = *v;
             o.wrapped = o.wrapped || type == AT_tensor;
         }
@@ -276,8 +295,8 @@ static bool pointwise(MetaCtx *m, const Op *op, const Value *args, Value *out, R
     Operands o = operands(m, op, args);
     DType dtype = apply_rule(rule, &o);
     if (dtype == DT_none)
-        return meta_fail(m, "RuntimeError: Promotion for these dtypes is not supported in %s.%s.%s", op->ns, op->name,
-                         op->overload);
+        return meta_fail(m, "RuntimeError: Promotion for these dtypes is not supported in %s.%s.%s",
+                         op->ns, op->name, op->overload);
     return meta_out(out, meta_iterate(m, dtype, o.tensors, o.n_tensors, o.wrapped));
 }
 
@@ -317,7 +336,8 @@ bool meta_where(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     for (int i = 0; i < 3; i++)
         if (args[i].kind == VAL_tensor)
             t[n++] = args[i].tensor;
-    if (args[0].kind != VAL_tensor || (args[0].tensor->dtype != DT_b8 && args[0].tensor->dtype != DT_u8))
+    if (args[0].kind != VAL_tensor ||
+        (args[0].tensor->dtype != DT_b8 && args[0].tensor->dtype != DT_u8))
         return meta_fail(m, "RuntimeError: where expected condition to be a boolean tensor");
     (void)op;
     DType dtype = ops_result_type(args + 1, 2);
@@ -359,11 +379,14 @@ bool meta_inplace(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     for (int i = 0; fits && i < ndim; i++)
         fits = meta_eq(m, size[i], self->size[i]);
     if (!fits)
-        return meta_fail(m, "RuntimeError: output with shape %s doesn't match the broadcast shape %s",
-                         meta_sizes_text(m, self->size, self->ndim), meta_sizes_text(m, size, ndim));
+        return meta_fail(
+            m, "RuntimeError: output with shape %s doesn't match the broadcast shape %s",
+            meta_sizes_text(m, self->size, self->ndim), meta_sizes_text(m, size, ndim));
     DType common = ops_result_type(o.values, o.n_values);
-    if (dtype_info[common].cls > dtype_info[self->dtype].cls && dtype_info[self->dtype].cls != DTC_none)
-        return meta_fail(m, "RuntimeError: result type %s can't be cast to the desired output type %s",
+    if (dtype_info[common].cls > dtype_info[self->dtype].cls &&
+        dtype_info[self->dtype].cls != DTC_none)
+        return meta_fail(m,
+                         "RuntimeError: result type %s can't be cast to the desired output type %s",
                          dtype_info[common].torch_name, dtype_info[self->dtype].torch_name);
     return true;
 }

@@ -4,7 +4,8 @@
 #include <string.h>
 
 // self reduced over a mask of dimensions.
-static TensorMeta *reduced(MetaCtx *m, const TensorMeta *self, DType dtype, uint64_t mask, bool keepdim) {
+static TensorMeta *reduced(MetaCtx *m, const TensorMeta *self, DType dtype, uint64_t mask,
+                           bool keepdim) {
     const Expr **size = ARENA_ARRAY(m->arena, self->ndim + 1, const Expr *);
     int n = 0;
     for (int i = 0; i < self->ndim; i++) {
@@ -19,7 +20,8 @@ static TensorMeta *reduced(MetaCtx *m, const TensorMeta *self, DType dtype, uint
 // Argument `dim` (or `dims`): absent is everything.
 static bool dims_of(MetaCtx *m, const Op *op, const Value *args, int ndim, uint64_t *mask) {
     const Value *v = meta_arg(op, args, op_arg_index(op, "dims") >= 0 ? "dims" : "dim");
-    return meta_dims(m, v, ndim, strcmp(op->ns, "prims") != 0 && !strstr(op->overload, "dims"), mask);
+    return meta_dims(m, v, ndim, strcmp(op->ns, "prims") != 0 && !strstr(op->overload, "dims"),
+                     mask);
 }
 
 static bool reduce(MetaCtx *m, const Op *op, const Value *args, DType dtype, Value *out) {
@@ -47,8 +49,11 @@ bool meta_sum(MetaCtx *m, const Op *op, const Value *args, Value *out) {
 bool meta_mean(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     DType d = meta_arg_dtype(op, args, self_dtype(args));
     if (integral(d))
-        return meta_fail(m, "RuntimeError: mean(): could not infer output dtype. Input dtype must be either a floating "
-                         "point or complex dtype. Got: %s", dtype_info[d].torch_name);
+        return meta_fail(m,
+                         "RuntimeError: mean(): could not infer output dtype. Input dtype must be "
+                         "either a floating "
+                         "point or complex dtype. Got: %s",
+                         dtype_info[d].torch_name);
     return reduce(m, op, args, d, out);
 }
 
@@ -60,7 +65,9 @@ bool meta_reduce_same(MetaCtx *m, const Op *op, const Value *args, Value *out) {
         return false;
     for (int i = 0; i < self->ndim; i++)
         if ((mask >> i & 1) && expr_is(self->size[i], 0) && op->name[0] == 'a')
-            return meta_fail(m, "IndexError: %s(): Expected reduction dim %d to have non-zero size.", op->name, i);
+            return meta_fail(m,
+                             "IndexError: %s(): Expected reduction dim %d to have non-zero size.",
+                             op->name, i);
     const Value *v = meta_arg(op, args, "output_dtype");
     return reduce(m, op, args, v->kind == VAL_dtype ? v->dtype : self->dtype, out);
 }
@@ -79,8 +86,11 @@ bool meta_argmax(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     if (self && meta_arg(op, args, "dim")->kind == VAL_none)
         for (int i = 0; i < self->ndim; i++)
             if (expr_is(self->size[i], 0))
-                return meta_fail(m, "IndexError: %s(): Expected reduction dim to be specified for input.numel() == 0. "
-                                 "Specify the reduction dim with the 'dim' argument.", op->name);
+                return meta_fail(m,
+                                 "IndexError: %s(): Expected reduction dim to be specified for "
+                                 "input.numel() == 0. "
+                                 "Specify the reduction dim with the 'dim' argument.",
+                                 op->name);
     return reduce(m, op, args, DT_i64, out);
 }
 
@@ -104,7 +114,8 @@ static bool two(MetaCtx *m, const TensorMeta *a, const TensorMeta *b, Value *out
 bool meta_var(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     DType d = self_dtype(args);
     if (integral(d))
-        return meta_fail(m, "RuntimeError: %s only support floating point and complex dtypes", op->name);
+        return meta_fail(m, "RuntimeError: %s only support floating point and complex dtypes",
+                         op->name);
     Value first, second;
     if (!reduce(m, op, args, meta_real_of(d), &first))
         return false;
@@ -123,24 +134,30 @@ bool meta_max_dim(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     if (!self || !meta_dim(m, at, self->ndim, &dim))
         return false;
     if (self->ndim && expr_is(self->size[dim], 0))
-        return meta_fail(m, "IndexError: %s(): Expected reduction dim %d to have non-zero size.", op->name, dim);
+        return meta_fail(m, "IndexError: %s(): Expected reduction dim %d to have non-zero size.",
+                         op->name, dim);
     bool keep = meta_arg_bool(op, args, "keepdim");
     uint64_t mask = self->ndim ? 1ull << dim : 0;
-    return two(m, reduced(m, self, self->dtype, mask, keep), reduced(m, self, DT_i64, mask, keep), out);
+    return two(m, reduced(m, self, self->dtype, mask, keep), reduced(m, self, DT_i64, mask, keep),
+               out);
 }
 
 // max, min, median over everything, with an error for nothing.
 bool meta_max_all(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *self = meta_self(m, op, args);
     if (self && op->name[0] == 'm' && op->name[1] != 'e' && expr_is(meta_numel(m->sym, self), 0))
-        return meta_fail(m, "RuntimeError: %s(): Expected reduction dim to be specified for input.numel() == 0. "
-                         "Specify the reduction dim with the 'dim' argument.", op->name);
+        return meta_fail(
+            m,
+            "RuntimeError: %s(): Expected reduction dim to be specified for input.numel() == 0. "
+            "Specify the reduction dim with the 'dim' argument.",
+            op->name);
     return self && meta_out_new(m, out, self->dtype, 0, NULL, self->device);
 }
 
 bool meta_aminmax(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     Value v;
-    return reduce(m, op, args, self_dtype(args), &v) && two(m, v.tensor, meta_copy(m->arena, v.tensor), out);
+    return reduce(m, op, args, self_dtype(args), &v) &&
+           two(m, v.tensor, meta_copy(m->arena, v.tensor), out);
 }
 
 // cumsum, cumprod, logcumsumexp.
@@ -157,7 +174,8 @@ bool meta_cummax(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *self = meta_self(m, op, args);
     int dim;
     return self && meta_dim(m, meta_arg_int(op, args, "dim", 0), self->ndim, &dim) &&
-           two(m, meta_like(m, self, self->dtype, MF_contiguous), meta_like(m, self, DT_i64, MF_contiguous), out);
+           two(m, meta_like(m, self, self->dtype, MF_contiguous),
+               meta_like(m, self, DT_i64, MF_contiguous), out);
 }
 
 bool meta_sort(MetaCtx *m, const Op *op, const Value *args, Value *out) {
@@ -166,8 +184,9 @@ bool meta_sort(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     if (!self || !meta_dim(m, meta_arg_int(op, args, "dim", -1), self->ndim, &dim))
         return false;
     const TensorMeta *index = meta_like(m, self, DT_i64, MF_preserve);
-    return str_starts(op->name, "arg") ? meta_out(out, index)
-                                       : two(m, meta_like(m, self, self->dtype, MF_preserve), index, out);
+    return str_starts(op->name, "arg")
+               ? meta_out(out, index)
+               : two(m, meta_like(m, self, self->dtype, MF_preserve), index, out);
 }
 
 bool meta_topk(MetaCtx *m, const Op *op, const Value *args, Value *out) {
@@ -197,7 +216,8 @@ bool meta_softmax(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     d = meta_arg_dtype(op, args, d);
     if (integral(d))
         return meta_fail(m, "RuntimeError: \"%s_lastdim_kernel_impl\" not implemented for '%s'",
-                         strstr(op->name, "log") ? "log_softmax" : "softmax", dtype_info[d].torch_name);
+                         strstr(op->name, "log") ? "log_softmax" : "softmax",
+                         dtype_info[d].torch_name);
     return meta_out(out, meta_like(m, self, d, MF_contiguous));
 }
 
@@ -205,7 +225,8 @@ bool meta_softmax(MetaCtx *m, const Op *op, const Value *args, Value *out) {
 bool meta_softmax_backward(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *grad = meta_self(m, op, args);
     const Value *v = meta_arg(op, args, "input_dtype");
-    return grad && meta_out(out, meta_like(m, grad, v->kind == VAL_dtype ? v->dtype : grad->dtype, MF_contiguous));
+    return grad && meta_out(out, meta_like(m, grad, v->kind == VAL_dtype ? v->dtype : grad->dtype,
+                                           MF_contiguous));
 }
 
 bool meta_histc(MetaCtx *m, const Op *op, const Value *args, Value *out) {
@@ -263,8 +284,10 @@ bool meta_equal_call(MetaCtx *m, const Op *op, const Value *args, Value *out) {
 bool meta_trace(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *self = meta_self(m, op, args);
     if (self && self->ndim != 2)
-        return meta_fail(m, "RuntimeError: trace: expected a matrix, but got tensor with dim %d", self->ndim);
-    return self && meta_out_new(m, out, integral(self->dtype) ? DT_i64 : self->dtype, 0, NULL, self->device);
+        return meta_fail(m, "RuntimeError: trace: expected a matrix, but got tensor with dim %d",
+                         self->ndim);
+    return self && meta_out_new(m, out, integral(self->dtype) ? DT_i64 : self->dtype, 0, NULL,
+                                self->device);
 }
 
 // diff: n times shorter by one along a dimension, prepend and append counted.
@@ -275,7 +298,8 @@ bool meta_diff(MetaCtx *m, const Op *op, const Value *args, Value *out) {
         return false;
     if (self->ndim == 0)
         return meta_fail(m, "RuntimeError: diff expects input to be at least one-dimensional");
-    const TensorMeta *more[2] = {meta_arg_tensor(op, args, "prepend"), meta_arg_tensor(op, args, "append")};
+    const TensorMeta *more[2] = {meta_arg_tensor(op, args, "prepend"),
+                                 meta_arg_tensor(op, args, "append")};
     TensorMeta *t = meta_make(m, self->dtype, self->ndim, self->size, self->device);
     for (int i = 0; i < 2; i++)
         if (more[i] && more[i]->ndim == self->ndim)
@@ -288,7 +312,8 @@ bool meta_diff(MetaCtx *m, const Op *op, const Value *args, Value *out) {
 }
 
 bool meta_bincount_hole(MetaCtx *m, const Op *op, const Value *args, Value *out) {
-    const TensorMeta *self = meta_self(m, op, args), *weights = meta_arg_tensor(op, args, "weights");
+    const TensorMeta *self = meta_self(m, op, args),
+                     *weights = meta_arg_tensor(op, args, "weights");
     if (!self)
         return false;
     const Expr *size = sym_create_unbacked(m->sym);
@@ -299,7 +324,8 @@ bool meta_bincount_hole(MetaCtx *m, const Op *op, const Value *args, Value *out)
 // dist: one real number.
 bool meta_dist(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *self = meta_self(m, op, args);
-    return self && meta_out_new(m, out, meta_real_of(ops_result_type(args, 2)), 0, NULL, self->device);
+    return self &&
+           meta_out_new(m, out, meta_real_of(ops_result_type(args, 2)), 0, NULL, self->device);
 }
 
 // Reductions of prims: dims are always named, the dtype is kept unless output_dtype says otherwise.

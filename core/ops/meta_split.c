@@ -1,14 +1,17 @@
-// meta_split.c: one tensor into many and many into one: split, chunk, unbind, cat, stack and their kin.
+// meta_split.c: one tensor into many and many into one: split, chunk, unbind, cat, stack and their
+// kin.
 #include "core/ops/meta.h"
 
 #include <string.h>
 
 // The part [start, start + length) of a dimension; fresh memory if the operator copies.
-static TensorMeta *part(MetaCtx *m, const Op *op, const TensorMeta *self, int dim, const Expr *start, const Expr *length) {
+static TensorMeta *part(MetaCtx *m, const Op *op, const TensorMeta *self, int dim,
+                        const Expr *start, const Expr *length) {
     TensorMeta *t = meta_copy(m->arena, self);
     t->requires_grad = false;
     t->size[dim] = length;
-    t->offset = sym_add(m->sym, t->offset ? t->offset : meta_int(m, 0), sym_mul(m->sym, start, self->stride[dim]));
+    t->offset = sym_add(m->sym, t->offset ? t->offset : meta_int(m, 0),
+                        sym_mul(m->sym, start, self->stride[dim]));
     if (str_ends(op->name, "_copy")) {
         meta_set_contiguous(m, t);
         t->offset = meta_int(m, 0);
@@ -16,7 +19,8 @@ static TensorMeta *part(MetaCtx *m, const Op *op, const TensorMeta *self, int di
     return t;
 }
 
-static bool split_dim(MetaCtx *m, const Op *op, const Value *args, const TensorMeta **self, int *dim) {
+static bool split_dim(MetaCtx *m, const Op *op, const Value *args, const TensorMeta **self,
+                      int *dim) {
     *self = meta_self(m, op, args);
     if (!*self || !meta_dim(m, meta_arg_int(op, args, "dim", 0), (*self)->ndim, dim))
         return false;
@@ -28,25 +32,32 @@ static bool split_dim(MetaCtx *m, const Op *op, const Value *args, const TensorM
 // A size that must be a number now: pieces are counted by it.
 static bool number(MetaCtx *m, const Expr *e, int64_t *v) {
     return sym_guard_int(m->sym, e, m->stage, "the number of pieces depends on it", v) ||
-           meta_fail(m, "RuntimeError: cannot split by %s, whose value is unknown", sym_str(m->arena, e));
+           meta_fail(m, "RuntimeError: cannot split by %s, whose value is unknown",
+                     sym_str(m->arena, e));
 }
 
 enum { PIECES = 1 << 20 };      // more pieces than this are refused
 
-static bool pieces_of(MetaCtx *m, const Op *op, const TensorMeta *self, int dim, int64_t size, Value *out) {
+static bool pieces_of(MetaCtx *m, const Op *op, const TensorMeta *self, int dim, int64_t size,
+                      Value *out) {
     int64_t total;
     if (size < 0)
-        return meta_fail(m, "RuntimeError: split expects split_size be non-negative, but got split_size=%lld",
-                         (long long)size);
+        return meta_fail(
+            m, "RuntimeError: split expects split_size be non-negative, but got split_size=%lld",
+            (long long)size);
     if (!number(m, self->size[dim], &total))
         return false;
     if (size == 0 && total != 0)
-        return meta_fail(m, "RuntimeError: split_size can only be 0 if dimension size is 0, but got dimension size of "
-                         "%lld", (long long)total);
+        return meta_fail(m,
+                         "RuntimeError: split_size can only be 0 if dimension size is 0, but got "
+                         "dimension size of "
+                         "%lld",
+                         (long long)total);
     int64_t n = size == 0 ? 1 : (total + size - 1) / size;
     n = n < 1 ? 1 : n;
     if (n > PIECES)
-        return meta_fail(m, "RuntimeError: split into %lld pieces, expected at most %d", (long long)n, PIECES);
+        return meta_fail(m, "RuntimeError: split into %lld pieces, expected at most %d",
+                         (long long)n, PIECES);
     *out = val_list(m->arena, VAL_tuple, (int)n);
     for (int64_t i = 0; i < n; i++) {
         int64_t len = i + 1 < n ? size : total - size * (n - 1);
@@ -62,8 +73,8 @@ bool meta_split(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const Expr *e;
     if (args[1].kind == VAL_list || args[1].kind == VAL_tuple)
         return meta_split_sizes(m, op, args, out);
-    return split_dim(m, op, args, &self, &dim) && val_as_expr(m->sym, &args[1], &e) && number(m, e, &size) &&
-           pieces_of(m, op, self, dim, size, out);
+    return split_dim(m, op, args, &self, &dim) && val_as_expr(m->sym, &args[1], &e) &&
+           number(m, e, &size) && pieces_of(m, op, self, dim, size, out);
 }
 
 bool meta_split_sizes(MetaCtx *m, const Op *op, const Value *args, Value *out) {
@@ -81,9 +92,11 @@ bool meta_split_sizes(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     }
     if (meta_eq(m, start, self->size[dim]))
         return true;
-    return meta_fail(m, "RuntimeError: split_with_sizes expects split_sizes to sum exactly to %s (input tensor's size "
-                     "at dimension %d), but got split_sizes=%s", sym_str(m->arena, self->size[dim]), dim,
-                     meta_sizes_text(m, size, n));
+    return meta_fail(m,
+                     "RuntimeError: split_with_sizes expects split_sizes to sum exactly to %s "
+                     "(input tensor's size "
+                     "at dimension %d), but got split_sizes=%s",
+                     sym_str(m->arena, self->size[dim]), dim, meta_sizes_text(m, size, n));
 }
 
 bool meta_chunk(MetaCtx *m, const Op *op, const Value *args, Value *out) {
@@ -93,9 +106,11 @@ bool meta_chunk(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     if (!split_dim(m, op, args, &self, &dim) || !number(m, self->size[dim], &total))
         return false;
     if (chunks <= 0)
-        return meta_fail(m, "RuntimeError: chunk expects `chunks` to be greater than 0, got: %lld", (long long)chunks);
+        return meta_fail(m, "RuntimeError: chunk expects `chunks` to be greater than 0, got: %lld",
+                         (long long)chunks);
     if (chunks > PIECES)
-        return meta_fail(m, "RuntimeError: chunk into %lld pieces, expected at most %d", (long long)chunks, PIECES);
+        return meta_fail(m, "RuntimeError: chunk into %lld pieces, expected at most %d",
+                         (long long)chunks, PIECES);
     int64_t size = (total + chunks - 1) / chunks;
     if (size || total)
         return pieces_of(m, op, self, dim, size, out);
@@ -111,7 +126,9 @@ bool meta_tensor_split(MetaCtx *m, const Op *op, const Value *args, Value *out) 
     int64_t total, n;
     int dim;
     // hsplit cuts columns (of a vector, its elements), vsplit rows, dsplit depth.
-    int64_t at = op->name[0] == 'h' ? (self && self->ndim == 1 ? 0 : 1) : op->name[0] == 'd' ? 2 : 0;
+    int64_t at = op->name[0] == 'h'   ? (self && self->ndim == 1 ? 0 : 1)
+                 : op->name[0] == 'd' ? 2
+                                      : 0;
     if (!self || !meta_dim(m, meta_arg_int(op, args, "dim", at), self->ndim, &dim) ||
         !number(m, self->size[dim], &total))
         return false;
@@ -149,7 +166,8 @@ bool meta_unbind(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     if (!split_dim(m, op, args, &self, &dim) || !number(m, self->size[dim], &n))
         return false;
     if (n > PIECES)
-        return meta_fail(m, "RuntimeError: unbind into %lld pieces, expected at most %d", (long long)n, PIECES);
+        return meta_fail(m, "RuntimeError: unbind into %lld pieces, expected at most %d",
+                         (long long)n, PIECES);
     *out = val_list(m->arena, VAL_tuple, (int)n);
     for (int k = 0; k < (int)n; k++) {
         TensorMeta *t = meta_window(m, self, self->ndim - 1);
@@ -189,7 +207,9 @@ static bool cat(MetaCtx *m, const TensorMeta **t, int n, int64_t at, Value *out)
     Value *values = ARENA_ARRAY(m->arena, n + 1, Value);
     for (int i = 0; i < n; i++) {
         if (!t[i] || t[i]->ndim == 0)
-            return meta_fail(m, "RuntimeError: zero-dimensional tensor (at position %d) cannot be concatenated", i);
+            return meta_fail(
+                m, "RuntimeError: zero-dimensional tensor (at position %d) cannot be concatenated",
+                i);
         values[i] = val_tensor(t[i]);
         if (!first && !is_skipped(t[i]))
             first = t[i];
@@ -208,13 +228,17 @@ static bool cat(MetaCtx *m, const TensorMeta **t, int n, int64_t at, Value *out)
         if (is_skipped(t[i]))
             continue;
         if (t[i]->ndim != first->ndim)
-            return meta_fail(m, "RuntimeError: Tensors must have same number of dimensions: got %d and %d",
-                             first->ndim, t[i]->ndim);
+            return meta_fail(
+                m, "RuntimeError: Tensors must have same number of dimensions: got %d and %d",
+                first->ndim, t[i]->ndim);
         for (int k = 0; k < first->ndim; k++)
             if (k != dim && !meta_eq(m, t[i]->size[k], first->size[k]))
-                return meta_fail(m, "RuntimeError: Sizes of tensors must match except in dimension %d. Expected size "
-                                 "%s but got size %s for tensor number %d in the list.", dim,
-                                 sym_str(m->arena, first->size[k]), sym_str(m->arena, t[i]->size[k]), i);
+                return meta_fail(m,
+                                 "RuntimeError: Sizes of tensors must match except in dimension "
+                                 "%d. Expected size "
+                                 "%s but got size %s for tensor number %d in the list.",
+                                 dim, sym_str(m->arena, first->size[k]),
+                                 sym_str(m->arena, t[i]->size[k]), i);
         r->size[dim] = sym_add(m->sym, r->size[dim], t[i]->size[dim]);
     }
     meta_set_format(m, r, common_format(m, t, n));
@@ -252,8 +276,11 @@ bool meta_stack(MetaCtx *m, const Op *op, const Value *args, Value *out) {
         for (int k = 0; same && k < t[0]->ndim; k++)
             same = meta_eq(m, t[i]->size[k], t[0]->size[k]);
         if (!same)
-            return meta_fail(m, "RuntimeError: stack expects each tensor to be equal size, but got %s at entry 0 and "
-                             "%s at entry %d", meta_sizes_text(m, t[0]->size, t[0]->ndim),
+            return meta_fail(m,
+                             "RuntimeError: stack expects each tensor to be equal size, but got %s "
+                             "at entry 0 and "
+                             "%s at entry %d",
+                             meta_sizes_text(m, t[0]->size, t[0]->ndim),
                              meta_sizes_text(m, t[i]->size, t[i]->ndim), i);
     }
     for (int i = 0; i < n; i++)
@@ -279,7 +306,8 @@ bool meta_nd_stack(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta **t = meta_tensors(m, &args[0], &n);
     if (!t)
         return false;
-    bool column = op->name[0] == 'c', rows = op->name[0] == 'v' || op->name[0] == 'r', depth = op->name[0] == 'd';
+    bool column = op->name[0] == 'c', rows = op->name[0] == 'v' || op->name[0] == 'r',
+         depth = op->name[0] == 'd';
     int64_t dim = rows ? 0 : depth ? 2 : 1;
     for (int i = 0; i < n; i++)
         t[i] = at_least(m, t[i], depth ? 3 : rows || column ? 2 : 1, column);
@@ -330,7 +358,9 @@ bool meta_meshgrid(MetaCtx *m, const Op *op, const Value *args, Value *out) {
         for (int i = 0; i < n; i++) {
             int from = xy && i < 2 ? 1 - i : i;
             r->size[i] = t[from]->ndim ? t[from]->size[0] : meta_int(m, 1);
-            r->stride[i] = from != k ? meta_int(m, 0) : t[k]->ndim ? t[k]->stride[0] : meta_int(m, 1);
+            r->stride[i] = from != k    ? meta_int(m, 0)
+                           : t[k]->ndim ? t[k]->stride[0]
+                                        : meta_int(m, 1);
         }
         out->at[k] = val_tensor(r);
     }

@@ -1,4 +1,5 @@
-// meta_sym.c: arithmetic on sizes, questions about a tensor, assertions: results that are no tensors.
+// meta_sym.c: arithmetic on sizes, questions about a tensor, assertions: results that are no
+// tensors.
 #include "core/ops/meta.h"
 
 #include <math.h>
@@ -125,7 +126,9 @@ static bool real(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     case OP_operator_add: *out = val_float(a + b); return true;
     case OP_operator_sub: *out = val_float(a - b); return true;
     case OP_operator_mul: *out = val_float(a * b); return true;
-    case OP_operator_truediv: *out = val_float(a / b); return b != 0 || meta_fail(m, "ZeroDivisionError: division by zero");
+    case OP_operator_truediv:
+        *out = val_float(a / b);
+        return b != 0 || meta_fail(m, "ZeroDivisionError: division by zero");
     case OP_operator_floordiv: *out = val_float(floor(a / b)); return true;
     case OP_operator_mod: *out = val_float(a - floor(a / b) * b); return true;
     case OP_operator_pow: *out = val_float(pow(a, b)); return true;
@@ -184,12 +187,14 @@ static bool integer2(MetaCtx *m, const Op *op, const Expr *a, const Expr *b, Val
     case OP_operator_or_: *out = val_sym(sym_or(s, a, b)); return true;
     case OP_operator_lshift: case OP_operator_rshift: {
         const Expr *both[2] = {a, b};
-        *out = val_sym(sym_make(s, op->id == OP_operator_lshift ? SYM_lshift : SYM_rshift, both, 2));
+        *out =
+            val_sym(sym_make(s, op->id == OP_operator_lshift ? SYM_lshift : SYM_rshift, both, 2));
         return true;
     }
     case OP_operator_pow:
         if (!expr_int(b, &n) || n < 0)
-            return meta_fail(m, "TypeError: a size to the power %s is not modelled", sym_str(m->arena, b));
+            return meta_fail(m, "TypeError: a size to the power %s is not modelled",
+                             sym_str(m->arena, b));
         *out = val_sym(sym_pow(s, a, n));
         return true;
     case OP_operator_truediv: {
@@ -245,8 +250,8 @@ static bool truth(MetaCtx *m, const Value *v, const Expr **out) {
 // Operators of Python on ints, SymInts and floats.
 bool meta_number(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const Expr *a, *b;
-    bool logic = op->id == OP_operator_and_ || op->id == OP_operator_or_ || op->id == OP_operator_not_ ||
-                 op->id == OP_torch_sym_not;
+    bool logic = op->id == OP_operator_and_ || op->id == OP_operator_or_ ||
+                 op->id == OP_operator_not_ || op->id == OP_torch_sym_not;
     bool ints = logic ? truth(m, &args[0], &a) : val_as_expr(m->sym, &args[0], &a);
     if (op->n_args == 1)
         return ints ? integer1(m, op, a, out) : real(m, op, args, out);
@@ -266,7 +271,8 @@ bool meta_sym_sum(MetaCtx *m, const Op *op, const Value *args, Value *out) {
 bool meta_sym_ite(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const Expr *c, *a, *b;
     (void)op;
-    if (!truth(m, &args[0], &c) || !val_as_expr(m->sym, &args[1], &a) || !val_as_expr(m->sym, &args[2], &b))
+    if (!truth(m, &args[0], &c) || !val_as_expr(m->sym, &args[1], &a) ||
+        !val_as_expr(m->sym, &args[2], &b))
         return meta_fail(m, "TypeError: sym_ite expects a condition and two ints");
     *out = val_sym(sym_where(m->sym, c, a, b));
     return true;
@@ -287,7 +293,8 @@ bool meta_getitem(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     if ((args[0].kind != VAL_list && args[0].kind != VAL_tuple) || !val_as_int(&args[1], &i))
         return meta_fail(m, "TypeError: only a list or tuple is indexed by an int here");
     if (i < -args[0].n || i >= args[0].n)
-        return meta_fail(m, "IndexError: index %lld is out of range for %d items", (long long)i, args[0].n);
+        return meta_fail(m, "IndexError: index %lld is out of range for %d items", (long long)i,
+                         args[0].n);
     *out = args[0].at[i < 0 ? i + args[0].n : i];
     return true;
 }

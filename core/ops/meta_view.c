@@ -1,12 +1,13 @@
-// meta_view.c: views: sizes, strides and offset on the same memory. The copying twins (`_copy`) yield
-// the same sizes in fresh contiguous memory.
+// meta_view.c: views: sizes, strides and offset on the same memory. The copying twins (`_copy`)
+// yield the same sizes in fresh contiguous memory.
 #include "core/ops/meta.h"
 
 #include <string.h>
 
 // Groups old dimensions that lie contiguously and deals them out to the new sizes, from the back;
 // fails where a new dimension would straddle two groups.
-bool meta_view_strides(MetaCtx *m, const TensorMeta *t, int ndim, const Expr *const *size, const Expr **stride) {
+bool meta_view_strides(MetaCtx *m, const TensorMeta *t, int ndim, const Expr *const *size,
+                       const Expr **stride) {
     Sym *s = m->sym;
     const Expr *one = sym_int(s, 1);
     for (int i = 0; i < t->ndim; i++)
@@ -64,15 +65,20 @@ bool meta_infer_size(MetaCtx *m, const TensorMeta *t, int ndim, const Expr **siz
     if (infer < 0) {
         if (meta_eq(m, known, numel))
             return true;
-        return meta_fail(m, "RuntimeError: shape '%s' is invalid for input of size %s", asked, sym_str(m->arena, numel));
+        return meta_fail(m, "RuntimeError: shape '%s' is invalid for input of size %s", asked,
+                         sym_str(m->arena, numel));
     }
     if (expr_is(known, 0))
-        return meta_fail(m, "RuntimeError: cannot reshape tensor of 0 elements into shape %s because the unspecified "
-                         "dimension size -1 can be any value and is ambiguous", asked);
+        return meta_fail(m,
+                         "RuntimeError: cannot reshape tensor of 0 elements into shape %s because "
+                         "the unspecified "
+                         "dimension size -1 can be any value and is ambiguous",
+                         asked);
     const Expr *exact = sym_exact_div(s, numel, known);
     size[infer] = exact ? exact : sym_floordiv(s, numel, known);
     if (!exact && !meta_eq(m, sym_mul(s, size[infer], known), numel))
-        return meta_fail(m, "RuntimeError: shape '%s' is invalid for input of size %s", asked, sym_str(m->arena, numel));
+        return meta_fail(m, "RuntimeError: shape '%s' is invalid for input of size %s", asked,
+                         sym_str(m->arena, numel));
     return true;
 }
 
@@ -94,7 +100,8 @@ bool meta_alias(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     return meta_out(out, t);
 }
 
-static bool view_to(MetaCtx *m, const TensorMeta *self, int ndim, const Expr **size, TensorMeta **out) {
+static bool view_to(MetaCtx *m, const TensorMeta *self, int ndim, const Expr **size,
+                    TensorMeta **out) {
     if (!meta_infer_size(m, self, ndim, size))
         return false;
     *out = meta_window(m, self, ndim);
@@ -111,8 +118,10 @@ bool meta_view(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     if (!size || !view_to(m, self, n, size, &t))
         return false;
     if (!meta_view_strides(m, self, n, t->size, t->stride))
-        return meta_fail(m, "RuntimeError: view size is not compatible with input tensor's size and stride (at least "
-                         "one dimension spans across two contiguous subspaces). Use .reshape(...) instead.");
+        return meta_fail(
+            m, "RuntimeError: view size is not compatible with input tensor's size and stride (at "
+               "least "
+               "one dimension spans across two contiguous subspaces). Use .reshape(...) instead.");
     return finish(m, op, t, out);
 }
 
@@ -141,7 +150,8 @@ bool meta_view_as(MetaCtx *m, const Op *op, const Value *args, Value *out) {
         return false;
     const TensorMeta *other = args[1].tensor;
     Value sized[2] = {args[0], val_exprs(m->arena, other->size, other->ndim)};
-    return strcmp(op->name, "view_as") == 0 ? meta_view(m, op, sized, out) : meta_reshape(m, op, sized, out);
+    return strcmp(op->name, "view_as") == 0 ? meta_view(m, op, sized, out)
+                                            : meta_reshape(m, op, sized, out);
 }
 
 bool meta_reshape_alias(MetaCtx *m, const Op *op, const Value *args, Value *out) {
@@ -178,7 +188,8 @@ bool meta_flatten(MetaCtx *m, const Op *op, const Value *args, Value *out) {
         !meta_dim(m, meta_arg_int(op, args, "end_dim", -1), self->ndim, &to))
         return false;
     if (from > to)
-        return meta_fail(m, "RuntimeError: flatten() has invalid args: start_dim cannot come after end_dim");
+        return meta_fail(
+            m, "RuntimeError: flatten() has invalid args: start_dim cannot come after end_dim");
     const Expr **size = ARENA_ARRAY(m->arena, self->ndim + 1, const Expr *);
     if (self->ndim == 0) {
         size[0] = meta_int(m, 1);
@@ -209,7 +220,8 @@ bool meta_unflatten(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const Expr **part = self ? meta_exprs(m, meta_arg(op, args, "sizes"), &n) : NULL;
     if (!part || !meta_dim(m, meta_arg_int(op, args, "dim", 0), self->ndim, &dim))
         return false;
-    TensorMeta one = {.dtype = self->dtype, .ndim = 1, .size = &self->size[dim], .stride = &self->stride[dim]};
+    TensorMeta one = {
+        .dtype = self->dtype, .ndim = 1, .size = &self->size[dim], .stride = &self->stride[dim]};
     if (!meta_infer_size(m, &one, n, part))
         return false;
     const Expr **size = ARENA_ARRAY(m->arena, self->ndim + n, const Expr *);
@@ -222,8 +234,10 @@ bool meta_unflatten(MetaCtx *m, const Op *op, const Value *args, Value *out) {
         size[k++] = self->size[i];
     TensorMeta *t = meta_window(m, self, k);
     memcpy(t->size, size, (size_t)k * sizeof *size);
-    return meta_view_strides(m, self, k, t->size, t->stride) ? meta_out(out, t)
-           : meta_fail(m, "RuntimeError: view size is not compatible with input tensor's size and stride");
+    return meta_view_strides(m, self, k, t->size, t->stride)
+               ? meta_out(out, t)
+               : meta_fail(m, "RuntimeError: view size is not compatible with input tensor's size "
+                              "and stride");
 }
 
 bool meta_expand(MetaCtx *m, const Op *op, const Value *args, Value *out) {
@@ -236,15 +250,21 @@ bool meta_expand(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     if (!size)
         return false;
     if (n < self->ndim)
-        return meta_fail(m, "RuntimeError: expand: the number of sizes provided (%d) must be greater or equal to the "
-                         "number of dimensions in the tensor (%d)", n, self->ndim);
+        return meta_fail(m,
+                         "RuntimeError: expand: the number of sizes provided (%d) must be greater "
+                         "or equal to the "
+                         "number of dimensions in the tensor (%d)",
+                         n, self->ndim);
     TensorMeta *t = meta_window(m, self, n);
     for (int i = 0; i < n; i++) {
         int d = i - (n - self->ndim);
         bool keep = expr_is(size[i], -1);
         if (d < 0 && keep)
-            return meta_fail(m, "RuntimeError: The expanded size of the tensor (-1) isn't allowed in a leading, "
-                             "non-existing dimension %d", i);
+            return meta_fail(
+                m,
+                "RuntimeError: The expanded size of the tensor (-1) isn't allowed in a leading, "
+                "non-existing dimension %d",
+                i);
         t->size[i] = keep ? self->size[d] : size[i];
         if (d >= 0 && meta_eq(m, t->size[i], self->size[d])) {
             t->size[i] = self->size[d];
@@ -252,13 +272,17 @@ bool meta_expand(MetaCtx *m, const Op *op, const Value *args, Value *out) {
         } else if (d < 0 || meta_is(m, self->size[d], 1)) {
             t->stride[i] = meta_int(m, 0);
         } else {
-            return meta_fail(m, "RuntimeError: The expanded size of the tensor (%s) must match the existing size (%s) "
+            return meta_fail(m,
+                             "RuntimeError: The expanded size of the tensor (%s) must match the "
+                             "existing size (%s) "
                              "at non-singleton dimension %d.  Target sizes: %s.  Tensor sizes: %s",
                              sym_str(m->arena, t->size[i]), sym_str(m->arena, self->size[d]), i,
-                             meta_sizes_text(m, size, n), meta_sizes_text(m, self->size, self->ndim));
+                             meta_sizes_text(m, size, n),
+                             meta_sizes_text(m, self->size, self->ndim));
         }
     }
-    // A new dimension of size 1 takes the stride of what lies behind it; all of a 0-d tensor's are 0.
+    // A new dimension of size 1 takes the stride of what lies behind it; all of a 0-d tensor's are
+    // 0.
     for (int i = n - self->ndim - 1; i >= 0 && self->ndim; i--)
         if (expr_is(t->size[i], 1))
             t->stride[i] = sym_mul(m->sym, t->size[i + 1], t->stride[i + 1]);
@@ -266,7 +290,8 @@ bool meta_expand(MetaCtx *m, const Op *op, const Value *args, Value *out) {
 }
 
 // order[i]: the old dimension that becomes dimension i.
-static bool permuted(MetaCtx *m, const Op *op, const TensorMeta *self, const int *order, Value *out) {
+static bool permuted(MetaCtx *m, const Op *op, const TensorMeta *self, const int *order,
+                     Value *out) {
     TensorMeta *t = meta_window(m, self, self->ndim);
     for (int i = 0; i < self->ndim; i++) {
         t->size[i] = self->size[order[i]];
@@ -281,9 +306,13 @@ bool meta_permute(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     if (!self)
         return false;
     if (args[1].n != self->ndim)
-        return meta_fail(m, "RuntimeError: permute(sparse_coo): number of dimensions in the tensor input does not match "
-                         "the length of the desired ordering of dimensions i.e. input.dim() = %d is not equal to "
-                         "len(dims) = %d", self->ndim, args[1].n);
+        return meta_fail(m,
+                         "RuntimeError: permute(sparse_coo): number of dimensions in the tensor "
+                         "input does not match "
+                         "the length of the desired ordering of dimensions i.e. input.dim() = %d "
+                         "is not equal to "
+                         "len(dims) = %d",
+                         self->ndim, args[1].n);
     uint64_t seen = 0;
     for (int i = 0; i < self->ndim; i++) {
         int64_t dim;
@@ -311,8 +340,9 @@ bool meta_transpose(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *self = meta_self(m, op, args);
     int a, b;
     int64_t x, y;
-    return self && val_as_int(&args[1], &x) && val_as_int(&args[2], &y) && meta_dim(m, x, self->ndim, &a) &&
-           meta_dim(m, y, self->ndim, &b) && swapped(m, op, self, a, b, out);
+    return self && val_as_int(&args[1], &x) && val_as_int(&args[2], &y) &&
+           meta_dim(m, x, self->ndim, &a) && meta_dim(m, y, self->ndim, &b) &&
+           swapped(m, op, self, a, b, out);
 }
 
 bool meta_t(MetaCtx *m, const Op *op, const Value *args, Value *out) {
@@ -320,7 +350,9 @@ bool meta_t(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     if (!self)
         return false;
     if (self->ndim > 2)
-        return meta_fail(m, "RuntimeError: t() expects a tensor with <= 2 dimensions, but self is %dD", self->ndim);
+        return meta_fail(m,
+                         "RuntimeError: t() expects a tensor with <= 2 dimensions, but self is %dD",
+                         self->ndim);
     if (self->ndim < 2)
         return swapped(m, op, self, 0, 0, out);
     return swapped(m, op, self, 0, 1, out);
@@ -332,8 +364,11 @@ bool meta_mT(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     if (!self)
         return false;
     if (self->ndim < 2)
-        return meta_fail(m, "RuntimeError: tensor.%s is only supported on matrices or batches of matrices. Got %d-D "
-                         "tensor.", op->name, self->ndim);
+        return meta_fail(m,
+                         "RuntimeError: tensor.%s is only supported on matrices or batches of "
+                         "matrices. Got %d-D "
+                         "tensor.",
+                         op->name, self->ndim);
     return swapped(m, op, self, self->ndim - 1, self->ndim - 2, out);
 }
 
@@ -349,9 +384,11 @@ bool meta_T(MetaCtx *m, const Op *op, const Value *args, Value *out) {
 bool meta_movedim(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *self = meta_self(m, op, args);
     int ns, nd, order[META_DIMS];
-    const Expr **src = self ? meta_exprs(m, &args[1], &ns) : NULL, **dst = src ? meta_exprs(m, &args[2], &nd) : NULL;
+    const Expr **src = self ? meta_exprs(m, &args[1], &ns) : NULL,
+               **dst = src ? meta_exprs(m, &args[2], &nd) : NULL;
     if (!dst || ns != nd)
-        return self && dst && meta_fail(m, "RuntimeError: movedim: Invalid source or destination dims");
+        return self && dst &&
+               meta_fail(m, "RuntimeError: movedim: Invalid source or destination dims");
     uint64_t used = 0;
     for (int i = 0; i < self->ndim; i++)
         order[i] = -1;
@@ -436,8 +473,10 @@ bool meta_select(MetaCtx *m, const Op *op, const Value *args, Value *out) {
         return false;
     int64_t i, n;
     if (expr_int(index, &i) && expr_int(self->size[dim], &n) && (i < -n || i >= n))
-        return meta_fail(m, "IndexError: select(): index %lld out of range for tensor of size %s at dimension %d",
-                         (long long)i, meta_sizes_text(m, self->size, self->ndim), dim);
+        return meta_fail(
+            m,
+            "IndexError: select(): index %lld out of range for tensor of size %s at dimension %d",
+            (long long)i, meta_sizes_text(m, self->size, self->ndim), dim);
     if (meta_lt(m, index, meta_int(m, 0)))
         index = sym_add(m->sym, index, self->size[dim]);
     TensorMeta *t = without_dim(m, self, dim);
@@ -481,8 +520,10 @@ bool meta_slice(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     TensorMeta *t = meta_copy(m->arena, self);
     t->requires_grad = false;
     const Expr *len = sym_sub(m->sym, end, start);
-    t->size[dim] = expr_is(step, 1) ? len
-                   : sym_floordiv(m->sym, sym_add_int(m->sym, sym_add(m->sym, len, step), -1), step);
+    t->size[dim] =
+        expr_is(step, 1)
+            ? len
+            : sym_floordiv(m->sym, sym_add_int(m->sym, sym_add(m->sym, len, step), -1), step);
     t->stride[dim] = sym_mul(m->sym, t->stride[dim], step);
     t->offset = sym_add(m->sym, t->offset, sym_mul(m->sym, start, self->stride[dim]));
     return finish(m, op, t, out);
@@ -495,12 +536,14 @@ bool meta_narrow(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     if (!self || !meta_dim(m, meta_arg_int(op, args, "dim", 0), self->ndim, &dim) ||
         !val_as_expr(m->sym, meta_arg(op, args, "start"), &start) ||
         !val_as_expr(m->sym, meta_arg(op, args, "length"), &length))
-        return self && meta_fail(m, "RuntimeError: narrow() expects ints for dim, start and length");
+        return self &&
+               meta_fail(m, "RuntimeError: narrow() expects ints for dim, start and length");
     if (meta_lt(m, start, meta_int(m, 0)))
         start = sym_add(m->sym, start, self->size[dim]);
     if (meta_lt(m, self->size[dim], sym_add(m->sym, start, length)))
         return meta_fail(m, "RuntimeError: start (%s) + length (%s) exceeds dimension size (%s).",
-                         sym_str(m->arena, start), sym_str(m->arena, length), sym_str(m->arena, self->size[dim]));
+                         sym_str(m->arena, start), sym_str(m->arena, length),
+                         sym_str(m->arena, self->size[dim]));
     TensorMeta *t = meta_copy(m->arena, self);
     t->requires_grad = false;
     t->size[dim] = length;
@@ -520,7 +563,8 @@ bool meta_diagonal(MetaCtx *m, const Op *op, const Value *args, Value *out) {
         return meta_fail(m, "RuntimeError: diagonal dimensions cannot be identical %d, %d", a, b);
     Sym *s = m->sym;
     const Expr *x = self->size[a], *y = self->size[b], *zero = meta_int(m, 0);
-    const Expr *len = off >= 0 ? sym_min(s, x, sym_add_int(s, y, -off)) : sym_min(s, sym_add_int(s, x, off), y);
+    const Expr *len =
+        off >= 0 ? sym_min(s, x, sym_add_int(s, y, -off)) : sym_min(s, sym_add_int(s, x, off), y);
     if (expr_int_or(len, 0) < 0)
         len = zero;
     TensorMeta *t = meta_window(m, self, self->ndim - 1);
@@ -548,10 +592,12 @@ bool meta_unfold(MetaCtx *m, const Op *op, const Value *args, Value *out) {
         return false;
     Sym *s = m->sym;
     const Expr *one = meta_int(m, 1);
-    const Expr *old = self->ndim ? self->size[dim] : one, *old_stride = self->ndim ? self->stride[dim] : one;
+    const Expr *old = self->ndim ? self->size[dim] : one,
+               *old_stride = self->ndim ? self->stride[dim] : one;
     if (meta_lt(m, old, size))
-        return meta_fail(m, "RuntimeError: maximum size for tensor at dimension %d is %s but size is %s", dim,
-                         sym_str(m->arena, old), sym_str(m->arena, size));
+        return meta_fail(
+            m, "RuntimeError: maximum size for tensor at dimension %d is %s but size is %s", dim,
+            sym_str(m->arena, old), sym_str(m->arena, size));
     TensorMeta *t = meta_window(m, self, self->ndim + 1);
     for (int i = 0; i < self->ndim; i++) {
         t->size[i] = self->size[i];
@@ -575,7 +621,9 @@ bool meta_prim_broadcast(MetaCtx *m, const Op *op, const Value *args, Value *out
     if (!dims)
         return false;
     if (n_dims != self->ndim)
-        return meta_fail(m, "RuntimeError: broadcast_in_dim: %d dimensions named for a tensor of %d", n_dims, self->ndim);
+        return meta_fail(m,
+                         "RuntimeError: broadcast_in_dim: %d dimensions named for a tensor of %d",
+                         n_dims, self->ndim);
     TensorMeta *t = meta_window(m, self, n);
     for (int i = 0; i < n; i++) {
         t->size[i] = size[i];
@@ -584,7 +632,8 @@ bool meta_prim_broadcast(MetaCtx *m, const Op *op, const Value *args, Value *out
     for (int k = 0; k < n_dims; k++) {
         int64_t d = expr_int_or(dims[k], -1);
         if (d < 0 || d >= n)
-            return meta_fail(m, "RuntimeError: broadcast_in_dim: dimension %lld is out of range", (long long)d);
+            return meta_fail(m, "RuntimeError: broadcast_in_dim: dimension %lld is out of range",
+                             (long long)d);
         if (meta_eq(m, self->size[k], size[d]))
             t->stride[d] = self->stride[k];
         else if (!meta_is(m, self->size[k], 1))

@@ -71,7 +71,8 @@ static void build_table(void) {
         if (plain_namespace(op->ns))
             op->qualname = arena_printf(&table.arena, "%s.%s", op->ns, op->name);
         table.ops[id] = op;
-        const char *key = plain_namespace(op->ns) ? op->qualname : op->qualname + strlen("torch.ops.");
+        const char *key =
+            plain_namespace(op->ns) ? op->qualname : op->qualname + strlen("torch.ops.");
         assert(!map_get(&table.by_name, key));
         map_put(&table.by_name, key, op);
         add_to_packet(op);

@@ -1,8 +1,9 @@
 // ops.h: every operator the program knows: its ATen schema in PyTorch's syntax, its tags and its
-// meta function. One row in ops.def (or one of the files it includes, by family) adds an op. Reference
-// kernels, derivatives, decompositions and lowerings are tables of their own stages, keyed by OpId.
-// OpIds follow from the qualified name: aten.add.Tensor is OP_aten_add_Tensor, aten.relu.default
-// OP_aten_relu_default, prims.iota.default OP_prims_iota_default, _operator.mul OP_operator_mul.
+// meta function. One row in ops.def (or one of the files it includes, by family) adds an op.
+// Reference kernels, derivatives, decompositions and lowerings are tables of their own stages,
+// keyed by OpId. OpIds follow from the qualified name: aten.add.Tensor is OP_aten_add_Tensor,
+// aten.relu.default OP_aten_relu_default, prims.iota.default OP_prims_iota_default, _operator.mul
+// OP_operator_mul.
 #ifndef CORE_OPS_OPS_H
 #define CORE_OPS_OPS_H
 
@@ -18,8 +19,23 @@ typedef enum OpId {
 } OpId;
 
 typedef enum ArgType {
-    AT_tensor, AT_tensors, AT_int, AT_ints, AT_float, AT_floats, AT_bool, AT_bools, AT_scalar, AT_scalars,
-    AT_str, AT_dtype, AT_layout, AT_device, AT_memory_format, AT_generator, AT_any
+    AT_tensor,
+    AT_tensors,
+    AT_int,
+    AT_ints,
+    AT_float,
+    AT_floats,
+    AT_bool,
+    AT_bools,
+    AT_scalar,
+    AT_scalars,
+    AT_str,
+    AT_dtype,
+    AT_layout,
+    AT_device,
+    AT_memory_format,
+    AT_generator,
+    AT_any
 } ArgType;
 
 typedef struct SchemaArg {
@@ -80,16 +96,19 @@ struct Op {
 };
 
 const Op *op_at(OpId id);                               // asserts
-const Op *op_find(const char *qualname);                // torch.ops.aten.add.Tensor or aten.add.Tensor, NULL if unknown
+const Op *
+op_find(const char *qualname); // torch.ops.aten.add.Tensor or aten.add.Tensor, NULL if unknown
 const Op *op_find_overload(const char *ns, const char *name, const char *overload);
 int op_packet(const char *ns, const char *name, const Op *out[], int max);  // all overloads
-// schema.c: a schema in PyTorch's syntax `ns::name.overload(args) -> returns` into an Op (for declared custom ops too).
+// schema.c: a schema in PyTorch's syntax `ns::name.overload(args) -> returns` into an Op (for
+// declared custom ops too).
 Op *op_parse_schema(Arena *a, const char *schema, Diag *d);
-// Positional and keyword arguments into schema order with defaults and single ints widened to lists.
-// false and an error naming argument, expected and given. Type checks are PyTorch's.
-bool op_bind(const Op *op, const Value *args, int n_args, const char *const kw[], const Value *kwargs, int n_kwargs,
-             Value *out, Arena *a, Diag *d, Place at);
-// Calls the meta function; an op without one fails with its hole's reason. args as op_bind leaves them.
+// Positional and keyword arguments into schema order with defaults and single ints widened to
+// lists. false and an error naming argument, expected and given. Type checks are PyTorch's.
+bool op_bind(const Op *op, const Value *args, int n_args, const char *const kw[],
+             const Value *kwargs, int n_kwargs, Value *out, Arena *a, Diag *d, Place at);
+// Calls the meta function; an op without one fails with its hole's reason. args as op_bind leaves
+// them.
 bool op_meta(MetaCtx *m, const Op *op, const Value *args, Value *out);
 // Of a bound argument: "Tensor", "int[]", … as PyTorch spells the type in a schema.
 void arg_type_print(Buf *out, const SchemaArg *arg);

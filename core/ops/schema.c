@@ -1,5 +1,6 @@
-// schema.c: operator schemas in PyTorch's syntax, `ns::name.overload(Tensor(a!) self, int[2] k=1, *,
-// Scalar? s=None) -> Tensor(a!)`. A recursive-descent reader over one line; defaults become Values.
+// schema.c: operator schemas in PyTorch's syntax, `ns::name.overload(Tensor(a!) self, int[2] k=1,
+// *, Scalar? s=None) -> Tensor(a!)`. A recursive-descent reader over one line; defaults become
+// Values.
 #include "core/ops/ops.h"
 
 #include <ctype.h>
@@ -137,6 +138,14 @@ static void type(Reader *r, SchemaArg *arg) {
     }
 }
 
+// c10's numbering of dtypes, which differs from that of exported programs.
+static DType dtype_from_c10(int64_t i) {
+    enum { C10_BOOL = 11, C10_BFLOAT16 = 15 };
+    return i == C10_BFLOAT16         ? DT_bf16
+           : i >= 0 && i <= C10_BOOL ? dtype_from_scalar_type((int)i + 1)
+                                     : DT_none;
+}
+
 // A number, a word or a quoted text, up to `,` `)` or `]`.
 static Value default_item(Reader *r, ArgType t) {
     blanks(r);
@@ -165,7 +174,7 @@ static Value default_item(Reader *r, ArgType t) {
     char *end;
     long long i = strtoll(word, &end, 10);
     if (*word && !*end)
-        return t == AT_dtype ? val_dtype(dtype_from_scalar_type((int)i))
+        return t == AT_dtype ? val_dtype(dtype_from_c10(i))
                : t == AT_float || t == AT_floats ? val_float((double)i) : val_int(i);
     double f = strtod(word, &end);
     if (*word && !*end)
@@ -308,11 +317,23 @@ Op *op_parse_schema(Arena *a, const char *schema, Diag *d) {
 
 void arg_type_print(Buf *out, const SchemaArg *arg) {
     static const char *const names[] = {
-        [AT_tensor] = "Tensor", [AT_tensors] = "Tensor", [AT_int] = "int", [AT_ints] = "int",
-        [AT_float] = "float", [AT_floats] = "float", [AT_bool] = "bool", [AT_bools] = "bool",
-        [AT_scalar] = "Scalar", [AT_scalars] = "Scalar", [AT_str] = "str", [AT_dtype] = "ScalarType",
-        [AT_layout] = "Layout", [AT_device] = "Device", [AT_memory_format] = "MemoryFormat",
-        [AT_generator] = "Generator", [AT_any] = "Any",
+        [AT_tensor] = "Tensor",
+        [AT_tensors] = "Tensor",
+        [AT_int] = "int",
+        [AT_ints] = "int",
+        [AT_float] = "float",
+        [AT_floats] = "float",
+        [AT_bool] = "bool",
+        [AT_bools] = "bool",
+        [AT_scalar] = "Scalar",
+        [AT_scalars] = "Scalar",
+        [AT_str] = "str",
+        [AT_dtype] = "ScalarType",
+        [AT_layout] = "Layout",
+        [AT_device] = "Device",
+        [AT_memory_format] = "MemoryFormat",
+        [AT_generator] = "Generator",
+        [AT_any] = "Any",
     };
     buf_puts(out, names[arg->type]);
     if (arg->optional_items)

@@ -1,5 +1,5 @@
-// torch.c: from the name of a callable to operators: rows of torch_names.def, their small language, and the
-// general case, an operator of the same name.
+// torch.c: from the name of a callable to operators: rows of torch_names.def, their small language,
+// and the general case, an operator of the same name.
 #include "core/ops/torch_build.h"
 
 #include <ctype.h>
@@ -20,10 +20,20 @@ static const Name names[] = {
 
 // Modules whose functions are operators, with what their names get in front.
 static const char *const modules[][2] = {
-    {"torch._C._nn.", ""},        {"torch._C._linalg.", ""}, {"torch._C._special.", ""}, {"torch._C._fft.", ""},
-    {"torch.nn.functional.", ""}, {"torch.functional.", ""}, {"torch._VF.", ""},         {"torch.Tensor.", ""},
-    {"torch._C._VariableFunctions.", ""}, {"torch.special.", "special_"}, {"torch.linalg.", "linalg_"},
-    {"torch.fft.", "fft_"},       {"torch._refs.", ""},      {"torch.", ""},
+    {"torch._C._nn.", ""},
+    {"torch._C._linalg.", ""},
+    {"torch._C._special.", ""},
+    {"torch._C._fft.", ""},
+    {"torch.nn.functional.", ""},
+    {"torch.functional.", ""},
+    {"torch._VF.", ""},
+    {"torch.Tensor.", ""},
+    {"torch._C._VariableFunctions.", ""},
+    {"torch.special.", "special_"},
+    {"torch.linalg.", "linalg_"},
+    {"torch.fft.", "fft_"},
+    {"torch._refs.", ""},
+    {"torch.", ""},
 };
 
 bool torch_step_ref(const Value *v, int *step) {
@@ -56,7 +66,8 @@ static const char *find_packet(Arena *a, bool method, const char *target) {
 
 bool ops_knows_torch(bool method, const char *target) {
     Arena a = {0};
-    bool known = find_row(&a, method, target) || find_packet(&a, method, target) || (!method && op_find(target));
+    bool known = find_row(&a, method, target) || find_packet(&a, method, target) ||
+                 (!method && op_find(target));
     arena_free(&a);
     return known;
 }
@@ -108,10 +119,12 @@ static bool add_step(Build *b, const Op *op, Value *bound, Value *out) {
 
 bool build_op(Build *b, const Op *op, const Value *args, int n, Value *out) {
     Value *bound = ARENA_ARRAY(b->m->arena, op->n_args + 1, Value);
-    return op_bind(op, args, n, NULL, NULL, 0, bound, b->m->arena, b->m->diag, b->m->at) && add_step(b, op, bound, out);
+    return op_bind(op, args, n, NULL, NULL, 0, bound, b->m->arena, b->m->diag, b->m->at) &&
+           add_step(b, op, bound, out);
 }
 
-bool build_call(Build *b, bool method, const char *name, const Value *args, int n, const BuildKw *kw, Value *out) {
+bool build_call(Build *b, bool method, const char *name, const Value *args, int n,
+                const BuildKw *kw, Value *out) {
     const char *kw_names[16];
     Value kw_values[16], *bound;
     int n_kw = 0;
@@ -122,13 +135,21 @@ bool build_call(Build *b, bool method, const char *name, const Value *args, int 
     const char *dot = strchr(name, '.');
     const Op *op;
     if (dot) {
-        op = op_find_overload("aten", arena_strndup(b->m->arena, name, (size_t)(dot - name)), dot + 1);
+        op = op_find_overload("aten", arena_strndup(b->m->arena, name, (size_t)(dot - name)),
+                              dot + 1);
         bound = op ? ARENA_ARRAY(b->m->arena, op->n_args + 1, Value) : NULL;
-        if (!op || !op_bind(op, args, n, kw_names, kw_values, n_kw, bound, b->m->arena, b->m->diag, b->m->at))
+        if (!op || !op_bind(op, args, n, kw_names, kw_values, n_kw, bound, b->m->arena, b->m->diag,
+                            b->m->at))
             return false;
     } else {
-        TorchCall sub = {.method = method, .args = args, .n_args = n, .kw = kw_names, .kwargs = kw_values,
-                         .n_kwargs = n_kw, .look = look_through, .ctx = b};
+        TorchCall sub = {.method = method,
+                         .args = args,
+                         .n_args = n,
+                         .kw = kw_names,
+                         .kwargs = kw_values,
+                         .n_kwargs = n_kw,
+                         .look = look_through,
+                         .ctx = b};
         op = torch_pick(b->m, &sub, name, &bound);
     }
     return op && add_step(b, op, bound, out);
@@ -141,7 +162,8 @@ Value *build_params(Build *b, const char *signature, const Op **sig) {
         return NULL;
     Value *params = ARENA_ARRAY(b->m->arena, (*sig)->n_args + 1, Value);
     const TorchCall *c = b->call;
-    bool ok = op_bind(*sig, c->args, c->n_args, c->kw, c->kwargs, c->n_kwargs, params, b->m->arena, b->m->diag, b->m->at);
+    bool ok = op_bind(*sig, c->args, c->n_args, c->kw, c->kwargs, c->n_kwargs, params, b->m->arena,
+                      b->m->diag, b->m->at);
     return ok ? params : NULL;
 }
 
@@ -354,7 +376,8 @@ static bool run_row(Build *b, const Name *row, Value *out) {
 static bool run_op(Build *b, const Op *op, Value *out) {
     const TorchCall *c = b->call;
     Value *bound = ARENA_ARRAY(b->m->arena, op->n_args + 1, Value);
-    return op_bind(op, c->args, c->n_args, c->kw, c->kwargs, c->n_kwargs, bound, b->m->arena, b->m->diag, b->m->at) &&
+    return op_bind(op, c->args, c->n_args, c->kw, c->kwargs, c->n_kwargs, bound, b->m->arena,
+                   b->m->diag, b->m->at) &&
            add_step(b, op, bound, out);
 }
 
@@ -372,8 +395,9 @@ bool ops_resolve_torch(MetaCtx *m, const TorchCall *c, TorchResult *out) {
     else if (op)
         ok = run_op(&b, op, &out->result);
     else {
-        diag_error(m->diag, m->at, "%s%s is no known operator", c->method ? "method " : "", c->target)->hint =
-            "a row in core/ops/torch_names.def would add it";
+        diag_error(m->diag, m->at, "%s%s is no known operator", c->method ? "method " : "",
+                   c->target)
+            ->hint = "a row in core/ops/torch_names.def would add it";
         return false;
     }
     out->steps = b.steps.at;

@@ -1,6 +1,6 @@
-// torch.h: what a captured graph calls, in terms of operators: functions (torch.relu, _operator.add,
-// torch.nn.functional.dropout), methods (x.view(2, 3)), indexing. Overloads are chosen as PyTorch's argument
-// parser chooses them. One row in torch_names.def adds a name.
+// torch.h: what a captured graph calls, in terms of operators: functions (torch.relu,
+// _operator.add, torch.nn.functional.dropout), methods (x.view(2, 3)), indexing. Overloads are
+// chosen as PyTorch's argument parser chooses them. One row in torch_names.def adds a name.
 #ifndef CORE_OPS_TORCH_H
 #define CORE_OPS_TORCH_H
 
@@ -14,7 +14,7 @@ typedef struct TorchCall {
     const char *const *kw;      // keyword names
     const Value *kwargs;
     int n_kwargs;
-    Value (*look)(const Value *node, void *ctx);    // what a VAL_node yields; NULL if there are none
+    Value (*look)(const Value *node, void *ctx); // what a VAL_node yields; NULL if there are none
     void *ctx;
 } TorchCall;
 
@@ -27,18 +27,19 @@ typedef struct TorchStep {
 typedef struct TorchResult {
     TorchStep *steps;           // in order; most calls are one
     int n;
-    Value result;               // the call's value: a step (torch_step_ref), an argument, or a constant
+    Value result; // the call's value: a step (torch_step_ref), an argument, or a constant
 } TorchResult;
 
 // true if a value stands for the result of an earlier step, *step being its index.
 bool torch_step_ref(const Value *v, int *step);
-// false and an error if the name is not known, no overload takes the arguments, or a meta function raises.
+// false and an error if the name is not known, no overload takes the arguments, or a meta function
+// raises.
 bool ops_resolve_torch(MetaCtx *m, const TorchCall *call, TorchResult *out);
 // Whether a name has a rule or an operator of that name.
 bool ops_knows_torch(bool method, const char *target);
 
-// torch_parse.c: an overload as the argument parser of PyTorch's Python bindings picks it, args[0] being the
-// object of a method. NULL and an error naming what was tried.
+// torch_parse.c: an overload as the argument parser of PyTorch's Python bindings picks it, args[0]
+// being the object of a method. NULL and an error naming what was tried.
 const Op *torch_pick(MetaCtx *m, const TorchCall *call, const char *packet, Value **bound);
 
 #endif

@@ -1,4 +1,5 @@
-// torch_build.h: a call of a captured graph being taken apart into operators. Only core/ops includes it.
+// torch_build.h: a call of a captured graph being taken apart into operators. Only core/ops
+// includes it.
 #ifndef CORE_OPS_TORCH_BUILD_H
 #define CORE_OPS_TORCH_BUILD_H
 
@@ -17,13 +18,15 @@ typedef struct BuildKw {
 } BuildKw;
 
 // torch.c
-Value build_value(Build *b, const Value *v);                // what a node or step yields, else itself
+Value build_value(Build *b, const Value *v); // what a node or step yields, else itself
 const TensorMeta *build_tensor(Build *b, const Value *v);   // NULL if it is no tensor
-// Appends a step: a packet (overload chosen) or packet.overload; kw ends with a NULL name, may be NULL itself.
-// *out refers to the step. method: ints may be given loosely after the object.
-bool build_call(Build *b, bool method, const char *name, const Value *args, int n, const BuildKw *kw, Value *out);
+// Appends a step: a packet (overload chosen) or packet.overload; kw ends with a NULL name, may be
+// NULL itself. *out refers to the step. method: ints may be given loosely after the object.
+bool build_call(Build *b, bool method, const char *name, const Value *args, int n,
+                const BuildKw *kw, Value *out);
 bool build_op(Build *b, const Op *op, const Value *args, int n, Value *out);
-// The call's arguments by the parameters of a Python function's signature; NULL and an error if they do not fit.
+// The call's arguments by the parameters of a Python function's signature; NULL and an error if
+// they do not fit.
 Value *build_params(Build *b, const char *signature, const Op **sig);
 
 // torch_rules.c: rules written in C; words are those behind the rule's name in torch_names.def.

@@ -1,4 +1,5 @@
-// torch_functional.c: functions of torch.nn.functional that look at their arguments before they choose.
+// torch_functional.c: functions of torch.nn.functional that look at their arguments before they
+// choose.
 #include "core/ops/torch_build.h"
 
 #include <string.h>
@@ -18,7 +19,8 @@ bool build_adaptive(Build *b, const char *words, Value *out) {
     if (p[1].kind == VAL_list || p[1].kind == VAL_tuple) {
         Value size = val_list(b->m->arena, VAL_list, p[1].n);
         for (int i = 0; i < size.n && i < t->ndim; i++)
-            size.at[i] = p[1].at[i].kind == VAL_none ? val_sym(t->size[t->ndim - size.n + i]) : p[1].at[i];
+            size.at[i] =
+                p[1].at[i].kind == VAL_none ? val_sym(t->size[t->ndim - size.n + i]) : p[1].at[i];
         p[1] = size;
     }
     return build_call(b, false, words, p, 2, NULL, out);
@@ -48,19 +50,27 @@ bool build_interpolate(Build *b, const char *words, Value *out) {
         const char *op;
         bool aligns;        // takes align_corners
     } modes[] = {
-        {"nearest", 3, "upsample_nearest1d.vec", false},  {"nearest", 4, "upsample_nearest2d.vec", false},
-        {"nearest", 5, "upsample_nearest3d.vec", false},  {"nearest-exact", 3, "_upsample_nearest_exact1d.vec", false},
+        {"nearest", 3, "upsample_nearest1d.vec", false},
+        {"nearest", 4, "upsample_nearest2d.vec", false},
+        {"nearest", 5, "upsample_nearest3d.vec", false},
+        {"nearest-exact", 3, "_upsample_nearest_exact1d.vec", false},
         {"nearest-exact", 4, "_upsample_nearest_exact2d.vec", false},
         {"nearest-exact", 5, "_upsample_nearest_exact3d.vec", false},
-        {"linear", 3, "upsample_linear1d.vec", true},     {"bilinear", 4, "upsample_bilinear2d.vec", true},
-        {"trilinear", 5, "upsample_trilinear3d.vec", true}, {"bicubic", 4, "upsample_bicubic2d.vec", true},
-        {"area", 3, "adaptive_avg_pool1d", false},        {"area", 4, "adaptive_avg_pool2d", false},
+        {"linear", 3, "upsample_linear1d.vec", true},
+        {"bilinear", 4, "upsample_bilinear2d.vec", true},
+        {"trilinear", 5, "upsample_trilinear3d.vec", true},
+        {"bicubic", 4, "upsample_bicubic2d.vec", true},
+        {"area", 3, "adaptive_avg_pool1d", false},
+        {"area", 4, "adaptive_avg_pool2d", false},
         {"area", 5, "adaptive_avg_pool3d", false},
     };
     const Op *sig;
     (void)words;
-    Value *p = build_params(b, "(Tensor input, Any size=None, Any scale_factor=None, str mode='nearest', "
-                            "bool? align_corners=None, bool? recompute_scale_factor=None, bool antialias=False) -> Any", &sig);
+    Value *p = build_params(
+        b,
+        "(Tensor input, Any size=None, Any scale_factor=None, str mode='nearest', "
+        "bool? align_corners=None, bool? recompute_scale_factor=None, bool antialias=False) -> Any",
+        &sig);
     const TensorMeta *t = p ? build_tensor(b, &p[0]) : NULL;
     if (!t)
         return p && fail(b, "the input is not a known tensor");
@@ -69,18 +79,40 @@ bool build_interpolate(Build *b, const char *words, Value *out) {
         if (strcmp(modes[i].mode, p[3].s) != 0 || modes[i].rank != t->ndim)
             continue;
         bool antialias = p[6].b && t->ndim == 4 && modes[i].aligns;
-        const char *op = !antialias ? modes[i].op : p[3].s[2] == 'l' ? "_upsample_bilinear2d_aa.vec" : "_upsample_bicubic2d_aa.vec";
+        const char *op = !antialias         ? modes[i].op
+                         : p[3].s[2] == 'l' ? "_upsample_bilinear2d_aa.vec"
+                                            : "_upsample_bicubic2d_aa.vec";
         Value align = p[4].kind == VAL_none ? val_bool(false) : p[4];
         Value args[4] = {p[0], size, modes[i].aligns ? align : scales, scales};
         int n = str_starts(op, "adaptive") ? 2 : modes[i].aligns ? 4 : 3;
         return build_call(b, false, op, args, n, NULL, out);
     }
-    return fail(b, arena_printf(b->m->arena, "mode '%s' for an input of %d dimensions is not defined", p[3].s, t->ndim));
+    return fail(b,
+                arena_printf(b->m->arena, "mode '%s' for an input of %d dimensions is not defined",
+                             p[3].s, t->ndim));
 }
 
 // Parameters of multi_head_attention_forward that are looked at, by position.
-enum { Q, K, V, EMBED, HEADS, IN_W, IN_B, BIAS_K, BIAS_V, ZERO_ATTN, DROPOUT, OUT_W, OUT_B, TRAINING, KEY_PADDING,
-       NEED_WEIGHTS, ATTN_MASK, SEPARATE_W };
+enum {
+    Q,
+    K,
+    V,
+    EMBED,
+    HEADS,
+    IN_W,
+    IN_B,
+    BIAS_K,
+    BIAS_V,
+    ZERO_ATTN,
+    DROPOUT,
+    OUT_W,
+    OUT_B,
+    TRAINING,
+    KEY_PADDING,
+    NEED_WEIGHTS,
+    ATTN_MASK,
+    SEPARATE_W
+};
 
 static bool call1(Build *b, const char *op, Value *x, Value second) {
     Value args[2] = {*x, second};
@@ -95,61 +127,77 @@ static bool swap(Build *b, Value *x, int i, int j) {
     return build_call(b, false, "transpose", (Value[]){*x, val_int(i), val_int(j)}, 3, NULL, x);
 }
 
-// One projection for query, key and value: linear, then the three parts of the last dimension in front.
+// One projection for query, key and value: linear, then the three parts of the last dimension in
+// front.
 static bool project(Build *b, const Value *p, const Expr *embed, Value part[3]) {
     Value x, sizes = val_list(b->m->arena, VAL_list, 2);
     sizes.at[0] = val_int(3);
     sizes.at[1] = val_sym(embed);
     if (!build_call(b, false, "linear", (Value[]){p[Q], p[IN_W], p[IN_B]}, 3, NULL, &x) ||
         !build_call(b, false, "unflatten.int", (Value[]){x, val_int(-1), sizes}, 3, NULL, &x) ||
-        !call1(b, "unsqueeze", &x, val_int(0)) || !swap(b, &x, 0, -2) || !call1(b, "squeeze", &x, val_int(-2)) ||
-        !call1(b, "contiguous", &x, val_none()))
+        !call1(b, "unsqueeze", &x, val_int(0)) || !swap(b, &x, 0, -2) ||
+        !call1(b, "squeeze", &x, val_int(-2)) || !call1(b, "contiguous", &x, val_none()))
         return false;
     for (int i = 0; i < 3; i++)
-        if (!build_call(b, false, "select", (Value[]){x, val_int(0), val_int(i)}, 3, NULL, &part[i]))
+        if (!build_call(b, false, "select", (Value[]){x, val_int(0), val_int(i)}, 3, NULL,
+                        &part[i]))
             return false;
     return true;
 }
 
-// Self-attention without weights asked for, the form that nn.TransformerEncoderLayer calls: query is (L, N, E).
+// Self-attention without weights asked for, the form that nn.TransformerEncoderLayer calls: query
+// is (L, N, E).
 bool build_multi_head_attention(Build *b, const char *words, Value *out) {
     const Op *sig;
     (void)words;
-    Value *p = build_params(b, "(Tensor query, Tensor key, Tensor value, int embed_dim_to_check, int num_heads, "
-        "Tensor? in_proj_weight, Tensor? in_proj_bias, Tensor? bias_k, Tensor? bias_v, bool add_zero_attn, float dropout_p, "
-        "Tensor out_proj_weight, Tensor? out_proj_bias, bool training=True, Tensor? key_padding_mask=None, "
-        "bool need_weights=True, Tensor? attn_mask=None, bool use_separate_proj_weight=False, Tensor? q_proj_weight=None, "
-        "Tensor? k_proj_weight=None, Tensor? v_proj_weight=None, Tensor? static_k=None, Tensor? static_v=None, "
-        "bool average_attn_weights=True, bool is_causal=False) -> Any", &sig);
+    Value *p = build_params(
+        b,
+        "(Tensor query, Tensor key, Tensor value, int embed_dim_to_check, int num_heads, "
+        "Tensor? in_proj_weight, Tensor? in_proj_bias, Tensor? bias_k, Tensor? bias_v, bool "
+        "add_zero_attn, float dropout_p, "
+        "Tensor out_proj_weight, Tensor? out_proj_bias, bool training=True, Tensor? "
+        "key_padding_mask=None, "
+        "bool need_weights=True, Tensor? attn_mask=None, bool use_separate_proj_weight=False, "
+        "Tensor? q_proj_weight=None, "
+        "Tensor? k_proj_weight=None, Tensor? v_proj_weight=None, Tensor? static_k=None, Tensor? "
+        "static_v=None, "
+        "bool average_attn_weights=True, bool is_causal=False) -> Any",
+        &sig);
     const TensorMeta *q = p ? build_tensor(b, &p[Q]) : NULL;
     if (!q)
         return p && fail(b, "the query is not a known tensor");
     bool self = val_equal(&p[Q], &p[K]) && val_equal(&p[Q], &p[V]);
-    if (!self || q->ndim != 3 || p[NEED_WEIGHTS].b || p[BIAS_K].kind != VAL_none || p[ZERO_ATTN].b ||
-        p[KEY_PADDING].kind != VAL_none || p[ATTN_MASK].kind != VAL_none || p[SEPARATE_W].b)
-        return fail(b, "only self-attention without masks and without weights in the result is modelled");
+    if (!self || q->ndim != 3 || p[NEED_WEIGHTS].b || p[BIAS_K].kind != VAL_none ||
+        p[ZERO_ATTN].b || p[KEY_PADDING].kind != VAL_none || p[ATTN_MASK].kind != VAL_none ||
+        p[SEPARATE_W].b)
+        return fail(
+            b, "only self-attention without masks and without weights in the result is modelled");
     Sym *s = b->m->sym;
     const Expr *len = q->size[0], *batch = q->size[1], *embed = q->size[2], *heads;
     Value part[3], x;
     if (!val_as_expr(s, &p[HEADS], &heads) || !project(b, p, embed, part))
         return false;
     const Expr *each = sym_floordiv(s, embed, heads);
-    const Expr *flat[3] = {len, sym_mul(s, batch, heads), each}, *split[4] = {batch, heads, len, each};
+    const Expr *flat[3] = {len, sym_mul(s, batch, heads), each},
+               *split[4] = {batch, heads, len, each};
     for (int i = 0; i < 3; i++)
         if (!view(b, &part[i], flat, 3) || !swap(b, &part[i], 0, 1))
             return false;
     for (int i = 0; i < 3; i++)
         if (!view(b, &part[i], split, 4))
             return false;
-    Value args[5] = {part[0], part[1], part[2], val_none(), p[TRAINING].b ? p[DROPOUT] : val_float(0)};
+    Value args[5] = {part[0], part[1], part[2], val_none(),
+                     p[TRAINING].b ? p[DROPOUT] : val_float(0)};
     Value order = val_list(b->m->arena, VAL_list, 4);
     static const int back[] = {2, 0, 1, 3};
     for (int i = 0; i < 4; i++)
         order.at[i] = val_int(back[i]);
     const Expr *rows[2] = {sym_mul(s, batch, len), embed}, *whole[3] = {len, batch, embed};
-    if (!build_call(b, false, "scaled_dot_product_attention", args, 5, NULL, &x) || !call1(b, "permute", &x, order) ||
-        !call1(b, "contiguous", &x, val_none()) || !view(b, &x, rows, 2) ||
-        !build_call(b, false, "linear", (Value[]){x, p[OUT_W], p[OUT_B]}, 3, NULL, &x) || !view(b, &x, whole, 3))
+    if (!build_call(b, false, "scaled_dot_product_attention", args, 5, NULL, &x) ||
+        !call1(b, "permute", &x, order) || !call1(b, "contiguous", &x, val_none()) ||
+        !view(b, &x, rows, 2) ||
+        !build_call(b, false, "linear", (Value[]){x, p[OUT_W], p[OUT_B]}, 3, NULL, &x) ||
+        !view(b, &x, whole, 3))
         return false;
     *out = val_list(b->m->arena, VAL_tuple, 2);
     out->at[0] = x;

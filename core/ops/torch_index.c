@@ -1,5 +1,6 @@
-// torch_index.c: x[…] and x[…] = v as PyTorch's indexing does them: slices, selects and new axes first, each
-// an operator; then one index or index_put for all tensors among the indices. Source: TensorIndexing.h.
+// torch_index.c: x[…] and x[…] = v as PyTorch's indexing does them: slices, selects and new axes
+// first, each an operator; then one index or index_put for all tensors among the indices. Source:
+// TensorIndexing.h.
 #include "core/ops/torch_build.h"
 
 #include <string.h>
@@ -99,7 +100,8 @@ static bool one(Indexing *ix, const Value *given, int left) {
     default: break;
     }
     if (ix->dim >= t->ndim)
-        return fail(b, arena_printf(b->m->arena, "too many indices for tensor of dimension %d", t->ndim));
+        return fail(
+            b, arena_printf(b->m->arena, "too many indices for tensor of dimension %d", t->ndim));
     if (v.kind == VAL_int || v.kind == VAL_sym)
         return step(ix, "select", (Value[]){ix->x, val_int(ix->dim), *given}, 3);
     if (v.kind == VAL_slice)
@@ -184,6 +186,7 @@ bool build_setitem(Build *b, const char *words, Value *out) {
     if (!walk(&ix, &c->args[1]) || !as_tensor(&ix, &c->args[2], &value))
         return false;
     *out = val_none();
-    return ix.n_tensors ? build_call(b, false, "index_put_", (Value[]){ix.x, index_list(&ix), value}, 3, NULL, &ignored)
+    return ix.n_tensors ? build_call(b, false, "index_put_",
+                                     (Value[]){ix.x, index_list(&ix), value}, 3, NULL, &ignored)
                         : build_call(b, false, "copy_", (Value[]){ix.x, value}, 2, NULL, &ignored);
 }

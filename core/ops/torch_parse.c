@@ -1,6 +1,6 @@
-// torch_parse.c: choice of an overload as PyTorch's Python argument parser does it: overloads in a fixed
-// order, the first whose parameters take the arguments. Source of the order: sort_overloads in
-// tools/autograd/gen_python_functions.py; of the checks: torch/csrc/utils/python_arg_parser.cpp.
+// torch_parse.c: choice of an overload as PyTorch's Python argument parser does it: overloads in a
+// fixed order, the first whose parameters take the arguments. Source of the order: sort_overloads
+// in tools/autograd/gen_python_functions.py; of the checks: torch/csrc/utils/python_arg_parser.cpp.
 #include "core/ops/torch.h"
 
 #include <string.h>
@@ -15,12 +15,14 @@ static const OpId hidden[] = {
     OP_aten_mul_Scalar, OP_aten_mul__Scalar, OP_aten_div_Scalar, OP_aten_div__Scalar,
 };
 static const char *const numbers_as_tensors[] = {
-    "add", "add_", "sub", "sub_", "mul", "mul_", "div", "div_", "divide", "divide_", "multiply", "multiply_",
+    "add",      "add_",      "sub",         "sub_",         "mul",          "mul_",
+    "div",      "div_",      "divide",      "divide_",      "multiply",     "multiply_",
     "subtract", "subtract_", "true_divide", "true_divide_", "floor_divide", "floor_divide_",
 };
 // Second names of parameters, for numpy's sake.
 static const char *const renamed[][2] = {
-    {"axis", "dim"}, {"keepdims", "keepdim"}, {"input", "self"}, {"x", "self"}, {"x1", "self"}, {"x2", "other"},
+    {"axis", "dim"}, {"keepdims", "keepdim"}, {"input", "self"},
+    {"x", "self"},   {"x1", "self"},          {"x2", "other"},
 };
 
 static Value behind(const TorchCall *c, const Value *v) {
@@ -37,7 +39,8 @@ static bool is_int(const Value *v) {
 }
 
 static bool is_number(const Value *v) {
-    return is_int(v) || v->kind == VAL_bool || v->kind == VAL_float || v->kind == VAL_symfloat || v->kind == VAL_complex;
+    return is_int(v) || v->kind == VAL_bool || v->kind == VAL_float || v->kind == VAL_symfloat ||
+           v->kind == VAL_complex;
 }
 
 static bool is_seq(const Value *v) {
@@ -70,24 +73,28 @@ static bool one_fits(const TorchCall *c, const Op *op, ArgType t, const Value *g
 
 static bool fits(const TorchCall *c, const Op *op, const SchemaArg *arg, const Value *given) {
     static const ArgType item[] = {
-        [AT_tensors] = AT_tensor, [AT_ints] = AT_int, [AT_floats] = AT_float, [AT_bools] = AT_bool, [AT_scalars] = AT_scalar,
+        [AT_tensors] = AT_tensor, [AT_ints] = AT_int,       [AT_floats] = AT_float,
+        [AT_bools] = AT_bool,     [AT_scalars] = AT_scalar,
     };
     Value v = behind(c, given);
     if (v.kind == VAL_none)
-        return arg->optional || (arg->has_default && arg->dflt.kind == VAL_none) || arg->type == AT_generator;
-    bool list = arg->type == AT_tensors || arg->type == AT_ints || arg->type == AT_floats || arg->type == AT_bools ||
-                arg->type == AT_scalars;
+        return arg->optional || (arg->has_default && arg->dflt.kind == VAL_none) ||
+               arg->type == AT_generator;
+    bool list = arg->type == AT_tensors || arg->type == AT_ints || arg->type == AT_floats ||
+                arg->type == AT_bools || arg->type == AT_scalars;
     if (!list)
         return one_fits(c, op, arg->type, given);
     if (!is_seq(&v))
         return arg->fixed && arg->type != AT_tensors && one_fits(c, op, item[arg->type], given);
     for (int i = 0; i < v.n; i++)
-        if (!(v.at[i].kind == VAL_none && arg->optional_items) && !one_fits(c, op, item[arg->type], &v.at[i]))
+        if (!(v.at[i].kind == VAL_none && arg->optional_items) &&
+            !one_fits(c, op, item[arg->type], &v.at[i]))
             return false;
     return true;
 }
 
-// x.view(2, 3), torch.zeros(2, 3): the only positional parameter is a list of ints and ints are given loosely.
+// x.view(2, 3), torch.zeros(2, 3): the only positional parameter is a list of ints and ints are
+// given loosely.
 static bool loose_ints(const TorchCall *c, const Op *op, int *at) {
     int positional = 0;
     *at = c->method ? 1 : 0;
@@ -151,9 +158,11 @@ static bool shaped(Arena *a, const TorchCall *c, const Op *op, Call *out) {
     return true;
 }
 
-// Lower priority: a Scalar stands where the other overload has a Tensor, a list where it has an int.
+// Lower priority: a Scalar stands where the other overload has a Tensor, a list where it has an
+// int.
 static bool arg_lower(const SchemaArg *a, const SchemaArg *b) {
-    return (a->type == AT_scalar && b->type == AT_tensor) || (a->type == AT_ints && b->type == AT_int);
+    return (a->type == AT_scalar && b->type == AT_tensor) ||
+           (a->type == AT_ints && b->type == AT_int);
 }
 
 static bool same_type(const SchemaArg *a, const SchemaArg *b) {
@@ -189,7 +198,8 @@ static int ordered(const char *packet, const Op *out[]) {
         if (!bound_to_python(all[i]))
             continue;
         int k = m++;
-        for (; k > 0 && strcmp(strchr(out[k - 1]->schema, '('), strchr(all[i]->schema, '(')) > 0; k--)
+        for (; k > 0 && strcmp(strchr(out[k - 1]->schema, '('), strchr(all[i]->schema, '(')) > 0;
+             k--)
             out[k] = out[k - 1];
         out[k] = all[i];
     }
@@ -217,7 +227,8 @@ static void factory_options(const Op *op, Value *bound) {
 }
 
 static void no_overload(MetaCtx *m, const char *packet, const Op *const *tried, int n) {
-    DiagItem *item = diag_error(m->diag, m->at, "TypeError: %s(): the arguments fit none of its %d overloads", packet, n);
+    DiagItem *item = diag_error(
+        m->diag, m->at, "TypeError: %s(): the arguments fit none of its %d overloads", packet, n);
     Buf b = {.arena = m->diag->arena};
     for (int i = 0; i < n && i < 4; i++)
         buf_printf(&b, "%s%s", i ? "; " : "it takes ", tried[i]->schema);
@@ -229,7 +240,8 @@ const Op *torch_pick(MetaCtx *m, const TorchCall *c, const char *packet, Value *
     int n = ordered(packet, order);
     Call call;
     if (c->n_args > ARGS || c->n_kwargs > ARGS) {
-        diag_error(m->diag, m->at, "TypeError: %s(): %d arguments, expected at most %d", packet, c->n_args + c->n_kwargs, ARGS);
+        diag_error(m->diag, m->at, "TypeError: %s(): %d arguments, expected at most %d", packet,
+                   c->n_args + c->n_kwargs, ARGS);
         return NULL;
     }
     for (int i = 0; i < n; i++) {
@@ -238,7 +250,8 @@ const Op *torch_pick(MetaCtx *m, const TorchCall *c, const char *packet, Value *
         Diag quiet = {.arena = &scratch};
         *bound = ARENA_ARRAY(m->arena, op->n_args + 1, Value);
         bool ok = shaped(m->arena, c, op, &call) &&
-                  op_bind(op, call.args, call.n_args, call.kw, call.kwargs, call.n_kwargs, *bound, m->arena, &quiet, m->at);
+                  op_bind(op, call.args, call.n_args, call.kw, call.kwargs, call.n_kwargs, *bound,
+                          m->arena, &quiet, m->at);
         arena_free(&scratch);
         if (!ok)
             continue;

@@ -1,5 +1,5 @@
-// torch_rules.c: rules of torch_names.def that need more than its language: operators on tensors and numbers,
-// conversions, questions about sizes, variadic functions.
+// torch_rules.c: rules of torch_names.def that need more than its language: operators on tensors
+// and numbers, conversions, questions about sizes, variadic functions.
 #include "core/ops/torch_build.h"
 
 #include <string.h>
@@ -16,7 +16,8 @@ static const Value *kwarg(Build *b, const char *name) {
 }
 
 static bool fail(Build *b, const char *what) {
-    diag_error(b->m->diag, b->m->at, "TypeError: %s%s: %s", b->call->method ? "method " : "", b->call->target, what);
+    diag_error(b->m->diag, b->m->at, "TypeError: %s%s: %s", b->call->method ? "method " : "",
+               b->call->target, what);
     return false;
 }
 
@@ -49,7 +50,8 @@ static bool binary(Build *b, const char *words, Value *out) {
     }
     if (space)
         return build_call(b, false, space + 1, swapped, 2, NULL, out);
-    bool commutes = strcmp(packet, "add") == 0 || strcmp(packet, "mul") == 0 || str_starts(packet, "__");
+    bool commutes =
+        strcmp(packet, "add") == 0 || strcmp(packet, "mul") == 0 || str_starts(packet, "__");
     return build_call(b, false, packet, commutes ? swapped : args, 2, NULL, out);
 }
 
@@ -85,8 +87,10 @@ static bool to(Build *b, const char *words, Value *out) {
     const Value *mf = kwarg(b, "memory_format"), *self = &b->call->args[0];
     const TensorMeta *t = build_tensor(b, self);
     bool format = mf && mf->kind != VAL_none;
-    BuildKw kw[] = {{"non_blocking", val_bool(flags[0])}, {"copy", val_bool(flags[1])},
-                    {format ? "memory_format" : NULL, format ? *mf : val_none()}, {NULL, val_none()}};
+    BuildKw kw[] = {{"non_blocking", val_bool(flags[0])},
+                    {"copy", val_bool(flags[1])},
+                    {format ? "memory_format" : NULL, format ? *mf : val_none()},
+                    {NULL, val_none()}};
     if (other.kind != VAL_none)
         return build_call(b, true, "to.other", (Value[]){*self, other}, 2, kw, out);
     if (dtype.kind != VAL_none && device.kind != VAL_none)
@@ -101,8 +105,13 @@ static bool to(Build *b, const char *words, Value *out) {
         return fail(b, "of a value that is not known");
     if (device.kind == VAL_none)
         device = (Value){.kind = VAL_device, .device = t->device};
-    BuildKw all[] = {{"dtype", val_dtype(t->dtype)}, {"layout", {.kind = VAL_layout, .layout = t->layout}},
-                     {"device", device}, kw[0], kw[1], kw[2], {NULL, val_none()}};
+    BuildKw all[] = {{"dtype", val_dtype(t->dtype)},
+                     {"layout", {.kind = VAL_layout, .layout = t->layout}},
+                     {"device", device},
+                     kw[0],
+                     kw[1],
+                     kw[2],
+                     {NULL, val_none()}};
     return build_call(b, true, "to.dtype_layout", self, 1, all, out);
 }
 
@@ -111,8 +120,10 @@ static bool to_device(Build *b, DeviceType type, Value *out) {
     if (!t)
         return fail(b, "of a value that is not known");
     Value device = {.kind = VAL_device, .device = {type, -1}};
-    BuildKw kw[] = {{"dtype", val_dtype(t->dtype)}, {"layout", {.kind = VAL_layout, .layout = t->layout}},
-                    {"device", device}, {NULL, val_none()}};
+    BuildKw kw[] = {{"dtype", val_dtype(t->dtype)},
+                    {"layout", {.kind = VAL_layout, .layout = t->layout}},
+                    {"device", device},
+                    {NULL, val_none()}};
     return build_call(b, true, "to.dtype_layout", b->call->args, 1, kw, out);
 }
 
@@ -136,7 +147,8 @@ static bool contiguous(Build *b, const char *words, Value *out) {
         *out = b->call->args[0];
         return true;
     }
-    BuildKw kw[] = {{format ? "memory_format" : NULL, format ? *mf : val_none()}, {NULL, val_none()}};
+    BuildKw kw[] = {{format ? "memory_format" : NULL, format ? *mf : val_none()},
+                    {NULL, val_none()}};
     return build_call(b, true, "contiguous", b->call->args, 1, kw, out);
 }
 
@@ -188,8 +200,9 @@ static bool size(Build *b, const char *words, Value *out) {
 
 // x.shape, x.T, … as getattr(x, 'shape').
 static bool get_attribute(Build *b, const char *words, Value *out) {
-    static const char *const views[][2] = {{"T", "numpy_T"}, {"mT", "mT"}, {"H", "matrix_H"}, {"mH", "mH"},
-                                           {"real", "real"}, {"imag", "imag"}, {"data", "detach"}};
+    static const char *const views[][2] = {{"T", "numpy_T"},  {"mT", "mT"},     {"H", "matrix_H"},
+                                           {"mH", "mH"},      {"real", "real"}, {"imag", "imag"},
+                                           {"data", "detach"}};
     const TensorMeta *t = build_tensor(b, &b->call->args[0]);
     Value name = arg(b, 1);
     (void)words;
@@ -232,7 +245,8 @@ static Value gathered_from(Build *b, int first) {
 static bool gathered(Build *b, const char *words, Value *out) {
     Value list = gathered_from(b, 0);
     const Value *indexing = kwarg(b, "indexing");
-    BuildKw kw[] = {{indexing ? "indexing" : NULL, indexing ? *indexing : val_none()}, {NULL, val_none()}};
+    BuildKw kw[] = {{indexing ? "indexing" : NULL, indexing ? *indexing : val_none()},
+                    {NULL, val_none()}};
     return build_call(b, false, words, &list, 1, kw, out);
 }
 
@@ -248,9 +262,20 @@ static const struct {
     const char *name;
     BuildRule *rule;
 } rules[] = {
-    {"binary", binary}, {"number", number}, {"to", to}, {"to_cpu", to_cpu}, {"to_cuda", to_cuda},
-    {"contiguous", contiguous}, {"size", size}, {"getattr", get_attribute}, {"gathered", gathered}, {"einsum", einsum}, {"getitem", build_getitem},
-    {"setitem", build_setitem}, {"interpolate", build_interpolate}, {"adaptive", build_adaptive},
+    {"binary", binary},
+    {"number", number},
+    {"to", to},
+    {"to_cpu", to_cpu},
+    {"to_cuda", to_cuda},
+    {"contiguous", contiguous},
+    {"size", size},
+    {"getattr", get_attribute},
+    {"gathered", gathered},
+    {"einsum", einsum},
+    {"getitem", build_getitem},
+    {"setitem", build_setitem},
+    {"interpolate", build_interpolate},
+    {"adaptive", build_adaptive},
     {"multi_head_attention", build_multi_head_attention},
 };
 

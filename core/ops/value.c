@@ -79,7 +79,11 @@ bool val_equal(const Value *a, const Value *b) {
     case VAL_float: return same_bits(a->f, b->f);
     case VAL_complex: return same_bits(a->c.re, b->c.re) && same_bits(a->c.im, b->c.im);
     case VAL_sym: return a->sym == b->sym;
-    case VAL_symfloat: case VAL_str: case VAL_target: case VAL_opaque: return strcmp(a->s, b->s) == 0;
+    case VAL_symfloat:
+    case VAL_str:
+    case VAL_target:
+    case VAL_opaque:
+        return strcmp(a->s, b->s) == 0;
     case VAL_dtype: return a->dtype == b->dtype;
     case VAL_device: return device_equal(a->device, b->device);
     case VAL_layout: return a->layout == b->layout;
@@ -144,7 +148,8 @@ static void fill_contiguous(Sym *sym, TensorMeta *t) {
     }
 }
 
-TensorMeta *meta_contiguous(Arena *a, Sym *sym, DType dtype, int ndim, const Expr *const *size, Device device) {
+TensorMeta *meta_contiguous(Arena *a, Sym *sym, DType dtype, int ndim, const Expr *const *size,
+                            Device device) {
     TensorMeta *t = meta_new(a, dtype, ndim);
     for (int i = 0; i < ndim; i++)
         t->size[i] = size[i];
@@ -260,7 +265,8 @@ static void print_complex(Buf *out, double re, double im) {
 }
 
 static void print_device(Buf *out, Device d) {
-    static const char *const types[] = {[DEV_cpu] = "cpu", [DEV_cuda] = "cuda", [DEV_meta] = "meta"};
+    static const char *const types[] = {
+        [DEV_cpu] = "cpu", [DEV_cuda] = "cuda", [DEV_meta] = "meta"};
     buf_printf(out, "device(type='%s'", types[d.type]);
     if (d.index >= 0)
         buf_printf(out, ", index=%d", d.index);

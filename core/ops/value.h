@@ -1,5 +1,6 @@
-// value.h: what an argument or a result is at compile time: a tensor's metadata, a symbolic integer, a
-// Python scalar, a list. One type for FX arguments, schema defaults, meta functions and tracing.
+// value.h: what an argument or a result is at compile time: a tensor's metadata, a symbolic
+// integer, a Python scalar, a list. One type for FX arguments, schema defaults, meta functions and
+// tracing.
 #ifndef CORE_OPS_VALUE_H
 #define CORE_OPS_VALUE_H
 
@@ -76,7 +77,8 @@ bool val_as_expr(Sym *sym, const Value *v, const Expr **out);   // int, bool or 
 bool val_as_float(const Value *v, double *out);     // int, float, bool
 
 TensorMeta *meta_new(Arena *a, DType dtype, int ndim);          // sizes and strides unset
-TensorMeta *meta_contiguous(Arena *a, Sym *sym, DType dtype, int ndim, const Expr *const *size, Device device);
+TensorMeta *meta_contiguous(Arena *a, Sym *sym, DType dtype, int ndim, const Expr *const *size,
+                            Device device);
 TensorMeta *meta_copy(Arena *a, const TensorMeta *t);
 const Expr *meta_numel(Sym *sym, const TensorMeta *t);
 bool meta_is_contiguous(Sym *sym, const TensorMeta *t, MemoryFormat mf);    // statically known
@@ -84,8 +86,8 @@ bool meta_equal(const TensorMeta *a, const TensorMeta *b);
 
 // PyTorch's spelling. Annotation body: f32[8, 10][10, 1]cpu with strides and device on request.
 void meta_print(Buf *out, const TensorMeta *t, bool strides, bool device);
-// As Python's repr in FX code: 1e-05, torch.float32, device(type='cpu'), [a, None], (1,), slice(None, 2, None).
-// name_of prints a VAL_node.
+// As Python's repr in FX code: 1e-05, torch.float32, device(type='cpu'), [a, None], (1,),
+// slice(None, 2, None). name_of prints a VAL_node.
 void val_print(Buf *out, const Value *v, void (*name_of)(Buf *, const Node *, void *), void *ctx);
 
 #endif

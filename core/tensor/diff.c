@@ -1,4 +1,5 @@
-// diff.c: how far two tensors are apart: absolute, relative, in units in the last place; which element first.
+// diff.c: how far two tensors are apart: absolute, relative, in units in the last place; which
+// element first.
 #include "core/tensor/tensor.h"
 
 #include <assert.h>
@@ -52,7 +53,8 @@ static void mark_bad(TensorDiff *out, int64_t i) {
         out->first_bad = i;
 }
 
-static void compare_float(TensorDiff *out, DType d, int64_t i, double g, double w, double rtol, double atol) {
+static void compare_float(TensorDiff *out, DType d, int64_t i, double g, double w, double rtol,
+                          double atol) {
     if (isnan(g) || isnan(w)) {
         if (isnan(g) && isnan(w))
             return;
@@ -133,7 +135,8 @@ void tensor_diff(const Tensor *got, const Tensor *want, double rtol, double atol
     Tensor g = flat(got), w = flat(want);
     for (int64_t i = 0; i < out->numel; i++) {
         if (is_float)
-            compare_float(out, want->dtype, i, tensor_get_f64(&g, i), tensor_get_f64(&w, i), rtol, atol);
+            compare_float(out, want->dtype, i, tensor_get_f64(&g, i), tensor_get_f64(&w, i), rtol,
+                          atol);
         else
             compare_int(out, i, tensor_get_i64(&g, i), tensor_get_i64(&w, i));
     }

@@ -1,4 +1,5 @@
-// dtype.c: element types, devices, layouts and memory formats; type promotion; conversion of small floats.
+// dtype.c: element types, devices, layouts and memory formats; type promotion; conversion of small
+// floats.
 #include "core/tensor/dtype.h"
 
 #include <stdlib.h>
@@ -15,7 +16,9 @@ const DTypeInfo dtype_info[DT_count] = {
 };
 
 const char *const layout_name[LAYOUT_count] = {
-    [LAYOUT_strided] = "strided", [LAYOUT_sparse_coo] = "sparse_coo", [LAYOUT_sparse_csr] = "sparse_csr",
+    [LAYOUT_strided] = "strided",
+    [LAYOUT_sparse_coo] = "sparse_coo",
+    [LAYOUT_sparse_csr] = "sparse_csr",
     [LAYOUT_mkldnn] = "_mkldnn",
 };
 
@@ -90,8 +93,8 @@ static bool is_float8(DType d) {
     return dtype_is_float(d) && dtype_info[d].bytes == 1;
 }
 
-// Signed: the wider. An unsigned byte and a signed type: the signed one, at least 16 bits. The wider
-// unsigned types promote with themselves and floats only.
+// Signed: the wider. An unsigned byte and a signed type: the signed one, at least 16 bits. The
+// wider unsigned types promote with themselves and floats only.
 static DType promote_ints(DType a, DType b) {
     if (is_unsigned(a) == is_unsigned(b)) {
         if (is_unsigned(a))
@@ -138,7 +141,8 @@ DType dtype_promote(DType a, DType b) {
     return dtype_info[a].cls == DTC_INT ? promote_ints(a, b) : promote_floats(a, b);
 }
 
-static const char *const device_name[] = {[DEV_cpu] = "cpu", [DEV_cuda] = "cuda", [DEV_meta] = "meta"};
+static const char *const device_name[] = {
+    [DEV_cpu] = "cpu", [DEV_cuda] = "cuda", [DEV_meta] = "meta"};
 
 bool device_parse(const char *text, Device *out) {
     for (int i = 0; i < COUNT(device_name); i++) {

@@ -27,7 +27,7 @@ typedef struct DTypeInfo {
 extern const DTypeInfo dtype_info[DT_count];
 
 DType dtype_from_abbr(const char *abbr);            // DT_none if unknown
-DType dtype_from_torch(const char *name);           // with or without "torch."; also float, long, half, ...
+DType dtype_from_torch(const char *name); // with or without "torch."; also float, long, half, ...
 DType dtype_from_scalar_type(int scalar_type);
 DType dtype_from_safetensors(const char *name);
 bool dtype_is_float(DType d);                       // floating, not complex
@@ -47,7 +47,13 @@ bool device_parse(const char *text, Device *out);   // cpu, cuda, cuda:0
 void device_print(Buf *out, Device d);              // cpu, cuda:0
 bool device_equal(Device a, Device b);
 
-typedef enum Layout { LAYOUT_strided, LAYOUT_sparse_coo, LAYOUT_sparse_csr, LAYOUT_mkldnn, LAYOUT_count } Layout;
+typedef enum Layout {
+    LAYOUT_strided,
+    LAYOUT_sparse_coo,
+    LAYOUT_sparse_csr,
+    LAYOUT_mkldnn,
+    LAYOUT_count
+} Layout;
 typedef enum MemoryFormat {
     MF_contiguous, MF_preserve, MF_channels_last, MF_channels_last_3d, MF_count
 } MemoryFormat;

@@ -1,4 +1,5 @@
-// halffloat.c: bf16 and f16 against f32 and f64. Rounding is to nearest, ties to even; a NaN stays a quiet NaN.
+// halffloat.c: bf16 and f16 against f32 and f64. Rounding is to nearest, ties to even; a NaN stays
+// a quiet NaN.
 #include "core/tensor/dtype.h"
 
 #include <string.h>
@@ -54,7 +55,7 @@ static uint16_t to_half(uint16_t sign, int exp, uint64_t frac, int bits) {
         if (shift > bits + 1)
             return sign;                // below half the smallest
     } else {
-        base = (uint64_t)(exp + 14) << 10;      // the leading one adds the last step of the exponent
+        base = (uint64_t)(exp + 14) << 10; // the leading one adds the last step of the exponent
     }
     return (uint16_t)(sign | (base + round_shift(frac, shift)));
 }

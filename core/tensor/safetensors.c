@@ -1,6 +1,7 @@
-// safetensors.c: the file format of named tensors: 8 bytes of header length (little-endian), a JSON header
-// {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, …}, then the data that the offsets
-// count from. Tensors are windows on one private mapping of the file; one that is not aligned is copied.
+// safetensors.c: the file format of named tensors: 8 bytes of header length (little-endian), a JSON
+// header {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, …}, then the
+// data that the offsets count from. Tensors are windows on one private mapping of the file; one
+// that is not aligned is copied.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -37,7 +38,8 @@ static bool read_shape(Reader *r, const Json *j, const char *name, Tensor *t, in
     int i = 0;
     bool empty = false;
     for (const Json *s = shape->child; s; s = s->next) {
-        if (s->kind != JSON_int || s->i < 0 || (s->i && __builtin_mul_overflow(*bytes, s->i, bytes)))
+        if (s->kind != JSON_int || s->i < 0 ||
+            (s->i && __builtin_mul_overflow(*bytes, s->i, bytes)))
             return fail(r, name, "its sizes are no numbers, negative or too large");
         empty = empty || s->i == 0;
         t->size[i++] = s->i;
@@ -115,7 +117,8 @@ static bool map_file(Reader *r, int64_t *size) {
     r->file = regular && st.st_size >= 8 ? storage_map(fd, 0, (size_t)st.st_size, r->diag) : NULL;
     close(fd);
     if (!r->file && (!regular || st.st_size < 8))
-        diag_fail(r->diag, "%s: not a safetensors file: %s", r->path, regular ? "shorter than 8 bytes" : "not a file");
+        diag_fail(r->diag, "%s: not a safetensors file: %s", r->path,
+                  regular ? "shorter than 8 bytes" : "not a file");
     return r->file != NULL;
 }
 
@@ -128,8 +131,10 @@ static bool open_file(Reader *r, TensorFile *out) {
     for (int i = 7; i >= 0; i--)
         len = len << 8 | p[i];
     if (len > (uint64_t)size - 8 || len > HEADER_MAX) {
-        diag_fail(r->diag, "%s: not a safetensors file: a header of %llu bytes is announced in a file of %lld", r->path,
-                  (unsigned long long)len, (long long)size);
+        diag_fail(
+            r->diag,
+            "%s: not a safetensors file: a header of %llu bytes is announced in a file of %lld",
+            r->path, (unsigned long long)len, (long long)size);
         return false;
     }
     Json *header = json_parse(r->arena, (Str){(const char *)p + 8, (size_t)len}, r->path, r->diag);
@@ -157,7 +162,8 @@ bool safetensors_open(TensorFile *out, Arena *a, const char *path, Diag *d) {
 void safetensors_close(TensorFile *f) {
     for (MapEntry *e = map_first(&f->tensors); e; e = map_next(&f->tensors, e))
         tensor_drop(e->ptr);
-    *f = (TensorFile){.tensors = {.arena = f->tensors.arena}, .metadata = {.arena = f->metadata.arena}};
+    *f = (TensorFile){.tensors = {.arena = f->tensors.arena},
+                      .metadata = {.arena = f->metadata.arena}};
 }
 
 // Widest elements first, so that each tensor is aligned; otherwise in the map's order.
@@ -194,17 +200,26 @@ static void write_header(Buf *b, const MapEntry *const *order, int n) {
         buf_putc(b, ' ');
 }
 
-static bool put(FILE *f, const void *bytes, size_t n) {
-    return n == 0 || fwrite(bytes, 1, n, f) == n;
+static bool put(int fd, const void *bytes, size_t n) {
+    for (const char *p = bytes; n;) {
+        ssize_t done = write(fd, p, n);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0)
+            return false;
+        p += done;
+        n -= (size_t)done;
+    }
+    return true;
 }
 
-static bool write_data(FILE *f, const MapEntry *const *order, int n, Diag *d) {
+static bool write_data(int fd, const MapEntry *const *order, int n, Diag *d) {
     for (int i = 0; i < n; i++) {
         const Tensor *t = order[i]->ptr;
         Tensor flat;
         if (!tensor_to(&flat, t, t->dtype, d))
             return false;
-        bool ok = put(f, tensor_data(&flat), tensor_bytes(&flat));
+        bool ok = put(fd, tensor_data(&flat), tensor_bytes(&flat));
         tensor_drop(&flat);
         if (!ok)
             return false;
@@ -212,36 +227,50 @@ static bool write_data(FILE *f, const MapEntry *const *order, int n, Diag *d) {
     return true;
 }
 
+static bool all_have_names(const char *path, const MapEntry *const *order, int n, Diag *d) {
+    for (int i = 0; i < n; i++) {
+        const DTypeInfo *info = &dtype_info[((const Tensor *)order[i]->ptr)->dtype];
+        if (*info->safetensors)
+            continue;
+        diag_fail(d, "%s: dtype %s has no place in a safetensors file", path, info->torch_name);
+        return false;
+    }
+    return true;
+}
+
+// Into a temporary file that then takes the place of path: never a half file.
+static bool write_file(const char *path, const char *temp, const Buf *header,
+                       const MapEntry *const *order, int n, Diag *d) {
+    unsigned char len[8];
+    for (int i = 0; i < 8; i++)
+        len[i] = (unsigned char)((uint64_t)header->len >> (8 * i));
+    int fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return false;
+    bool ok = put(fd, len, 8) && put(fd, header->data, header->len) && write_data(fd, order, n, d);
+    if (close(fd) != 0)
+        ok = false;
+    if (ok && rename(temp, path) == 0)
+        return true;
+    int why = errno;
+    unlink(temp);
+    errno = why;
+    return false;
+}
+
 bool safetensors_write(const char *path, const Map *tensors, Diag *d) {
     Arena a = {0};
     const MapEntry **order = ARENA_ARRAY(&a, tensors->n + 1, const MapEntry *);
     int n = sorted(tensors, order);
-    bool ok = true;
-    for (int i = 0; i < n; i++) {
-        const Tensor *t = order[i]->ptr;
-        if (!*dtype_info[t->dtype].safetensors) {
-            diag_fail(d, "%s: dtype %s has no place in a safetensors file", path, dtype_info[t->dtype].torch_name);
-            ok = false;
-        }
-    }
-    Buf header = {.arena = &a};
-    write_header(&header, order, n);
-    const char *temp = arena_printf(&a, "%s.tmp%d", path, (int)getpid());
-    FILE *f = ok ? fopen(temp, "wbe") : NULL;
-    unsigned char len[8];
-    for (int i = 0; i < 8; i++)
-        len[i] = (unsigned char)((uint64_t)header.len >> (8 * i));
-    errno = 0;
-    bool written = f && put(f, len, 8) && put(f, header.data, header.len) && write_data(f, order, n, d);
-    if (f && fclose(f) != 0)
-        written = false;
-    if (written && rename(temp, path) != 0)
-        written = false;
-    if (ok && !written) {
-        diag_fail(d, "cannot write %s: %s", path, errno ? strerror(errno) : "not all of it was taken");
-        if (f)
-            unlink(temp);
+    bool ok = all_have_names(path, order, n, d);
+    if (ok) {
+        Buf header = {.arena = &a};
+        write_header(&header, order, n);
+        const char *temp = arena_printf(&a, "%s.tmp%d", path, (int)getpid());
+        ok = write_file(path, temp, &header, order, n, d);
+        if (!ok)
+            diag_fail(d, "cannot write %s: %s", path, strerror(errno));
     }
     arena_free(&a);
-    return ok && written;
+    return ok;
 }

@@ -1,6 +1,6 @@
-// storage.c: memory of tensors: small ones in an arena of their own, large ones in mappings that suit huge
-// pages, memfds that helpers map too, windows on files, borrowed memory. References are counted
-// atomically, since the threads of a helper share them.
+// storage.c: memory of tensors: small ones in an arena of their own, large ones in mappings that
+// suit huge pages, memfds that helpers map too, windows on files, borrowed memory. References are
+// counted atomically, since the threads of a helper share them.
 #include "core/tensor/tensor.h"
 
 #include <assert.h>
@@ -20,7 +20,7 @@ struct Storage {
     Arena arena;            // holds this record, and the data if it is small
 };
 
-enum { HUGE = 2 << 20, HUGE_FROM = 4 << 20 };   // page size; storages from here on are aligned to it
+enum { HUGE = 2 << 20, HUGE_FROM = 4 << 20 }; // page size; storages from here on are aligned to it
 enum { SMALL = 128 << 10, ALIGN = 64 };         // up to here the record's arena holds the data
 
 static size_t round_up(size_t n, size_t to) {
@@ -70,7 +70,7 @@ static bool map_memory(Storage *s, size_t bytes, int fd) {
         return false;
     }
     if (huge)
-        madvise(p, len, MADV_HUGEPAGE);     // advice: a kernel without huge pages refuses it harmlessly
+        madvise(p, len, MADV_HUGEPAGE); // advice: a kernel without huge pages refuses it harmlessly
     s->data = s->map = p;
     s->bytes = bytes;
     s->map_bytes = len;
@@ -96,7 +96,8 @@ Storage *storage_new_shared(size_t bytes, Diag *d) {
     Storage *s = record();
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     s->fd = memfd_create("fxray-tensor", MFD_CLOEXEC);
-    if (s->fd >= 0 && bytes < SIZE_MAX / 2 && ftruncate(s->fd, (off_t)round_up(bytes ? bytes : 1, page)) == 0 &&
+    if (s->fd >= 0 && bytes < SIZE_MAX / 2 &&
+        ftruncate(s->fd, (off_t)round_up(bytes ? bytes : 1, page)) == 0 &&
         map_memory(s, bytes, s->fd))
         return s;
     fail(d, "share", bytes);
@@ -115,7 +116,8 @@ Storage *storage_map(int fd, int64_t offset, size_t bytes, Diag *d) {
     Storage *s = record();
     if (len == 0)
         len = 1;
-    void *p = bytes ? mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, (off_t)(offset - (int64_t)lead))
+    void *p = bytes ? mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd,
+                           (off_t)(offset - (int64_t)lead))
                     : mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED) {
         fail(d, "map", bytes);

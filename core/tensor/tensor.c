@@ -13,7 +13,8 @@ void contiguous_strides(int ndim, const int64_t *size, int64_t *stride) {
     }
 }
 
-// Elements from the first to one past the last that a window reaches; false if a size is bad or it overflows.
+// Elements from the first to one past the last that a window reaches; false if a size is bad or it
+// overflows.
 static bool extent(int ndim, const int64_t *size, const int64_t *stride, int64_t *elems) {
     *elems = 1;
     bool empty = false;
@@ -31,14 +32,16 @@ static bool extent(int ndim, const int64_t *size, const int64_t *stride, int64_t
     return true;
 }
 
-bool tensor_new_strided(Tensor *out, DType dtype, int ndim, const int64_t *size, const int64_t *stride, Diag *d) {
+bool tensor_new_strided(Tensor *out, DType dtype, int ndim, const int64_t *size,
+                        const int64_t *stride, Diag *d) {
     int64_t elems, bytes;
     *out = (Tensor){0};
     if (ndim < 0 || ndim > TENSOR_DIMS) {
         diag_fail(d, "a tensor of %d dimensions, expected at most %d", ndim, TENSOR_DIMS);
         return false;
     }
-    if (!extent(ndim, size, stride, &elems) || __builtin_mul_overflow(elems, dtype_info[dtype].bytes, &bytes)) {
+    if (!extent(ndim, size, stride, &elems) ||
+        __builtin_mul_overflow(elems, dtype_info[dtype].bytes, &bytes)) {
         diag_fail(d, "a tensor with a negative size or stride, or more than 2^63 bytes");
         return false;
     }
@@ -125,9 +128,11 @@ static char *element(const Tensor *t, int64_t flat) {
 
 #define LOAD(T, p) (*(const T *)(const void *)(p))
 
-// The float8 formats: sign, exponent of e bits, fraction; fnuz forms have one NaN (0x80) and bias one more.
+// The float8 formats: sign, exponent of e bits, fraction; fnuz forms have one NaN (0x80) and bias
+// one more.
 static double load_f8(DType d, uint8_t b) {
-    bool wide = d == DT_f8e5m2 || d == DT_f8e5m2fnuz, fnuz = d == DT_f8e4m3fnuz || d == DT_f8e5m2fnuz;
+    bool wide = d == DT_f8e5m2 || d == DT_f8e5m2fnuz,
+         fnuz = d == DT_f8e4m3fnuz || d == DT_f8e5m2fnuz;
     int frac_bits = wide ? 2 : 3, bias = (wide ? 15 : 7) + fnuz;
     int exp = (b & 0x7f) >> frac_bits, frac = b & ((1 << frac_bits) - 1);
     if (fnuz && b == 0x80)
@@ -156,15 +161,20 @@ static double load_f64(DType d, const void *p) {
     case DT_u16: return (double)LOAD(uint16_t, p);
     case DT_u32: return (double)LOAD(uint32_t, p);
     case DT_u64: return (double)LOAD(uint64_t, p);
-    case DT_f8e4m3fn: case DT_f8e5m2: case DT_f8e4m3fnuz: case DT_f8e5m2fnuz: return load_f8(d, LOAD(uint8_t, p));
+    case DT_f8e4m3fn:
+    case DT_f8e5m2:
+    case DT_f8e4m3fnuz:
+    case DT_f8e5m2fnuz:
+        return load_f8(d, LOAD(uint8_t, p));
     case DT_none: case DT_count: break;
     }
     return 0;
 }
 
-// As x86 converts: what does not fit becomes the smallest i64; u64 keeps its upper half.
+// As x86 converts: what does not fit becomes the smallest i64.
 static int64_t f64_to_i64(double v) {
-    return v >= -0x1p63 && v < 0x1p63 ? (int64_t)v : INT64_MIN;
+    return v >= -0x1p63 && v < 0x1p63 ? (int64_t)v
+                                      : INT64_MIN; // cppcheck-suppress incorrectLogicOperator
 }
 
 static int64_t load_i64(DType d, const void *p) {
@@ -186,11 +196,14 @@ static int64_t load_i64(DType d, const void *p) {
     return 0;
 }
 
-// The nearest of the 256 patterns, ties to the even one. Overflow: NaN, or infinity where there is one.
+// The nearest of the 256 patterns, ties to the even one. Overflow: NaN, or infinity where there is
+// one.
 static uint8_t store_f8(DType d, double v) {
     if (isnan(v))
         return d == DT_f8e5m2 || d == DT_f8e4m3fn ? 0x7f : 0x80;
-    int best = 0, over = d == DT_f8e5m2 ? 0x7c | (v < 0) << 7 : d == DT_f8e4m3fn ? 0x7f | (v < 0) << 7 : 0x80;
+    int best = 0, over = d == DT_f8e5m2     ? 0x7c | (v < 0) << 7
+                         : d == DT_f8e4m3fn ? 0x7f | (v < 0) << 7
+                                            : 0x80;
     double mag = fabs(v);
     if (isinf(v))
         return (uint8_t)over;
@@ -225,8 +238,12 @@ static void store_f64(DType d, void *p, double v) {
     case DT_c32: STORE(uint16_t, (char *)p + 2, 0); STORE(uint16_t, p, f32_to_f16((float)v)); break;
     case DT_f16: STORE(uint16_t, p, f32_to_f16((float)v)); break;     // PyTorch goes through float
     case DT_b8: STORE(uint8_t, p, v != 0); break;
-    case DT_u64: STORE(uint64_t, p, v >= 0x1p63 && v < 0x1p64 ? (uint64_t)v : (uint64_t)f64_to_i64(v)); break;
-    case DT_i32: STORE(int32_t, p, v >= -0x1p31 - 1 && v < 0x1p31 ? f64_to_i64(v) : INT32_MIN); break;
+    case DT_u64:
+        STORE(uint64_t, p, v >= 0x1p63 && v < 0x1p64 ? (uint64_t)v : (uint64_t)f64_to_i64(v));
+        break;
+    case DT_i32:
+        STORE(int32_t, p, v >= -0x1p31 - 1 && v < 0x1p31 ? f64_to_i64(v) : INT32_MIN);
+        break;
     case DT_i64: case DT_i16: case DT_i8: case DT_u8: case DT_u16: case DT_u32:
         store_i64(d, p, f64_to_i64(v));
         break;
@@ -292,7 +309,8 @@ static void convert(Way how, DType to, void *dst, DType from, const void *src) {
         DType fp = from == DT_c64 ? DT_f32 : from == DT_c128 ? DT_f64 : DT_f16;
         DType tp = to == DT_c64 ? DT_f32 : to == DT_c128 ? DT_f64 : DT_f16;
         store_f64(tp, dst, load_f64(fp, src));
-        store_f64(tp, (char *)dst + dtype_info[tp].bytes, load_f64(fp, (const char *)src + dtype_info[fp].bytes));
+        store_f64(tp, (char *)dst + dtype_info[tp].bytes,
+                  load_f64(fp, (const char *)src + dtype_info[fp].bytes));
         break;
     }
     }

@@ -40,7 +40,8 @@ int storage_refs(const Storage *s);
 
 // Contiguous, zeroed. false and an error if a size is negative, too large or ndim > TENSOR_DIMS.
 bool tensor_new(Tensor *out, DType dtype, int ndim, const int64_t *size, Diag *d);
-bool tensor_new_strided(Tensor *out, DType dtype, int ndim, const int64_t *size, const int64_t *stride, Diag *d);
+bool tensor_new_strided(Tensor *out, DType dtype, int ndim, const int64_t *size,
+                        const int64_t *stride, Diag *d);
 // Drops the reference to the storage and zeroes the tensor.
 void tensor_drop(Tensor *t);
 Tensor tensor_keep(const Tensor *t);                // another reference to the same storage

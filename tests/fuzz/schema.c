@@ -1,4 +1,5 @@
-// schema.c: a schema that parses has arguments with names and types that print, and parses the same again.
+// schema.c: a schema that parses has arguments with names and types that print, and parses the same
+// again.
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
-// ops_opcases.c: meta functions against PyTorch's recorded single-op cases: dtype, shape and strides of
-// every result. A sample lies in tests/data; the whole recording is read where it is at hand.
-// FX_REPORT=1 prints each difference.
+// ops_opcases.c: meta functions against PyTorch's recorded single-op cases: dtype, shape and
+// strides of every result. A sample lies in tests/data; the whole recording is read where it is at
+// hand. FX_REPORT=1 prints each difference.
 #include "tests/unit/unit.h"
 
 #include <stdio.h>
@@ -41,11 +41,12 @@ static Value read_object(Arena *a, Sym *sym, const Json *j) {
         return val_dtype(dtype_from_abbr(s) ? dtype_from_abbr(s) : dtype_from_torch(s));
     if ((s = json_str(json_get(j, "device"), NULL)))
         return device_parse(s, &v.device) ? (v.kind = VAL_device, v) : v;
-    if ((s = json_str(json_get(j, "layout"), NULL)))
+    if (json_get(j, "layout"))
         return (Value){.kind = VAL_layout, .layout = LAYOUT_strided};
     if ((s = json_str(json_get(j, "memory_format"), NULL))) {
         s = strrchr(s, '.') ? strrchr(s, '.') + 1 : s;
-        return (Value){.kind = VAL_memory_format, .mf = (MemoryFormat)str_index(s, memory_format_name, MF_count)};
+        return (Value){.kind = VAL_memory_format,
+                       .mf = (MemoryFormat)str_index(s, memory_format_name, MF_count)};
     }
     ck_abort_msg("a value of unknown form: %s", j->child ? j->child->key : "{}");
     return v;
@@ -112,7 +113,8 @@ static void print_meta(Buf *b, const Value *v) {
         val_print(b, v, NULL, NULL);
 }
 
-static void report(Arena *a, const Op *op, const Value *args, const Value *got, const Value *want, const char *error) {
+static void report(Arena *a, const Op *op, const Value *args, const Value *got, const Value *want,
+                   const char *error) {
     if (!getenv("FX_REPORT"))
         return;
     Buf b = {.arena = a};
@@ -145,7 +147,8 @@ static void check_case(Str line, Tally *t) {
         return;
     }
     Sym *sym = sym_new(&a);
-    Value args = read_value(&a, sym, json_get(j, "args")), want = read_value(&a, sym, json_get(j, "out")), got = {0};
+    Value args = read_value(&a, sym, json_get(j, "args")),
+          want = read_value(&a, sym, json_get(j, "out")), got = {0};
     const Json *kw = json_get(j, "kwargs");
     const char *names[16];
     Value kwargs[16], bound[40];
@@ -188,20 +191,34 @@ static bool check_file(const char *path, Tally *t) {
     return true;
 }
 
-START_TEST(recorded) {
+static void check_recording(const char *path, bool must_exist) {
     Arena a = {0};
     Tally t = {.bad = {.arena = &a}};
-    if (!check_file("../shared/opcases/ops.jsonl", &t))
-        return;
-    printf("ops.jsonl: %d cases: %d matched, %d mismatched (%d refused), %d without meta, %d unknown\n", t.cases, t.matched,
-           t.mismatched, t.refused, t.holes, t.unknown);
+    bool found = check_file(path, &t);
+    ck_assert(found || !must_exist);
+    if (found && getenv("FX_REPORT"))
+        printf(
+            "%s: %d cases: %d matched, %d mismatched (%d refused), %d without meta, %d unknown\n",
+            path, t.cases, t.matched, t.mismatched, t.refused, t.holes, t.unknown);
     for (MapEntry *e = map_first(&t.bad); e; e = map_next(&t.bad, e))
-        printf("  %s %d\n", e->key, (int)e->i);
+        printf("  %s differs in %d cases\n", e->key, (int)e->i);
+    ck_assert_int_eq(t.mismatched, 0);
+    ck_assert_int_eq(t.unknown, 0);
+    ck_assert_int_eq(t.matched, t.cases - t.holes);
     arena_free(&a);
+}
+
+START_TEST(sample) {
+    check_recording("tests/data/opcases.jsonl", true);
+}
+END_TEST
+
+START_TEST(recorded) {
+    check_recording("../shared/opcases/ops.jsonl", false);
 }
 END_TEST
 
 Suite *suite_ops_opcases(void) {
-    const TTest *tests[] = {recorded};
-    return unit_suite("ops_opcases", tests, 1);
+    const TTest *tests[] = {sample, recorded};
+    return unit_suite("ops_opcases", tests, 2);
 }

@@ -1,5 +1,5 @@
-// ops_torch.c: calls of captured graphs against what PyTorch wrote beside them: each statement of the
-// recorded Dynamo graphs resolves to operators whose metadata is the statement's annotation.
+// ops_torch.c: calls of captured graphs against what PyTorch wrote beside them: each statement of
+// the recorded Dynamo graphs resolves to operators whose metadata is the statement's annotation.
 #include "tests/unit/unit.h"
 
 #include <stdio.h>
@@ -55,7 +55,8 @@ static Value settled(Arena *a, const Value *v) {
     return list;
 }
 
-static void report(Arena *a, const Node *n, const TorchResult *r, const Value *got, const char *error) {
+static void report(Arena *a, const Node *n, const TorchResult *r, const Value *got,
+                   const char *error) {
     if (!getenv("FX_REPORT"))
         return;
     Buf b = {.arena = a};
@@ -82,8 +83,14 @@ static void check_node(Arena *a, Node *n, Tally *t) {
         kw[i] = n->kwargs[i].name;
         kwargs[i] = n->kwargs[i].value;
     }
-    TorchCall c = {.method = n->op == FX_call_method, .target = n->target, .args = n->args, .n_args = n->n_args,
-                   .kw = kw, .kwargs = kwargs, .n_kwargs = n->n_kwargs, .look = look};
+    TorchCall c = {.method = n->op == FX_call_method,
+                   .target = n->target,
+                   .args = n->args,
+                   .n_args = n->n_args,
+                   .kw = kw,
+                   .kwargs = kwargs,
+                   .n_kwargs = n->n_kwargs,
+                   .look = look};
     TorchResult r;
     t->calls++;
     bool ok = ops_resolve_torch(&m, &c, &r);
@@ -153,11 +160,13 @@ static void check_folder(const char *root, const char *file, CheckNode *check, T
 
 static Tally check_all(const char *file, CheckNode *check) {
     Tally t = {0};
-    static const char *const roots[] = {"tests/corpus", "../shared/corpus", "../shared/corpus_large"};
+    static const char *const roots[] = {"tests/corpus", "../shared/corpus",
+                                        "../shared/corpus_large"};
     for (int i = 0; i < COUNT(roots); i++)
         check_folder(roots[i], file, check, &t);
     if (getenv("FX_REPORT"))
-        printf("%s: %d calls, %d matched, %d differ, %d refused\n", file, t.calls, t.matched, t.differ, t.refused);
+        printf("%s: %d calls, %d matched, %d differ, %d refused\n", file, t.calls, t.matched,
+               t.differ, t.refused);
     return t;
 }
 

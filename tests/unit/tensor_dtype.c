@@ -1,4 +1,5 @@
-// tensor_dtype.c: promotion against PyTorch's table, small floats against independent slow rounding, names.
+// tensor_dtype.c: promotion against PyTorch's table, small floats against independent slow
+// rounding, names.
 #include "tests/unit/unit.h"
 
 #include <math.h>
@@ -8,8 +9,8 @@
 #include "core/tensor/dtype.h"
 
 // c10's table: columns and rows u1 i1 i2 i4 i8 f2 f4 f8 c2 c4 c8 b1 bf.
-static const DType order[] = {DT_u8, DT_i8, DT_i16, DT_i32, DT_i64, DT_f16, DT_f32, DT_f64, DT_c32, DT_c64, DT_c128,
-                              DT_b8, DT_bf16};
+static const DType order[] = {DT_u8,  DT_i8,  DT_i16, DT_i32,  DT_i64, DT_f16, DT_f32,
+                              DT_f64, DT_c32, DT_c64, DT_c128, DT_b8,  DT_bf16};
 static const char *const table[] = {
     "u1 i2 i2 i4 i8 f2 f4 f8 c2 c4 c8 u1 bf", "i2 i1 i2 i4 i8 f2 f4 f8 c2 c4 c8 i1 bf",
     "i2 i2 i2 i4 i8 f2 f4 f8 c2 c4 c8 i2 bf", "i4 i4 i4 i4 i8 f2 f4 f8 c2 c4 c8 i4 bf",
@@ -28,8 +29,9 @@ START_TEST(promotion) {
             for (int k = 0; k < COUNT(order); k++)
                 if (memcmp(names + 2 * k, table[i] + 3 * j, 2) == 0)
                     want = order[k];
-            ck_assert_msg(dtype_promote(order[i], order[j]) == want, "%s + %s is %s", dtype_info[order[i]].abbr,
-                          dtype_info[order[j]].abbr, dtype_info[dtype_promote(order[i], order[j])].abbr);
+            ck_assert_msg(dtype_promote(order[i], order[j]) == want, "%s + %s is %s",
+                          dtype_info[order[i]].abbr, dtype_info[order[j]].abbr,
+                          dtype_info[dtype_promote(order[i], order[j])].abbr);
         }
     ck_assert_int_eq(dtype_promote(DT_u16, DT_i32), DT_none);
     ck_assert_int_eq(dtype_promote(DT_u16, DT_f32), DT_f32);
@@ -72,9 +74,11 @@ START_TEST(widening) {
 }
 END_TEST
 
-// Nearest pattern by search among the positive ones, ties to even; overflow from the midpoint beyond the largest.
+// Nearest pattern by search among the positive ones, ties to even; overflow from the midpoint
+// beyond the largest.
 static uint16_t slow_round(double v, int exp_bits, int frac_bits) {
-    uint16_t sign = signbit(v) ? 0x8000 : 0, lo = 0, inf = (uint16_t)(((1 << exp_bits) - 1) << frac_bits);
+    uint16_t sign = signbit(v) ? 0x8000 : 0, lo = 0,
+             inf = (uint16_t)(((1 << exp_bits) - 1) << frac_bits);
     double mag = fabs(v);
     if (isinf(v))
         return sign | inf;
@@ -121,8 +125,10 @@ START_TEST(narrowing) {
         double mid = (value_of(b, 5, 10) + value_of(b + 1, 5, 10)) / 2;
         if (isfinite(mid) && (b & 0x7fff) < 0x7bff) {
             ck_assert_uint_eq(f64_to_f16(mid), slow_round(mid, 5, 10));
-            ck_assert_uint_eq(f64_to_f16(nextafter(mid, 1e9)), slow_round(nextafter(mid, 1e9), 5, 10));
-            ck_assert_uint_eq(f64_to_f16(nextafter(mid, -1e9)), slow_round(nextafter(mid, -1e9), 5, 10));
+            ck_assert_uint_eq(f64_to_f16(nextafter(mid, 1e9)),
+                              slow_round(nextafter(mid, 1e9), 5, 10));
+            ck_assert_uint_eq(f64_to_f16(nextafter(mid, -1e9)),
+                              slow_round(nextafter(mid, -1e9), 5, 10));
         }
     }
     ck_assert_uint_eq(f32_to_bf16(1.7f), f32_to_bf16(1.703125f));
@@ -147,7 +153,8 @@ START_TEST(spelling) {
     Device d;
     ck_assert(device_parse("cuda:3", &d) && d.type == DEV_cuda && d.index == 3);
     ck_assert(device_parse("cpu", &d) && d.index == -1);
-    ck_assert(!device_parse("cuda:", &d) && !device_parse("cpux", &d) && !device_parse("cuda:-1", &d));
+    ck_assert(!device_parse("cuda:", &d) && !device_parse("cpux", &d) &&
+              !device_parse("cuda:-1", &d));
 }
 END_TEST
 

@@ -1,4 +1,5 @@
-// tensor_safetensors.c: files of named tensors: what was written comes back; hostile headers are refused.
+// tensor_safetensors.c: files of named tensors: what was written comes back; hostile headers are
+// refused.
 #include "tests/unit/unit.h"
 
 #include <stdio.h>
@@ -79,30 +80,39 @@ START_TEST(hostile) {
         const char *header, *complaint;
     } cases[] = {
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", ""},
-        {"{\"__metadata__\":{\"format\":\"pt\"},\"a\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[7,8]}}", ""},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[1,5]}}", ""},     // not aligned: copied
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[0,4611686018427387904,4],\"data_offsets\":[0,0]}}", "too large"},
+        {"{\"__metadata__\":{\"format\":\"pt\"},\"a\":{\"dtype\":\"U8\",\"shape\":[],\"data_"
+         "offsets\":[7,8]}}",
+         ""},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[1,5]}}",
+         ""}, // not aligned: copied
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[0,4611686018427387904,4],\"data_offsets\":[0,0]}}",
+         "too large"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,12]}}", "outside the file"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[-8,0]}}", "outside the file"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]}}", "outside the file"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8,9]}}", "outside the file"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,8]}}", "do not fit"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904,4],\"data_offsets\":[0,0]}}", "too large"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904,4],\"data_offsets\":[0,0]}}",
+         "too large"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,0]}}", "negative"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1.5],\"data_offsets\":[0,8]}}", "no numbers"},
         {"{\"a\":{\"dtype\":\"F33\",\"shape\":[2],\"data_offsets\":[0,8]}}", "dtype"},
         {"{\"a\":{\"shape\":[2],\"data_offsets\":[0,8]}}", "dtype"},
         {"{\"a\":{\"dtype\":\"F32\",\"data_offsets\":[0,8]}}", "shape"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1],\"data_offsets\":[0,4]}}", "shape"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1],\"data_offsets\":"
+         "[0,4]}}",
+         "shape"},
         {"{\"a\":7}", "an object"},
         {"[1]", "no JSON object"},
         {"{\"__metadata__\":{\"a\":1}}", "strings"},
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
-         "\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", "twice"},
+         "\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}",
+         "twice"},
     };
     for (int i = 0; i < COUNT(cases); i++) {
         const char *got = opens(cases[i].header, strlen(cases[i].header));
-        ck_assert_msg(*cases[i].complaint ? strstr(got, cases[i].complaint) != NULL : !*got, "%s: %s", cases[i].header, got);
+        ck_assert_msg(*cases[i].complaint ? strstr(got, cases[i].complaint) != NULL : !*got,
+                      "%s: %s", cases[i].header, got);
     }
     ck_assert_ptr_nonnull(strstr(opens("{}", 1ull << 62), "not a safetensors file"));
     ck_assert_ptr_nonnull(strstr(opens("{}", 11), "not a safetensors file"));
@@ -110,7 +120,8 @@ START_TEST(hostile) {
     ck_assert(*opens("{", 1));
     Diag d = {.arena = &arena};
     TensorFile file;
-    ck_assert(!safetensors_open(&file, &arena, "/nowhere/x", &d) && strstr(diag_first(&d), "/nowhere/x"));
+    ck_assert(!safetensors_open(&file, &arena, "/nowhere/x", &d) &&
+              strstr(diag_first(&d), "/nowhere/x"));
     ck_assert(!safetensors_open(&file, &arena, "/", &d));
 }
 END_TEST

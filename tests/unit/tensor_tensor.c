@@ -1,4 +1,5 @@
-// tensor_tensor.c: storages, strided windows, conversions as PyTorch does them, comparison, digests.
+// tensor_tensor.c: storages, strided windows, conversions as PyTorch does them, comparison,
+// digests.
 #include "tests/unit/unit.h"
 
 #include <math.h>
@@ -121,7 +122,8 @@ START_TEST(windows) {
     tensor_drop(&t);
     int64_t empty[3] = {2, 0, 3};
     ck_assert(tensor_new(&t, DT_f32, 3, empty, &diag));
-    ck_assert(tensor_is_contiguous(&t) && tensor_in_bounds(&t) && t.stride[0] == 3 && tensor_bytes(&t) == 0);
+    ck_assert(tensor_is_contiguous(&t) && tensor_in_bounds(&t) && t.stride[0] == 3 &&
+              tensor_bytes(&t) == 0);
     tensor_drop(&t);
 }
 END_TEST
@@ -159,7 +161,8 @@ START_TEST(conversions) {
 }
 END_TEST
 
-// Each of the 256 patterns of a float8 comes back from its value; values of e4m3fn by its definition.
+// Each of the 256 patterns of a float8 comes back from its value; values of e4m3fn by its
+// definition.
 START_TEST(float8) {
     static const DType types[] = {DT_f8e4m3fn, DT_f8e5m2, DT_f8e4m3fnuz, DT_f8e5m2fnuz};
     int64_t size[1] = {256};
@@ -186,7 +189,8 @@ END_TEST
 
 START_TEST(differences) {
     TensorDiff d;
-    Tensor a = vector(DT_f32, (double[]){1, 2, 3, 0}, 4), b = vector(DT_f32, (double[]){1, 2, 3, -0.0}, 4);
+    Tensor a = vector(DT_f32, (double[]){1, 2, 3, 0}, 4),
+           b = vector(DT_f32, (double[]){1, 2, 3, -0.0}, 4);
     tensor_diff(&a, &b, 0, 0, &d);
     ck_assert(d.bad == 0 && d.first_bad == -1 && !d.same_bits && d.max_ulp == 0);
     tensor_set_f64(&a, 1, (double)nextafterf(2.0f, 3.0f));
@@ -221,6 +225,7 @@ START_TEST(differences) {
 END_TEST
 
 Suite *suite_tensor_tensor(void) {
-    const TTest *tests[] = {storages, sharing, mapping, refusals, windows, conversions, float8, differences};
+    const TTest *tests[] = {storages, sharing,     mapping, refusals,
+                            windows,  conversions, float8,  differences};
     return unit_suite("tensor_tensor", tests, COUNT(tests));
 }
