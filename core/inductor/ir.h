@@ -89,7 +89,7 @@ typedef struct IrLayout {
     int ndim;
     const Expr **size, **stride;    // (ndim)
     const Expr *offset;             // non_owning: where it begins in its owner; neither printed nor part of its indexes
-    bool as_tuple;                  // sizes and strides print as tuples (ConcatKernel in channels_last)
+    bool as_tuple;                  // strides print as a tuple (ConcatKernel in channels_last)
     const char *view_of;            // non_owning: buffer that owns the memory; mutation: the target
 } IrLayout;
 void ir_layout_print(Buf *out, const IrLayout *l);      // FixedLayout('cpu', torch.float32, size=[…], stride=[…])

@@ -114,6 +114,8 @@ static LVal call(Lower *l, const Node *n) {
     }
     if (n->val.kind == VAL_sym || n->val.kind == VAL_int || n->val.kind == VAL_bool)
         return (LVal){.kind = L_value, .v = n->val};
+    if (!n->def && str_starts(n->target, "torch.ops.") && node_val(l, n)->kind != VAL_none)
+        return lower_opaque(l, n);
     if (!n->def) {
         diag_fail(l->req->diag, "cannot lower %s: %s is not an operator that is known here", n->name, n->target);
         l->failed = true;
@@ -228,7 +230,7 @@ static Box *reused(Lower *l, const Node *n, Box *b) {
             Data *d = b->data;
             if (d->kind == D_store)
                 data_realize(l, d, "output with several users");
-        } else if (u->def && op_needs_realized_inputs(u->def)) {
+        } else if (u->def ? op_needs_realized_inputs(u->def) : str_starts(u->target, "torch.ops.")) {
             box_realize_hint(l, b);
             const TensorMeta *m = node_meta(l, n);
             bool fixed = is_call_of(u, OP_aten_convolution_backward_default, OP_aten_mm_default, OP_aten__int_mm_default)

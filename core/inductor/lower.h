@@ -277,6 +277,7 @@ typedef struct Lowering {
 } Lowering;
 const Lowering *lowering_of(OpId id);           // NULL: a fallback
 LVal lower_fallback(Lower *l, const Op *op, const Value *args);
+LVal lower_opaque(Lower *l, const Node *n);    // an operator without a schema here
 LVal lower_extern(Lower *l, const char *kernel, const Op *op, IrClass cls, IrLayout *layout, const IrArg *args, int n);
 bool op_needs_realized_inputs(const Op *op);
 IrArg data_arg(Lower *l, Data *d);              // realized, as an argument of a call

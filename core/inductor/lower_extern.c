@@ -283,6 +283,26 @@ static Device first_device(Lower *l, const Value *args, int n) {
     return (Device){DEV_cpu, -1};
 }
 
+// The call and, for each tensor that it gives, a MultiOutput.
+static LVal packed_call(Lower *l, const char *kernel, const Op *op, Value out, Device dev, const IrArg *arg, int n) {
+    IrLayout *y = layout_new(l, out.kind == VAL_none ? IRL_none : IRL_multi_output, dev, DT_none, 0, NULL, NULL, NULL);
+    LBuf *packed = buffer_register(l, y, IR_fallback);
+    packed->is_extern = true;
+    packed->ir->op->kernel = kernel;
+    packed->ir->op->def = op;
+    packed->ir->op->side_effects = !op || op->tags & (OPT_impure | OPT_mutates) || out.kind == VAL_none;
+    extern_set_args(l, packed->ir->op, arg, n);
+    if (out.kind == VAL_tensor)
+        return multi_output(l, packed, out.tensor, -1);
+    if (out.kind != VAL_tuple && out.kind != VAL_list)
+        return (LVal){0};
+    LVal list = lv_list(l, out.n);
+    for (int i = 0; i < out.n; i++)
+        if (out.at[i].kind == VAL_tensor)
+            list.at[i] = multi_output(l, packed, out.at[i].tensor, i);
+    return list;
+}
+
 LVal lower_fallback(Lower *l, const Op *op, const Value *args) {
     IrArg *arg = ARENA_ARRAY(l->arena, op->n_args, IrArg);
     int n = 0;
@@ -295,23 +315,23 @@ LVal lower_fallback(Lower *l, const Op *op, const Value *args) {
         arg[n++].kw = s->kwarg_only || i >= l->node->n_args ? s->name : NULL;
     }
     Value out = result_meta(l, op, args);
-    Device dev = first_device(l, args, op->n_args);
-    IrLayout *y = layout_new(l, out.kind == VAL_none ? IRL_none : IRL_multi_output, dev, DT_none, 0, NULL, NULL, NULL);
-    LBuf *packed = buffer_register(l, y, IR_fallback);
-    packed->is_extern = true;
-    packed->ir->op->kernel = op->qualname;
-    packed->ir->op->def = op;
-    packed->ir->op->side_effects = op->tags & (OPT_impure | OPT_mutates) || out.kind == VAL_none;
-    extern_set_args(l, packed->ir->op, arg, n);
-    if (out.kind == VAL_tensor)
-        return multi_output(l, packed, out.tensor, -1);
-    if (out.kind != VAL_tuple && out.kind != VAL_list)
-        return (LVal){0};
-    LVal list = lv_list(l, out.n);
-    for (int i = 0; i < out.n; i++)
-        if (out.at[i].kind == VAL_tensor)
-            list.at[i] = multi_output(l, packed, out.at[i].tensor, i);
-    return list;
+    return packed_call(l, op->qualname, op, out, first_device(l, args, op->n_args), arg, n);
+}
+
+// An operator that is only known by name: called with what the graph gives it, in the strides it has there.
+LVal lower_opaque(Lower *l, const Node *n) {
+    const Value out = *node_val(l, n);
+    IrArg *arg = ARENA_ARRAY(l->arena, n->n_args + n->n_kwargs, IrArg);
+    for (int i = 0; i < n->n_args; i++) {
+        const TensorMeta *m = arg_meta(l, &n->args[i]);
+        Box *b = m ? arg_box(l, n->args, i) : NULL;
+        arg[i] = b ? data_arg(l, box_require_exact(l, b, m->stride)->data) : extern_arg(l, &n->args[i]);
+    }
+    for (int i = 0; i < n->n_kwargs; i++) {
+        arg[n->n_args + i] = extern_arg(l, &n->kwargs[i].value);
+        arg[n->n_args + i].kw = n->kwargs[i].name;
+    }
+    return packed_call(l, n->target, NULL, out, first_device(l, n->args, n->n_args), arg, n->n_args + n->n_kwargs);
 }
 
 // ---- fallbacks that ask for strides

@@ -154,8 +154,36 @@ LVal lower_avg_pool(Lower *l, const Value *args, LoopOpKind kind) {
                              data_device(x->data), POOL_UNROLL + 1);
     if (!p->masked || args[6].kind != VAL_none) {
         Value by = args[6].kind != VAL_none ? args[6] : val_int(window);
-        return lv_box(box_binary_scalar(l, LOOP_truediv, sum, by, PK_int_to_float));
+        bool integral = dtype_is_int(out);
+        return lv_box(box_binary_scalar(l, integral ? LOOP_truncdiv : LOOP_truediv, sum, by, PK_none));
     }
     Box *count = pointwise_new(l, out, data_device(x->data), p->n, m->size, (Fn){run_count, p});
-    return lv_box(box_binary(l, LOOP_truediv, sum, count, PK_int_to_float));
+    return lv_box(box_binary(l, dtype_is_int(out) ? LOOP_truncdiv : LOOP_truediv, sum, count, PK_none));
+}
+
+// Sizes that divide are plain windows; others are left to the library.
+LVal lower_adaptive_avg_pool(Lower *l, const Value *args, LoopOpKind kind) {
+    Box *x = arg_box(l, args, 0);
+    const TensorMeta *m = node_meta(l, l->node);
+    int n = data_ndim(x->data), dim = args[1].n;
+    int64_t window = 1;
+    (void)kind;
+    if (!m || dim < 1 || dim > 3 || n <= dim)
+        return lower_fallback(l, l->node->def, args);
+    Value kernel = val_list(l->arena, VAL_list, dim);
+    for (int i = 0; i < dim; i++) {
+        int64_t in = size_hint(l, data_size(x->data)[n - dim + i]), out = size_hint(l, m->size[n - dim + i]);
+        if (out <= 0 || in % out)
+            return lower_fallback(l, l->node->def, args);
+        kernel.at[i] = val_int(in / out);
+        window *= in / out;
+    }
+    if (window == 1)
+        return lv_box(clone_box(l, x));
+    Value none = {0};
+    box_realize_hint(l, x);
+    Pool *p = pool_new(l, x, dim, &kernel, &none, &none, &none, m);
+    Box *sum = reduce_window(l, "sum", (Fn){run_window, p}, n, m->size, dim, window_sizes(l, p), p->dtype, p->dtype,
+                             data_device(x->data), POOL_UNROLL + 1);
+    return lv_box(box_binary_scalar(l, LOOP_truediv, sum, val_int(window), PK_none));
 }

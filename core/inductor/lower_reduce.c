@@ -267,7 +267,7 @@ LVal lower_arg_extreme(Lower *l, const Value *args, LoopOpKind kind) {
 // max.dim, min.dim: values and where they are.
 LVal lower_extreme_dim(Lower *l, const Value *args, LoopOpKind kind) {
     RedArgs r = reduction_args(l, args);
-    Box *x = promoted_by_dim(l, args, r.x);
+    Box *x = r.x;
     bool is_max = kind == LOOP_maximum;
     LVal out = lv_list(l, 2);
     out.at[0] = lv_box(reduce_box(l, is_max ? "max" : "min", x, r.axis, r.keepdim, data_dtype(x->data)));
@@ -371,9 +371,14 @@ static void two_step_variance(Lower *l, Box *x, const RedArgs *r, Value correcti
     Box *square = pointwise_op(l, LOOP_square, dtype, &diff, 1);
     Box *sum = sum_box(l, square, r->axis, r->keepdim, DT_none);
     const Expr *n = reduced_numel(l, x, r->axis);
-    if (corr != 0)
-        n = sym_max(l->sym, sym_add_int(l->sym, n, -(int64_t)corr), sym_int(l->sym, 0));
-    *var = divided(l, sum, n, dtype);
+    if (corr != (double)(int64_t)corr) {        // a fraction: the count is constant, since it is unrolled
+        double by = (double)expr_int_or(n, 1) - corr;
+        *var = box_binary_scalar(l, LOOP_truediv, sum, val_float(by > 0 ? by : 0), PK_none);
+    } else {
+        if (corr != 0)
+            n = sym_max(l->sym, sym_add_int(l->sym, n, -(int64_t)corr), sym_int(l->sym, 0));
+        *var = divided(l, sum, n, dtype);
+    }
     if (mean)
         *mean = r->keepdim ? m : squeeze_box(l, m, r->axis);
 }

@@ -87,6 +87,8 @@ LVal lower_squeeze(Lower *l, const Value *args, LoopOpKind kind) {
     Box *x = arg_box(l, args, 0);
     bool dims[64];
     (void)kind;
+    if (l->node->def->n_args > 1 && args[1].kind == VAL_list && !args[1].n)
+        return lv_box(x);
     reduction_axes(l, l->node->def->n_args > 1 ? &args[1] : &(Value){0}, data_ndim(x->data), dims);
     return lv_box(squeeze_box(l, x, dims));
 }
@@ -211,6 +213,8 @@ static void reindex_unfold(Lower *l, const void *ctx, Index in, const Expr **out
 
 LVal lower_unfold(Lower *l, const Value *args, LoopOpKind kind) {
     Box *x = arg_box(l, args, 0);
+    if (data_ndim(x->data) == 0)
+        return lv_box(slice_box(l, unsqueeze_box(l, x, 0), 0, sym_int(l->sym, 0), arg_expr(l, args, 2), one(l), true));
     int n = data_ndim(x->data), dim = arg_dim(l, args, 1, n);
     const Expr *len = arg_expr(l, args, 2), *step = arg_expr(l, args, 3), *old = data_size(x->data)[dim];
     (void)kind;
@@ -464,7 +468,6 @@ static LBuf *concat_part(Lower *l, Data *src, Data *dst) {
         data_realize(l, src, "written into its place of a cat");
         if (src->buf->ir->layout->kind == IRL_flexible && !src->buf->is_extern_alloc) {
             IrLayout *y = layout_new(l, IRL_non_owning, to->device, to->dtype, to->ndim, to->size, to->stride, to->offset);
-            y->as_tuple = to->as_tuple;
             src->buf->ir->layout = y;
             src->buf->target = dst->base->buf;
             return src->buf;
