@@ -17,16 +17,13 @@ static void add_origins(Arena *a, Ids *ids, const LVal *v) {
             add_origins(a, ids, &v->at[i]);
     if (v->kind != L_box)
         return;
-    const Data *d = v->box->data, *under = d;
-    while (under->kind == D_view)
-        under = under->base;
-    if (under->kind == D_reinterpret || under->buf)     // in memory: its origins are its own
+    // What lies in memory has its own; a view hands on those that it was made with, also over memory
+    // (torch/_inductor/ir.py, gather_origins).
+    const Data *d = v->box->data;
+    if (d->kind == D_store && d->buf)
         return;
     for (int i = 0; i < d->origins.n; i++)
         vec_push(a, ids, d->origins.ids[i]);
-    if (under != d)
-        for (int i = 0; i < under->origins.n; i++)
-            vec_push(a, ids, under->origins.ids[i]);
 }
 
 typedef struct OriginCtx {

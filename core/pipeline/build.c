@@ -122,7 +122,7 @@ static bool run_passes(Pipeline *p, Unit *u, StageId stage, const GraphPass *con
     for (int i = 0; i < n; i++)
         if (!run_pass(p, u, stage, passes[i]))
             return false;
-    return n > 0;
+    return true;
 }
 
 // Without training there is nothing to part: the compiler gets the graph as the joint passes left it.
