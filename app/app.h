@@ -31,13 +31,16 @@ typedef struct Pane {
     bool ok;                // open succeeded; else `why` is shown
     char why[256];
     uint64_t version;       // of what it shows, when it was opened
+    int art_id;             // of the artifact then, -1 none
     int row, top, left;     // cursor row, first row shown, columns scrolled
     bool free;              // does not follow the focused pane
+    bool fresh;             // the cursor has not been placed yet
     bool given;             // shows what the program chose, not the user
     int rows_shown;         // text rows of the last frame
     Item last;              // item under the cursor at the last frame: found again after a rebuild
 } Pane;
 
+enum { GUTTER = 3 };    // columns before a pane's text: cursor or link, fold or sign, a blank
 enum { HOME = PANES, ALL_PANES = PANES + 1 };   // the first screen is a pane of its own
 
 // ---- app.c ----
@@ -52,6 +55,7 @@ typedef struct Pin {
     uint64_t version;       // of the session when it was pinned: a rebuild lets it go
 } Pin;
 
+enum { WIDE = 10000 };  // columns of a line that goes to a file or a pipe: nothing is cut
 enum { PINS = 3, MENU_DELAY_MS = 300 };
 
 typedef struct App {

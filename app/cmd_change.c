@@ -3,6 +3,7 @@
 // that asks it.
 #include "app/app.h"
 #include "app/model.h"
+#include "views/brief.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -70,18 +71,18 @@ static bool change(App *app, DecisionKind kind, const char *key, int value) {
     return true;
 }
 
-// The key under which the scheduler asked about two nodes; they may be named in either order, and
-// by the names of the log (op3_op4) or of single nodes.
+// A wish about two scheduler nodes; they must be there, under the name of the log or of a single node.
 static const char *fuse_key(App *app, const char *a, const char *b) {
     int unit = app_pane(app)->ctx.unit;
-    if (!model_artifact(app->session, unit, STAGE_post_fusion, &app->diag))
-        return NULL;
-    Decisions *d = pipeline_unit(session_pipeline(app->session), unit)->decisions;
-    const char *ab = arena_printf(&app->frame, "%s+%s", a, b);
-    const char *ba = arena_printf(&app->frame, "%s+%s", b, a);
-    if (d && !decisions_find(d, DECIDE_fuse, ab) && decisions_find(d, DECIDE_fuse, ba))
-        return ba;
-    return ab;
+    const Artifact *before = model_artifact(app->session, unit, STAGE_pre_fusion, &app->diag);
+    const char *key = fusion_key(&app->frame, a, b);
+    const char *names[2] = {arena_strndup(&app->frame, key, strcspn(key, "+")), strchr(key, '+') + 1};
+    for (int i = 0; before && i < 2; i++)
+        if (item_find(before, names[i]) < 0) {
+            diag_fail(&app->diag, "no scheduler node '%s'", i ? b : a)->hint = "9 lists them";
+            return NULL;
+        }
+    return before ? key : NULL;
 }
 
 bool cmd_fuse(App *app, Args *args) {

@@ -13,11 +13,10 @@ bool cmd_save(App *app, Args *args) {
     const char *path = args->n > 1 ? args->at[1] : page ? "fxray-page.txt" : "fxray-screen.txt";
     Buf b = {.arena = &app->frame};
     if (page) {
-        int cols = p->ctx.opt.cols;
-        p->ctx.opt.cols = 10000;
-        for (int i = 0, n = pane_count(app, p); i < n; i++)
+        for (int i = 0, n = pane_count(app, p); i < n; i++) {
+            p->ctx.opt.cols = WIDE;
             buf_printf(&b, "%s\n", line_text(pane_line(app, p, i), &app->frame));
-        p->ctx.opt.cols = cols;
+        }
     } else {
         app_draw(app);
         screen_print(&app->screen, &b);

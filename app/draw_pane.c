@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-enum { GUTTER = 3 };
-
 static const char *const link_mark[] = {" ", "○", "◐", "●"};
 static const StyleId link_style[] = {ST_text, ST_link_kin, ST_link_part, ST_link_same};
 static const char *const pin_mark[PINS] = {"■", "▲", "◆"};
@@ -220,7 +218,6 @@ void draw_pane(App *app, Pane *p, int number, Rect r, bool focus) {
     (void)number;
     if (p->ctx.view && (p->ctx.view->flags & VIEW_live))
         p->ready = false;
-    p->ctx.opt.cols = r.cols - GUTTER;
     bool ok = pane_ready(app, p);
     draw_head(app, p, r, focus);
     if (r.col > 0)

@@ -35,10 +35,22 @@ static const Artifact *wanted(App *app, Pane *p, Diag *d) {
     return model_artifact(app->session, p->ctx.unit, stage_of(p), d);
 }
 
-static uint64_t version_of(App *app, const Artifact *art) {
+// Columns that the pane's text has on the screen now.
+static int columns_of(const App *app, const Pane *p) {
+    Rect rect[PANES];
+    if (p == &app->pane[HOME])
+        return app->screen.cols - GUTTER;
+    app_rects(app, rect);
+    int cols = rect[p - app->pane].cols;
+    return cols ? cols - GUTTER : p->ctx.opt.cols;
+}
+
+static uint64_t version_of(const App *app, const Pane *p, const Artifact *art) {
     if (!app->session)
         return 0;
     uint64_t v = art ? (uint64_t)art->id + 1 : model_version(app->session);
+    if (p->ctx.view->flags & VIEW_width)
+        v = hash_mix(v, (uint64_t)p->ctx.opt.cols);
     return hash_mix(v, (uint64_t)app->full_spelling);
 }
 
@@ -53,6 +65,7 @@ bool pane_show(App *app, int number, const View *view, int stage, int unit, cons
     p->ctx.opt.alter = p->ctx.opt.sort = 0;
     p->ready = false;
     p->row = p->top = p->left = 0;
+    p->fresh = true;
     return pane_ready(app, p);
 }
 
@@ -66,6 +79,8 @@ static void open_view(App *app, Pane *p, const Artifact *art, const char *proble
     c->tmp = &app->frame;
     c->doc = NULL;
     c->art = art;
+    if (app->session && model_step_of(app->session, c->unit, c->focus_art) < 0)
+        c->focus_art = NULL; // rebuilt since
     c->opt.full = app->full_spelling;
     c->opt.hide_times = app->hide_times;
     c->opt.ascii = app->screen.ascii;
@@ -79,22 +94,36 @@ static void open_view(App *app, Pane *p, const Artifact *art, const char *proble
     snprintf(p->why, sizeof p->why, "%s", buf_str(&why));
 }
 
+// On the cursor's row of a document that is known to be fresh.
+static Item item_now(App *app, Pane *p) {
+    if (p->row >= p->ctx.view->count(&p->ctx))
+        return ITEM_NONE;
+    ArenaMark mark = arena_mark(&app->frame);
+    Line *l = pane_line(app, p, p->row);
+    Item item = l->item.id >= 0 ? l->item : l->owner;
+    arena_rewind(&app->frame, mark);
+    return item;
+}
+
 bool pane_ready(App *app, Pane *p) {
     if (!p->ctx.view)
         return false;
     Diag d = {.arena = &app->frame};
     const Artifact *art = wanted(app, p, &d);
-    uint64_t version = version_of(app, art);
+    p->ctx.opt.cols = columns_of(app, p);
+    uint64_t version = version_of(app, p, art);
     if (p->ready && p->version == version)
         return p->ok;
-    int id = -1, offset = p->row - p->top;
-    if (p->ready && p->ok && art && p->ctx.art == art) // else the old document may be gone
-        id = pane_item(app, p).id;
-    else
-        id = p->last.id;
+    // A rebuilt artifact may lie where the old one did: only its number tells them apart.
+    bool alive = p->ready && p->ok && art && p->art_id == art->id;
+    int id = alive ? item_now(app, p).id : p->last.id, offset = p->row - p->top;
     open_view(app, p, art, diag_first(&d));
     p->ready = true;
     p->version = version;
+    p->art_id = art ? art->id : -1;
+    if (p->ok && p->fresh && p->ctx.view->start)
+        p->row = p->ctx.view->start(&p->ctx);
+    p->fresh = p->fresh && !p->ok;
     if (p->ok && id >= 0 && art && p->ctx.view->row_of && p->row > 0) {
         int row = p->ctx.view->row_of(&p->ctx, (Item){art->id, id});
         if (row >= 0)
@@ -140,13 +169,7 @@ void pane_move(App *app, Pane *p, int row) {
 }
 
 Item pane_item(App *app, Pane *p) {
-    if (!p->ready || !p->ok || p->row >= p->ctx.view->count(&p->ctx))
-        return ITEM_NONE;
-    ArenaMark mark = arena_mark(&app->frame);
-    Line *l = pane_line(app, p, p->row);
-    Item item = l->item.id >= 0 ? l->item : l->owner;
-    arena_rewind(&app->frame, mark);
-    return item;
+    return pane_ready(app, p) ? item_now(app, p) : ITEM_NONE;
 }
 
 bool pane_goto_item(App *app, Pane *p, Item item) {

@@ -76,6 +76,7 @@ void app_fill(App *app) {
         p->ctx.step = -1;
         p->ctx.art = NULL;
         p->row = p->top = p->left = 0;
+        p->fresh = true;
     }
 }
 

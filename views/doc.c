@@ -112,3 +112,11 @@ void page_node(ViewCtx *c, int row, Buf *out) {
 const char *page_enter(ViewCtx *c, int row) {
     return ((Page *)c->doc)->lines.at[row].enter;
 }
+
+int page_start(ViewCtx *c) {
+    const Page *p = c->doc;
+    for (int i = 0; i < p->lines.n; i++)
+        if (p->lines.at[i].enter)
+            return i;
+    return 0;
+}

@@ -37,5 +37,6 @@ void page_line_of(ViewCtx *c, int row, Line *out);
 int page_row_of(ViewCtx *c, Item item);
 void page_node(ViewCtx *c, int row, Buf *out);
 const char *page_enter(ViewCtx *c, int row);
+int page_start(ViewCtx *c);                 // the first line that Enter opens
 
 #endif

@@ -238,6 +238,15 @@ static bool graph_view_toggle(ViewCtx *c, int row, const char **command) {
     return true;
 }
 
+// The first call: inputs tell little.
+static int graph_view_start(ViewCtx *c) {
+    const Doc *d = c->doc;
+    for (int i = 0; i < d->rows.n; i++)
+        if (d->rows.at[i].kind == ROW_node && d->rows.at[i].node->op != FX_placeholder)
+            return i;
+    return 0;
+}
+
 const View view_graph = {
     .name = "graph",
     .doc = "an FX graph, one node a line",
@@ -251,4 +260,5 @@ const View view_graph = {
     .node = graph_view_node,
     .enter = graph_view_enter,
     .toggle = graph_view_toggle,
+    .start = graph_view_start,
 };

@@ -25,9 +25,16 @@ typedef struct Doc {
     bool wrapper; // only the wrapper
 } Doc;
 
+static bool is_blank(const Doc *d, int first, int last) {
+    for (int i = first; i <= last && i <= d->n_lines; i++)
+        if (d->lines[i - 1][strspn(d->lines[i - 1], " \t")])
+            return false;
+    return true;
+}
+
 static void add_region(ViewCtx *c, Doc *d, int first, int last, int kernel, const char *label,
                        bool open) {
-    if (last >= first)
+    if (last >= first && !(kernel < 0 && is_blank(d, first, last)))
         vec_push(c->arena, &d->regions, (Region){first, last, kernel, label, open});
 }
 
@@ -142,7 +149,10 @@ static void kernel_line(ViewCtx *c, int row, Line *l) {
         return;
     }
     l->name = -1;
-    line_code(l, d->lines[r->line - 1], c_keywords, "//");
+    const char *text = d->lines[r->line - 1];
+    size_t indent = strspn(text, " ");
+    // Panes are narrow: the brief spelling indents by two.
+    line_code(l, c->opt.full ? text : text + indent / 2, c_keywords, "//");
     l->item = (Item){c->art->id, r->line - 1};
 }
 
@@ -188,6 +198,15 @@ static bool kernel_toggle(ViewCtx *c, int row, const char **command) {
     return true;
 }
 
+// The first kernel, not the prelude.
+static int kernel_start(ViewCtx *c) {
+    const Doc *d = c->doc;
+    for (int i = 0; i < d->rows.n; i++)
+        if (d->regions.at[d->rows.at[i].region].kernel >= 0)
+            return i;
+    return 0;
+}
+
 const View view_kernel = {
     .name = "kernel",
     .doc = "generated C, kernel by kernel, and the wrapper",
@@ -200,6 +219,7 @@ const View view_kernel = {
     .title = kernel_title,
     .node = kernel_node,
     .toggle = kernel_toggle,
+    .start = kernel_start,
 };
 
 const View view_wrapper = {

@@ -155,6 +155,7 @@ static void memory_title(ViewCtx *c, Buf *left, Buf *right) {
 const View view_memory = {
     .name = "memory",
     .doc = "the memory plan over the calls: births, reuse, peak",
+    .flags = VIEW_width,
     .stage = STAGE_post_fusion,
     .open = memory_open,
     .count = page_count,
@@ -162,4 +163,5 @@ const View view_memory = {
     .title = memory_title,
     .node = page_node,
     .enter = page_enter,
+    .start = page_start,
 };

@@ -459,6 +459,15 @@ static const char *overview_enter(ViewCtx *c, int row) {
                         at(c, r->unit, STAGE_post_fusion)->schedule->nodes.at[r->node]->name);
 }
 
+// The first thing that Enter opens.
+static int overview_start(ViewCtx *c) {
+    const Doc *d = c->doc;
+    for (int i = 0; i < d->rows.n; i++)
+        if (d->rows.at[i].kind == ROW_launch)
+            return i;
+    return 0;
+}
+
 const View view_overview = {
     .name = "overview",
     .doc = "the first screen: what became of the model, on one page",
@@ -470,4 +479,5 @@ const View view_overview = {
     .title = overview_title,
     .node = overview_node,
     .enter = overview_enter,
+    .start = overview_start,
 };

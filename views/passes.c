@@ -79,4 +79,5 @@ const View view_passes = {
     .title = passes_title,
     .node = page_node,
     .enter = page_enter,
+    .start = page_start,
 };

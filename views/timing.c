@@ -118,4 +118,5 @@ const View view_timing = {
     .title = timing_title,
     .node = page_node,
     .enter = page_enter,
+    .start = page_start,
 };

@@ -127,6 +127,7 @@ typedef enum ViewFlag {
     VIEW_stage = 1,         // shows the artifact of the pane's stage; `stage S` picks the view
     VIEW_follows = 2,       // its contents depend on the focused pane's item
     VIEW_free = 4,          // needs no model
+    VIEW_width = 16,        // its document depends on the columns it has
     VIEW_live = 8,          // made anew after every key: it shows the state of the program
 } ViewFlag;
 
@@ -151,6 +152,7 @@ typedef struct View {
     bool (*toggle)(ViewCtx *ctx, int row, const char **command);
     // Next row after `row` in direction ±1 that is a change (diff, fusion, wrong element); -1 none.
     int (*next_change)(ViewCtx *ctx, int row, int dir);
+    int (*start)(ViewCtx *ctx);     // row that the cursor begins on; NULL: the first
     int alters;             // forms that `a` steps through, 0 or 1: one
     const char *const *sorts;   // names of the columns that `#` sorts by, NULL-terminated, or NULL
 } View;

@@ -154,6 +154,7 @@ static ScheduleRequest schedule_request(const Pipeline *p, Unit *u, Artifact *a)
         .diag = &u->diag,
         .config = &p->options.config,
         .stage = (int)a->stage,
+        .overrides = p->options.overrides,
     };
 }
 
