@@ -32,15 +32,30 @@ Dep dep_weak(const char *buf, const char *mutating_buf, bool is_fake) {
     return seal((Dep){.kind = DEP_weak, .buf = buf, .mutating_buf = mutating_buf, .is_fake = is_fake});
 }
 
+static bool has_tmp(const Expr *index) {
+    if (!expr_has_symbols(index))
+        return false;
+    Arena tmp = {0};
+    const Expr **symbols;
+    int n = expr_symbols(&tmp, index, &symbols);
+    bool found = false;
+    for (int i = 0; i < n && !found; i++)
+        found = str_starts(expr_name(symbols[i]), "tmp");
+    arena_free(&tmp);
+    return found;
+}
+
 Dep dep_memory(const char *buf, const Expr *index, const Expr **vars, const Expr **sizes, int n_vars,
                const char *mode) {
     return seal((Dep){.kind = DEP_memory, .buf = buf, .index = index, .n_vars = n_vars, .vars = vars,
-                      .sizes = sizes, .mode = mode});
+                      .sizes = sizes, .mode = mode, .indirect = has_tmp(index)});
 }
 
 Dep dep_rename(const Dep *d, const char *buf) {
     Dep out = *d;
     out.buf = buf;
+    out.ir = NULL;
+    out.made = NULL;
     return seal(out);
 }
 
@@ -71,6 +86,13 @@ bool deps_have(const DepVec *v, const Dep *d) {
 void deps_add(Arena *a, DepVec *v, const Dep *d) {
     if (!deps_have(v, d))
         vec_push(a, v, *d);
+}
+
+DepVec deps_copy(Arena *a, const DepVec *v) {
+    DepVec out = {.at = v->n ? ARENA_ARRAY(a, v->n, Dep) : NULL, .n = v->n, .cap = v->n};
+    if (v->n)
+        memcpy(out.at, v->at, (size_t)v->n * sizeof *out.at);
+    return out;
 }
 
 static void print_mode(Buf *out, const char *mode) {
@@ -115,22 +137,9 @@ void dep_print(Buf *out, const Dep *d) {
     buf_putc(out, ')');
 }
 
-bool dep_is_indirect(const Dep *d) {
-    if (d->kind != DEP_memory || !expr_has_symbols(d->index))
-        return false;
-    Arena tmp = {0};
-    const Expr **symbols;
-    int n = expr_symbols(&tmp, d->index, &symbols);
-    bool found = false;
-    for (int i = 0; i < n && !found; i++)
-        found = str_starts(expr_name(symbols[i]), "tmp");
-    arena_free(&tmp);
-    return found;
-}
-
 // A walk over one body.
 typedef struct Walk {
-    Arena *arena;
+    Arena *arena, *tmp;         // what stays, and what goes when the walk is over
     Sym *sym;
     const LoopBody *body;
     DepVec *reads, *writes;
@@ -154,17 +163,22 @@ static Dep normalise(Walk *w, const Expr *index) {
     const LoopBody *b = w->body;
     index = sym_subst(w->sym, index, w->from, w->to, w->n_indirect);
     const Expr *formulas[2] = {index, w->contiguous};
-    SymLoops l = sym_simplify_loops(w->sym, a, b->vars, b->sizes, b->n_vars, formulas, 2);
-    const Expr **vars = ARENA_ARRAY(a, l.n + 1, const Expr *);
-    const Expr **old = ARENA_ARRAY(a, b->n_vars + 1, const Expr *);
+    SymLoops l = sym_simplify_loops(w->sym, w->tmp, b->vars, b->sizes, b->n_vars, formulas, 2);
+    const Expr **vars = ARENA_ARRAY(w->tmp, l.n + 1, const Expr *);
+    const Expr **old = ARENA_ARRAY(w->tmp, b->n_vars + 1, const Expr *);
     for (int i = 0; i < l.n; i++)
-        vars[i] = sym_symbol(w->sym, arena_printf(a, "c%d", i));
+        vars[i] = sym_symbol(w->sym, arena_printf(w->tmp, "c%d", i));
     sym_loops_reindex(w->sym, &l, vars, old);
     index = sym_subst(w->sym, sym_expand(w->sym, index), b->vars, old, b->n_vars);
     int n = l.n;
     while (n > 0 && !expr_has(index, vars[n - 1]))
         n--;
-    return (Dep){.index = index, .n_vars = n, .vars = vars, .sizes = l.sizes};
+    const Expr **kept = n ? ARENA_ARRAY(a, 2 * n, const Expr *) : NULL;
+    for (int i = 0; i < n; i++) {
+        kept[i] = vars[i];
+        kept[n + i] = l.sizes[i];
+    }
+    return (Dep){.index = index, .n_vars = n, .vars = kept, .sizes = n ? kept + n : NULL};
 }
 
 static void access(Walk *w, DepVec *v, const char *buf, int index, const char *mode) {
@@ -172,7 +186,7 @@ static void access(Walk *w, DepVec *v, const char *buf, int index, const char *m
     if (!done->index)
         *done = normalise(w, w->body->index.at[index]);
     Dep d = dep_memory(buf, done->index, done->vars, done->sizes, done->n_vars, mode);
-    deps_add(w->arena, v, &d);
+    deps_add(w->tmp, v, &d);
 }
 
 static void walk_block(Walk *w, int block) {
@@ -186,12 +200,12 @@ static void walk_block(Walk *w, int block) {
         case LOOP_load_seed: {
             // Its offset is the index: the seeds are a row of numbers.
             Dep d = dep_memory(op->buf, sym_int(w->sym, op->number), NULL, NULL, 0, NULL);
-            deps_add(w->arena, w->reads, &d);
+            deps_add(w->tmp, w->reads, &d);
             break;
         }
         case LOOP_bucketize: {
             Dep d = dep_star(op->buf, NULL);
-            deps_add(w->arena, w->reads, &d);
+            deps_add(w->tmp, w->reads, &d);
             break;
         }
         case LOOP_store:
@@ -201,8 +215,8 @@ static void walk_block(Walk *w, int block) {
             access(w, w->writes, op->buf, op->index, NULL);
             break;
         case LOOP_set_indirect:
-            w->from[w->n_indirect] = sym_symbol(w->sym, arena_printf(w->arena, "indirect%d", op->number));
-            w->to[w->n_indirect] = sym_symbol(w->sym, arena_printf(w->arena, "tmp%d", w->n_indirect));
+            w->from[w->n_indirect] = sym_symbol(w->sym, arena_printf(w->tmp, "indirect%d", op->number));
+            w->to[w->n_indirect] = sym_symbol(w->sym, arena_printf(w->tmp, "tmp%d", w->n_indirect));
             w->n_indirect++;
             break;
         case LOOP_masked:
@@ -215,14 +229,19 @@ static void walk_block(Walk *w, int block) {
 }
 
 void deps_of_body(Arena *a, Sym *sym, const LoopBody *body, DepVec *reads, DepVec *writes) {
+    Arena tmp = {0};
+    DepVec r = {0}, wr = {0};
     int indirect = 0;
     for (int b = 0; b < body->blocks.n; b++)
         for (int i = 0; i < body->blocks.at[b].ops.n; i++)
             indirect += body->blocks.at[b].ops.at[i].kind == LOOP_set_indirect;
-    Walk w = {.arena = a, .sym = sym, .body = body, .reads = reads, .writes = writes};
-    w.from = ARENA_ARRAY(a, indirect + 1, const Expr *);
-    w.to = ARENA_ARRAY(a, indirect + 1, const Expr *);
+    Walk w = {.arena = a, .tmp = &tmp, .sym = sym, .body = body, .reads = &r, .writes = &wr};
+    w.from = ARENA_ARRAY(&tmp, indirect + 1, const Expr *);
+    w.to = ARENA_ARRAY(&tmp, indirect + 1, const Expr *);
     w.contiguous = contiguous_index(sym, body);
-    w.done = ARENA_ARRAY(a, body->index.n + 1, Dep);
+    w.done = ARENA_ARRAY(&tmp, body->index.n + 1, Dep);
     walk_block(&w, 0);
+    *reads = deps_copy(a, &r);
+    *writes = deps_copy(a, &wr);
+    arena_free(&tmp);
 }

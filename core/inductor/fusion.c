@@ -7,26 +7,54 @@
 
 // ---- A copy of the schedule before fusion: fusion changes nodes, an artifact never changes.
 
-static SchedNode *copy_of(const Map *copies, const SchedNode *n) {
-    return n ? map_get(copies, n->name) : NULL;
+typedef struct Copy {
+    Schedule *s;
+    SchedNode **node;       // by place before fusion
+    SchedBuffer **buffer;   // by id
+    int n_buffers;
+    Map dead;               // removed nodes that are still listed as users, by name
+} Copy;
+
+static SchedNode *copy_user(Copy *c, SchedNode *old) {
+    if (!old || !old->dead)
+        return old ? c->node[old->min_order] : NULL;
+    SchedNode *n = map_get(&c->dead, old->name);
+    if (!n) {
+        n = ARENA_NEW(c->s->arena, SchedNode);
+        *n = (SchedNode){.name = old->name, .kind = old->kind, .dead = true};
+        n->self = n->fused_into = n;
+        map_put(&c->dead, old->name, n);
+    }
+    return n;
 }
 
-static void copy_buffer(Schedule *s, Map *copies, SchedNode *node, const SchedBuffer *old) {
-    SchedBuffer *b = ARENA_NEW(s->arena, SchedBuffer);
-    *b = (SchedBuffer){.ir = old->ir, .defining = node};
-    for (int i = 0; i < old->users.n; i++) {
-        SchedUser u = old->users.at[i];
-        if (u.node && !map_get(copies, u.node->name)) {
-            SchedNode *dead = ARENA_NEW(s->arena, SchedNode);
-            *dead = (SchedNode){.name = u.node->name, .kind = u.node->kind, .dead = true};
-            dead->self = dead->fused_into = dead;
-            map_put(copies, dead->name, dead);
+static void copy_outputs(Copy *c, SchedNode *n, const SchedNode *old) {
+    Arena *a = c->s->arena;
+    n->outputs.at = ARENA_ARRAY(a, old->outputs.n + 1, SchedBuffer *);
+    n->outputs.n = n->outputs.cap = old->outputs.n;
+    SchedBuffer *all = ARENA_ARRAY(a, old->outputs.n + 1, SchedBuffer);
+    for (int i = 0; i < old->outputs.n; i++) {
+        const SchedBuffer *from = old->outputs.at[i];
+        SchedBuffer *b = &all[i];
+        *b = *from;
+        b->defining = n;
+        b->users.at = ARENA_ARRAY(a, from->users.n + 1, SchedUser);
+        b->users.cap = b->users.n;
+        for (int k = 0; k < from->users.n; k++) {
+            b->users.at[k] = from->users.at[k];
+            b->users.at[k].node = copy_user(c, from->users.at[k].node);
         }
-        u.node = copy_of(copies, u.node);
-        vec_push(s->arena, &b->users, u);
+        n->outputs.at[i] = b;
+        c->buffer[b->id] = b;
+        map_put(&c->s->buffers, b->ir->name, b);
     }
-    vec_push(s->arena, &node->outputs, b);
-    map_put(&s->buffers, b->ir->name, b);
+}
+
+static void copy_deps(const Copy *c, DepVec *to, const DepVec *from) {
+    *to = deps_copy(c->s->arena, from);
+    for (int i = 0; i < to->n; i++)
+        if (to->at[i].made)
+            to->at[i].made = c->buffer[to->at[i].made->id];
 }
 
 static void copy_map(Map *to, const Map *from) {
@@ -34,58 +62,51 @@ static void copy_map(Map *to, const Map *from) {
         map_at(to, e->key)->ptr = e->ptr;
 }
 
-static void copy_deps(Arena *a, DepVec *to, const DepVec *from) {
-    *to = (DepVec){0};
-    for (int i = 0; i < from->n; i++)
-        vec_push(a, to, from->at[i]);
-}
-
-static Schedule *copy_schedule(Arena *a, const Schedule *before) {
+static Schedule *copy_schedule(Arena *a, const Schedule *before, Arena *tmp) {
     Schedule *s = ARENA_NEW(a, Schedule);
     *s = (Schedule){.arena = a, .module = before->module, .buffers = {.arena = a}, .mutation_renames = {.arena = a},
                     .mutation_real_name = {.arena = a}, .available = {.arena = a}, .log = {.arena = a}};
     copy_map(&s->mutation_renames, &before->mutation_renames);
     copy_map(&s->mutation_real_name, &before->mutation_real_name);
     copy_map(&s->available, &before->available);
-    Map copies = {.arena = a};
-    for (int i = 0; i < before->nodes.n; i++) {
-        const SchedNode *old = before->nodes.at[i];
-        SchedNode *n = ARENA_NEW(a, SchedNode);
-        *n = *old;
-        n->self = n->fused_into = n;
-        memset(&n->outputs, 0, sizeof n->outputs);
-        copy_deps(a, &n->reads, &old->reads);
-        copy_deps(a, &n->writes, &old->writes);
-        copy_deps(a, &n->unmet, &old->unmet);
-        map_put(&copies, n->name, n);
-        vec_push(a, &s->nodes, n);
+    int n = before->nodes.n;
+    Copy c = {.s = s, .node = ARENA_ARRAY(tmp, n + 1, SchedNode *), .dead = {.arena = tmp},
+              .buffer = ARENA_ARRAY(tmp, before->buffers.n + 1, SchedBuffer *)};
+    SchedNode *all = ARENA_ARRAY(a, n + 1, SchedNode);
+    s->nodes.at = ARENA_ARRAY(a, n + 1, SchedNode *);
+    s->nodes.n = s->nodes.cap = n;
+    for (int i = 0; i < n; i++) {
+        all[i] = *before->nodes.at[i];
+        all[i].self = all[i].fused_into = &all[i];
+        c.node[before->nodes.at[i]->min_order] = s->nodes.at[i] = &all[i];
     }
-    for (int i = 0; i < before->nodes.n; i++)
-        for (int k = 0; k < before->nodes.at[i]->outputs.n; k++)
-            copy_buffer(s, &copies, s->nodes.at[i], before->nodes.at[i]->outputs.at[k]);
-    sched_find_ancestors(s);
+    for (int i = 0; i < n; i++)
+        copy_outputs(&c, &all[i], before->nodes.at[i]);
+    for (int i = 0; i < n; i++) {
+        const SchedNode *old = before->nodes.at[i];
+        copy_deps(&c, &all[i].reads, &old->reads);
+        copy_deps(&c, &all[i].writes, &old->writes);
+        copy_deps(&c, &all[i].unmet, &old->unmet);
+    }
+    if (!n || !before->nodes.at[n - 1]->n_words)
+        sched_find_ancestors(s);
     return s;
 }
 
 // ---- Ordering deps that a fusion has made superfluous.
 
-static SchedNode *fused_maker(const Schedule *s, const char *buf) {
-    const SchedBuffer *b = sched_buffer(s, buf);
-    return b ? b->defining->fused_into : NULL;
-}
-
-static bool has_strong_dep(const Schedule *s, const SchedNode *n, const SchedNode *on) {
+static bool has_strong_dep(const SchedNode *n, const SchedNode *on) {
     for (int i = 0; i < n->unmet.n; i++)
-        if (n->unmet.at[i].kind != DEP_weak && fused_maker(s, n->unmet.at[i].buf) == on)
+        if (n->unmet.at[i].kind != DEP_weak && sched_maker(&n->unmet.at[i]) == on)
             return true;
     return false;
 }
 
 static bool is_superfluous(const Schedule *s, const SchedNode *n, const Dep *d) {
-    const SchedNode *on = d->kind == DEP_weak ? fused_maker(s, d->buf) : NULL;
+    const SchedNode *on = d->kind == DEP_weak ? sched_maker(d) : NULL;
     if (!on)
         return false;
-    return on == n || (has_strong_dep(s, n, on) && fusion_weak_dep_is_inplace(s, d, on, n));
+    return on == n || (has_strong_dep(n, on) && fusion_weak_dep_is_inplace(s, d, on, n));
 }
 
 static void prune(Fusion *f, SchedNode *n) {
@@ -237,12 +258,16 @@ static void start(Fusion *f, const ScheduleRequest *r, const Schedule *before, A
     *f = (Fusion){.r = r, .arena = scratch, .sym = before->module->sym, .refused = {.arena = scratch},
                   .warned = {.arena = scratch}};
     f->config = r->config ? *r->config : inductor_config_default();
-    f->s = copy_schedule(r->arena, before);
+    f->s = copy_schedule(r->arena, before, scratch);
     cycle_start(f);
     find_labels(f);
 }
 
 Schedule *schedule_fuse(const ScheduleRequest *r, const Schedule *before) {
+    if (before->fused) {
+        diag_fail(r->diag, "the schedule is fused already: expected one as it is before fusion");
+        return NULL;
+    }
     Arena scratch = {0};
     Fusion f;
     start(&f, r, before, &scratch);

@@ -18,7 +18,7 @@ typedef struct FuseInfo {
     int stamp;                  // of the last search that met it
     DepBytes *deps;             // reads and writes, sorted by hash; NULL: to be made
     int n_deps;
-    VEC(const char *) used;     // names of buffers read or written, in order
+    VEC(uint64_t) used;         // keys of buffers read or written, in order
     VEC(SchedNode *) preds, succs;  // of single nodes, by dependencies before fusion
 } FuseInfo;
 

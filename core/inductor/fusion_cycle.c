@@ -8,7 +8,7 @@
 typedef VEC(SchedNode *) NodeVec;
 
 static void link_maker(Fusion *f, SchedNode *n, const Dep *d) {
-    const SchedBuffer *b = sched_buffer(f->s, d->buf);
+    const SchedBuffer *b = d->made;
     if (!b || b->defining == n || b->defining->dead)
         return;
     vec_push(f->arena, &n->fuse->preds, b->defining);

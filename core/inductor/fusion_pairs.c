@@ -18,12 +18,24 @@ void fuse_forget_deps(SchedNode *n) {
     n->fuse->used.n = 0;
 }
 
+static uint64_t buffer_key(const Dep *d) {
+    return d->ir ? (uint64_t)(uintptr_t)d->ir : hash_text(d->buf);
+}
+
 static void add_used(Fusion *f, FuseInfo *info, Map *seen, const DepVec *v) {
-    for (int i = 0; i < v->n; i++)
-        if (!map_find(seen, v->at[i].buf)) {
-            map_put_int(seen, v->at[i].buf, 1);
-            vec_push(f->arena, &info->used, v->at[i].buf);
+    for (int i = 0; i < v->n; i++) {
+        uint64_t key = buffer_key(&v->at[i]);
+        bool known = false;
+        if (seen) {
+            MapEntry *e = map_at_id(seen, key);
+            known = e->i;
+            e->i = 1;
         }
+        for (int k = 0; !seen && k < info->used.n && !known; k++)
+            known = info->used.at[k] == key;
+        if (!known)
+            vec_push(f->arena, &info->used, key);
+    }
 }
 
 static const FuseInfo *info_with_used(Fusion *f, SchedNode *n) {
@@ -35,8 +47,8 @@ static const FuseInfo *info_with_used(Fusion *f, SchedNode *n) {
     int count;
     SchedNode *const *singles = sched_singles(n, &count);
     for (int i = 0; i < count; i++) {
-        add_used(f, info, &seen, &singles[i]->reads);
-        add_used(f, info, &seen, &singles[i]->writes);
+        add_used(f, info, count > 4 ? &seen : NULL, &singles[i]->reads);
+        add_used(f, info, count > 4 ? &seen : NULL, &singles[i]->writes);
     }
     arena_free(&tmp);
     return info;
@@ -92,6 +104,9 @@ static bool member_wish(const Fusion *f, const SchedNode *a, const SchedNode *b,
         return by_default;
     int na, nb;
     SchedNode *const *as = sched_singles(a, &na), *const *bs = sched_singles(b, &nb);
+    const bool *whole = wish(f, a->name, b->name);
+    if (whole)
+        return *whole;
     bool result = by_default;
     for (int i = 0; i < na; i++)
         for (int k = 0; k < nb; k++) {
@@ -184,7 +199,7 @@ void fusion_pairs(Fusion *f, SchedNode *const *nodes, int n, PairVec *out) {
             continue;
         const FuseInfo *info = info_with_used(f, nodes[i]);
         for (int k = 0; k < info->used.n; k++) {
-            MapEntry *e = map_at(&groups, info->used.at[k]);
+            MapEntry *e = map_at_id(&groups, info->used.at[k]);
             if (!e->ptr)
                 e->ptr = ARENA_NEW(f->arena, Group);
             Group *g = e->ptr;

@@ -121,6 +121,7 @@ static void read_again(Fusion *f, SchedNode *n) {
     n->writes = (DepVec){0};
     deps_of_body(f->s->arena, f->sym, n->body, &reads, &n->writes);
     sched_set_reads(f->s, n, reads);
+    sched_link_deps(f->s, &n->writes);
     for (int i = 0; i < unmet.n; i++)
         if (!deps_have(&n->unmet, &unmet.at[i]))
             deps_add(f->s->arena, &n->order_only, &unmet.at[i]);

@@ -8,16 +8,15 @@
 
 // ---- Bytes that both touch at the same places.
 
-static int64_t numel_hint(const Schedule *s, const char *buf) {
-    const IrLayout *l = sched_layout(s, buf);
+static int64_t numel_hint(const Schedule *s, const IrLayout *l) {
     if (!ir_layout_has_tensor(l))
         return l ? 1 : 0;
     return sym_size_hint(s->module->sym, sym_product(s->module->sym, l->size, l->ndim), 0);
 }
 
 static int64_t memory_dep_numel(const Schedule *s, const Dep *d) {
-    if (dep_is_indirect(d))
-        return numel_hint(s, d->buf);
+    if (d->indirect)
+        return numel_hint(s, d->ir ? d->ir->layout : NULL);
     const Expr *n = sym_int(s->module->sym, 1);
     for (int i = 0; i < d->n_vars; i++)
         if (expr_has(d->index, d->vars[i]))
@@ -28,10 +27,10 @@ static int64_t memory_dep_numel(const Schedule *s, const Dep *d) {
 int64_t dep_bytes(const Schedule *s, const Dep *d) {
     if (d->kind == DEP_weak)
         return 1;
-    const IrLayout *l = sched_layout(s, d->buf);
-    int64_t n = d->kind == DEP_star ? numel_hint(s, d->buf) : memory_dep_numel(s, d), bytes = 0;
+    const IrLayout *l = d->ir ? d->ir->layout : NULL;
     if (!ir_layout_has_tensor(l))
         return 0;
+    int64_t n = d->kind == DEP_star ? numel_hint(s, l) : memory_dep_numel(s, d), bytes = 0;
     return __builtin_mul_overflow(n, dtype_info[l->dtype].bytes, &bytes) ? INT64_MAX / 4 : bytes;
 }
 
@@ -102,7 +101,7 @@ static bool has_key(const KeyVec *v, const ReuseKey *k) {
 // Inputs that only this node reads: unfused, their memory could be taken over.
 static void sole_user_keys(Fusion *f, Arena *tmp, const SchedNode *n, KeyVec *out) {
     for (int i = 0; i < n->reads.n; i++) {
-        const SchedBuffer *b = sched_buffer(f->s, n->reads.at[i].buf);
+        const SchedBuffer *b = n->reads.at[i].made;
         if (!b || b->users.n != 1 || !ir_layout_has_tensor(b->ir->layout))
             continue;
         const IrLayout *l = b->ir->layout;
@@ -133,12 +132,8 @@ static bool increases_peak(Fusion *f, const SchedNode *a, const SchedNode *b, in
 
 // ---- A reader and what it reads.
 
-static bool dep_has_tmp(const Dep *d) {
-    return dep_is_indirect(d);
-}
-
 static const char *renamed(const Schedule *s, const char *buf) {
-    const char *name = map_get(&s->mutation_renames, buf);
+    const char *name = s->mutation_renames.live ? map_get(&s->mutation_renames, buf) : NULL;
     return name ? name : buf;
 }
 
@@ -159,7 +154,7 @@ static bool read_follows_write(const Schedule *s, const Dep *read, const Dep *wr
     if (read->kind != DEP_memory || strcmp(renamed(s, read->buf), write->buf) != 0)
         return false;
     // Atomic writes are complete only when all iterations are.
-    if (dep_has_tmp(read) || dep_has_tmp(write) || write->mode)
+    if (read->indirect || write->indirect || write->mode)
         return false;
     if (read->index != write->index || read->n_vars < write->n_vars)
         return false;
@@ -188,16 +183,14 @@ static bool writes_each_place_once(const Schedule *s, const SchedNode *n, const 
     return true;
 }
 
-static bool has_output(const SchedNode *n, const char *buf) {
-    for (int i = 0; i < n->outputs.n; i++)
-        if (strcmp(n->outputs.at[i]->ir->name, buf) == 0)
-            return true;
-    return false;
+// d is about an output of n, a node of the schedule as it is now.
+static bool has_output(const SchedNode *n, const Dep *d) {
+    return sched_maker(d) == n;
 }
 
 // b mutates in place exactly the element that a has just read.
 bool fusion_weak_dep_is_inplace(const Schedule *s, const Dep *weak, const SchedNode *a, const SchedNode *b) {
-    if (!has_output(a, weak->buf))
+    if (!has_output(a, weak))
         return false;
     const Dep *write = NULL;
     for (int i = 0; i < b->writes.n; i++)
@@ -206,12 +199,12 @@ bool fusion_weak_dep_is_inplace(const Schedule *s, const Dep *weak, const SchedN
                 return false;
             write = &b->writes.at[i];
         }
-    if (!write || write->kind != DEP_memory || dep_has_tmp(write) || !writes_each_place_once(s, b, write))
+    if (!write || write->kind != DEP_memory || write->indirect || !writes_each_place_once(s, b, write))
         return false;
     const char *real = map_get(&s->mutation_real_name, weak->mutating_buf);
     for (int i = 0; real && i < a->reads.n; i++) {
         const Dep *r = &a->reads.at[i];
-        if (strcmp(r->buf, real) == 0 && (r->kind != DEP_memory || dep_has_tmp(r) || !same_index_and_size(r, write)))
+        if (strcmp(r->buf, real) == 0 && (r->kind != DEP_memory || r->indirect || !same_index_and_size(r, write)))
             return false;
     }
     return real != NULL;
@@ -243,9 +236,9 @@ static void drop_matched(const Schedule *s, DepRefs *left, const Dep *write) {
     }
 }
 
-static bool is_ancestor_of_fused(const Fusion *f, const SchedNode *a, const char *buf) {
-    const SchedBuffer *b = sched_buffer(f->s, buf);
-    return b && sched_comes_before(a, b->defining->fused_into);
+static bool is_ancestor_of_fused(const SchedNode *a, const Dep *d) {
+    const SchedNode *maker = sched_maker(d);
+    return maker && sched_comes_before(a, maker);
 }
 
 static bool can_fuse_vertical(Fusion *f, const SchedNode *a, const SchedNode *b, Why *why) {
@@ -261,10 +254,10 @@ static bool can_fuse_vertical(Fusion *f, const SchedNode *a, const SchedNode *b,
             drop_matched(f->s, &left, &a->writes.at[i]);
     bool ok = true;
     for (int i = 0; i < left.n && ok; i++)
-        if (has_output(a, left.at[i]->buf))
+        if (has_output(a, left.at[i]))
             ok = refuse(why, false, "memory deps did not match");
     for (int i = 0; i < left.n && ok; i++)
-        if (is_ancestor_of_fused(f, a, left.at[i]->buf))
+        if (is_ancestor_of_fused(a, left.at[i]))
             ok = refuse(why, false, "intermediate nodes between node1 & node2");
     arena_free(&tmp);
     return ok;

@@ -34,7 +34,8 @@ typedef struct Planner {
     int n;                      // nodes
     Step *step;                 // (n)
     VEC(Mem) mem;
-    Map by_name;                // -> place in mem + 1
+    int *of_buffer;             // place in mem + 1, by SchedBuffer.id
+    Map inputs;                 // of inputs that may be given up, by name
     Map outputs;                // names of graph outputs
 } Planner;
 
@@ -46,14 +47,16 @@ static bool last_is(const IntList *l, int v) {
     return l->n && vec_last(l) == v;
 }
 
-static Mem *mem_of(Planner *p, const char *name) {
-    int64_t at = map_get_int(&p->by_name, name, 0);
-    return at ? &p->mem.at[at - 1] : NULL;
+static Mem *mem_at(Planner *p, int place) {
+    return place ? &p->mem.at[place - 1] : NULL;
+}
+
+static Mem *mem_of(Planner *p, const SchedBuffer *b) {
+    return b ? mem_at(p, p->of_buffer[b->id]) : NULL;
 }
 
 static Mem *new_mem(Planner *p, const char *name, int maker) {
     vec_push(p->a, &p->mem, (Mem){.name = name, .maker = maker, .output = map_find(&p->outputs, name) != NULL});
-    map_put_int(&p->by_name, name, p->mem.n);
     return &vec_last(&p->mem);
 }
 
@@ -72,7 +75,7 @@ static void size_multi_output(Planner *p, Mem *m, const SchedBuffer *b) {
         if (!user || user->dead || user->op->cls != IR_multi_output)
             continue;
         for (int k = 0; k < user->outputs.n; k++) {
-            Mem *item = mem_of(p, user->outputs.at[k]->ir->name);
+            Mem *item = mem_of(p, user->outputs.at[k]);
             if (!item)
                 continue;
             m->alloc += item->release;
@@ -86,6 +89,7 @@ static void add_buffers(Planner *p) {
         const SchedNode *n = p->s->nodes.at[i];
         for (int k = 0; k < n->outputs.n; k++) {
             Mem *m = new_mem(p, n->outputs.at[k]->ir->name, i);
+            p->of_buffer[n->outputs.at[k]->id] = p->mem.n;
             m->alloc = m->release = bytes_of_buffer(p, n->outputs.at[k]);
             add_int(p, &p->step[i].makes, p->mem.n - 1);
         }
@@ -95,7 +99,7 @@ static void add_buffers(Planner *p) {
         for (int k = 0; k < n->outputs.n; k++) {
             const SchedBuffer *b = n->outputs.at[k];
             if (b->ir->layout && b->ir->layout->kind == IRL_multi_output)
-                size_multi_output(p, mem_of(p, b->ir->name), b);
+                size_multi_output(p, mem_of(p, b), b);
         }
     }
 }
@@ -109,20 +113,29 @@ static bool input_can_be_freed(const char *name) {
     return true;
 }
 
-static void add_use(Planner *p, int node, const Dep *d, bool input) {
-    Mem *m = mem_of(p, d->buf);
-    if (!m && input && sched_is_available(p->s, d->buf) && input_can_be_freed(d->buf)) {
-        m = new_mem(p, d->buf, -1);
-        m->alloc = m->release = dep_bytes(p->s, d);
-    }
-    if (!m || (input && m->maker >= 0) || (!input && m->maker < 0))
-        return;
-    if (input)
-        m->release = m->alloc = dep_bytes(p->s, d);
+static void note_use(Planner *p, Mem *m, int node, const Dep *d) {
     if (!last_is(&m->order, node))
         add_int(p, &m->order, node);
     if (!(d->kind == DEP_weak && d->is_fake) && !last_is(&m->lifetime, node))
         add_int(p, &m->lifetime, node);
+}
+
+static void use_made(Planner *p, int node, const Dep *d) {
+    Mem *m = mem_of(p, d->made);
+    if (m)
+        note_use(p, m, node, d);
+}
+
+static void use_input(Planner *p, int node, const Dep *d) {
+    if (d->made || !sched_is_available(p->s, d->buf) || !input_can_be_freed(d->buf))
+        return;
+    Mem *m = mem_at(p, (int)map_get_int(&p->inputs, d->buf, 0));
+    if (!m) {
+        m = new_mem(p, d->buf, -1);
+        map_put_int(&p->inputs, d->buf, p->mem.n);
+    }
+    m->alloc = m->release = dep_bytes(p->s, d);
+    note_use(p, m, node, d);
 }
 
 static void merge_uses(Planner *p, IntList *into, const IntList *from) {
@@ -139,17 +152,17 @@ static void add_uses(Planner *p) {
     for (int i = 0; i < p->n; i++) {
         const SchedNode *n = p->s->nodes.at[i];
         for (int k = 0; k < n->unmet.n; k++)
-            add_use(p, i, &n->unmet.at[k], false);
+            use_made(p, i, &n->unmet.at[k]);
         for (int k = 0; k < n->order_only.n; k++)
-            add_use(p, i, &n->order_only.at[k], false);
+            use_made(p, i, &n->order_only.at[k]);
         for (int k = 0; k < n->reads.n; k++)
-            add_use(p, i, &n->reads.at[k], true);
+            use_input(p, i, &n->reads.at[k]);
     }
     // A version of a buffer lives in its memory: who uses it uses the buffer.
     const Map *real = &p->s->mutation_real_name;
     for (int i = real->n - 1; i >= 0; i--) {
-        Mem *version = real->at[i].live ? mem_of(p, real->at[i].key) : NULL;
-        Mem *base = version ? mem_of(p, real->at[i].ptr) : NULL;
+        Mem *version = real->at[i].live ? mem_of(p, sched_buffer(p->s, real->at[i].key)) : NULL;
+        Mem *base = version ? mem_of(p, sched_buffer(p->s, real->at[i].ptr)) : NULL;
         if (!base)
             continue;
         merge_uses(p, &base->lifetime, &version->lifetime);
@@ -464,7 +477,7 @@ static Frame dfs_frame(Planner *p, const int64_t *bytes, int node) {
     Frame f = {.node = node, .deps = ARENA_ARRAY(p->a, n->unmet.n + n->order_only.n + 1, Weight)};
     for (int k = 0; k < n->unmet.n + n->order_only.n; k++) {
         const Dep *d = k < n->unmet.n ? &n->unmet.at[k] : &n->order_only.at[k - n->unmet.n];
-        const Mem *m = mem_of(p, d->buf);
+        const Mem *m = mem_of(p, d->made);
         if (m && m->maker >= 0)
             f.deps[f.n++] = (Weight){bytes[m->maker], m->maker};
     }
@@ -515,8 +528,9 @@ static const struct {
 } methods[] = {{"lpmf", order_lpmf}, {"bfs", order_bfs}, {"dfs", order_dfs}};
 
 static Planner new_planner(const Schedule *s, Arena *tmp) {
-    Planner p = {.s = s, .a = tmp, .n = s->nodes.n, .by_name = {.arena = tmp}, .outputs = {.arena = tmp}};
+    Planner p = {.s = s, .a = tmp, .n = s->nodes.n, .inputs = {.arena = tmp}, .outputs = {.arena = tmp}};
     p.step = ARENA_ARRAY(tmp, p.n + 1, Step);
+    p.of_buffer = ARENA_ARRAY(tmp, s->buffers.n + 1, int);
     for (int i = 0; i < s->module->outputs.n; i++)
         if (s->module->outputs.at[i].buf)
             map_put_int(&p.outputs, s->module->outputs.at[i].buf, 1);
@@ -576,49 +590,67 @@ const int64_t *sched_memory_timeline(const Schedule *s, Arena *a, int64_t *peak)
 
 // ---- Last usage.
 
-static void use_name(const Schedule *s, Map *used, const char *name) {
-    const char *real = map_get(&s->mutation_real_name, name);
-    real = real ? real : name;
-    if (map_find(used, real))
-        return;
-    map_put_int(used, real, 1);
-    const IrBuffer *b = map_get(&s->module->buffers, name);
-    for (int i = 0; b && i < b->aliases.n; i++)
-        use_name(s, used, b->aliases.at[i]);
+typedef struct Usage {
+    const Schedule *s;
+    Arena *tmp;
+    Map later;              // IrBuffer * that nodes further on use
+    VEC(const IrBuffer *) used;
+} Usage;
+
+static void use_name(Usage *u, const IrBuffer *b) {
+    const char *real = u->s->mutation_real_name.live ? map_get(&u->s->mutation_real_name, b->name) : NULL;
+    const IrBuffer *r = real ? map_get(&u->s->module->buffers, real) : b;
+    for (int i = 0; i < u->used.n; i++)
+        if (u->used.at[i] == r)
+            return;
+    if (r)
+        vec_push(u->tmp, &u->used, r);
+    for (int i = 0; i < b->aliases.n; i++) {
+        const IrBuffer *alias = map_get(&u->s->module->buffers, b->aliases.at[i]);
+        if (alias)
+            use_name(u, alias);
+    }
 }
 
-static void used_names(const Schedule *s, const SchedNode *n, Map *used) {
-    const DepVec *both[2] = {&n->reads, &n->writes};
-    for (int k = 0; k < 2; k++)
-        for (int i = 0; i < both[k]->n; i++) {
-            const Dep *d = &both[k]->at[i];
-            if (!(d->kind == DEP_weak && d->is_fake))
-                use_name(s, used, d->buf);
-        }
+static void use_deps(Usage *u, const DepVec *v) {
+    for (int i = 0; i < v->n; i++)
+        if (v->at[i].ir && !(v->at[i].kind == DEP_weak && v->at[i].is_fake))
+            use_name(u, v->at[i].ir);
 }
 
 static int by_text(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-void sched_last_usage(Schedule *s) {
-    Map later = {.arena = s->arena};
-    for (int i = 0; i < s->module->outputs.n; i++)
-        if (s->module->outputs.at[i].buf)
-            map_put_int(&later, s->module->outputs.at[i].buf, 1);
-    for (int i = s->nodes.n - 1; i >= 0; i--) {
-        SchedNode *n = s->nodes.at[i];
-        Map used = {.arena = s->arena};
-        int count;
-        SchedNode *const *singles = sched_singles(n, &count);
-        for (int k = 0; k < count; k++)
-            used_names(s, singles[k], &used);
-        n->last_usage.n = 0;
-        for (MapEntry *e = map_first(&used); e; e = map_next(&used, e))
-            if (!map_find(&later, e->key)) {
-                vec_push(s->arena, &n->last_usage, e->key);
-                map_put_int(&later, e->key, 1);
-            }
-        qsort(n->last_usage.at, (size_t)n->last_usage.n, sizeof(char *), by_text);
+static void last_usage_of(Usage *u, SchedNode *n, Arena *a) {
+    int count;
+    SchedNode *const *singles = sched_singles(n, &count);
+    u->used.n = 0;
+    for (int k = 0; k < count; k++) {
+        use_deps(u, &singles[k]->reads);
+        use_deps(u, &singles[k]->writes);
     }
+    memset(&n->last_usage, 0, sizeof n->last_usage);
+    for (int i = 0; i < u->used.n; i++) {
+        MapEntry *e = map_at_id(&u->later, (uint64_t)(uintptr_t)u->used.at[i]);
+        if (!e->i)
+            vec_push(a, &n->last_usage, u->used.at[i]->name);
+        e->i = 1;
+    }
+    if (n->last_usage.n > 1)
+        qsort(n->last_usage.at, (size_t)n->last_usage.n, sizeof(char *), by_text);
+}
+
+void sched_last_usage(Schedule *s) {
+    Arena tmp = {0};
+    Usage u = {.s = s, .tmp = &tmp, .later = {.arena = &tmp}};
+    for (int i = 0; i < s->module->outputs.n; i++) {
+        const char *buf = s->module->outputs.at[i].buf;
+        const IrBuffer *b = buf ? map_get(&s->module->buffers, buf) : NULL;
+        if (b)
+            map_at_id(&u.later, (uint64_t)(uintptr_t)b)->i = 1;
+    }
+    for (int i = s->nodes.n - 1; i >= 0; i--)
+        last_usage_of(&u, s->nodes.at[i], s->arena);
+    arena_free(&tmp);
 }

@@ -13,8 +13,12 @@ SchedNode *sched_group(Schedule *s, SchedKind kind, SchedNode *const *snodes, in
 // Nodes so that each comes after those it depends on, otherwise in the order given (depth first).
 void sched_find_ancestors(Schedule *s);
 void sched_toposort(Schedule *s, SchedNode **nodes, int n);
-// reads := deps, unmet := those of them that this graph makes.
+// reads := deps, unmet := those of them that this graph makes; finds their buffers.
 void sched_set_reads(const Schedule *s, SchedNode *n, DepVec reads);
+void sched_link_deps(const Schedule *s, DepVec *v);
+void sched_link_node(const Schedule *s, SchedNode *n);          // all of its deps
+// The node that makes what d is about, as fused so far; NULL: none.
+SchedNode *sched_maker(const Dep *d);
 bool sched_is_available(const Schedule *s, const char *buf);    // an input or a constant
 const SchedBuffer *sched_buffer(const Schedule *s, const char *name);
 const IrLayout *sched_layout(const Schedule *s, const char *name);  // of any buffer, NULL if unknown

@@ -1,5 +1,6 @@
 // sched_parse.c: ir_pre_fusion.txt and ir_post_fusion.txt back into a module and a schedule. The text has no FX
 // graph and no arguments of library calls; everything else that the scheduler needs is in it.
+#include "core/inductor/sched_impl.h"
 #include "core/inductor/sched_read.h"
 
 #include <stdlib.h>
@@ -384,6 +385,7 @@ static void read_buffer(Dump *d, SchedNode *node) {
     bool known = sb != NULL;
     if (!known) {
         sb = ARENA_NEW(r->arena, SchedBuffer);
+        sb->id = d->s->buffers.live;
         sb->ir = buffer_at(d, name);
         map_put(&d->s->buffers, name, sb);
     }
@@ -711,6 +713,7 @@ static void order_node(Dump *d, SchedNode *n) {
     order_like(d, &n->reads, &reads);
     order_like(d, &n->writes, &writes);
     order_like(d, &n->unmet, &n->reads);
+    sched_link_node(d->s, n);
 }
 
 static void add_inputs(Dump *d, const DepVec *v, Map *seen) {

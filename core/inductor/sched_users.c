@@ -33,6 +33,8 @@ static UserList *list_of(Users *u, const char *buf) {
 
 // Newest version of a buffer so far.
 static const char *newest(const Schedule *s, const char *buf) {
+    if (!s->mutation_renames.live)
+        return buf;
     for (const char *next; (next = map_get(&s->mutation_renames, buf)) != NULL;)
         buf = next;
     return buf;
@@ -145,7 +147,7 @@ static void mutate(Users *u, SchedNode *n) {
 
 static void rename_reads(Schedule *s, SchedNode *n) {
     bool any = false;
-    for (int i = 0; i < n->reads.n; i++)
+    for (int i = 0; i < n->reads.n && s->mutation_renames.live; i++)
         any = any || map_find(&s->mutation_renames, n->reads.at[i].buf);
     if (!any)
         return;
@@ -196,22 +198,31 @@ static void output_users(Users *u) {
         add_user(u, mutated.at[i], (SchedUser){0});
 }
 
-// One entry a node; flags of several uses hold only if they hold for all.
+// One entry a node; flags of several uses hold only if they hold for all. A node's uses are neighbours, unless lists
+// of aliases were joined.
 static void set_users(Schedule *s, SchedBuffer *b, const UserList *l) {
-    Map at = {.arena = s->arena};
-    b->users.n = 0;
+    Arena tmp = {0};
+    SchedUser *users = ARENA_ARRAY(&tmp, l->at.n + 1, SchedUser);
+    Map at = {.arena = &tmp};
+    int n = 0;
     for (int i = 0; i < l->at.n; i++) {
         SchedUser user = l->at.at[i];
-        MapEntry *e = map_at_id(&at, (uint64_t)(uintptr_t)user.node);
-        if (!e->i || !user.node) {
-            vec_push(s->arena, &b->users, user);
-            e->i = b->users.n;
+        MapEntry *e = l->at.n > 1 ? map_at_id(&at, (uint64_t)(uintptr_t)user.node) : NULL;
+        if (!e || !e->i || !user.node) {
+            users[n++] = user;
+            if (e)
+                e->i = n;
             continue;
         }
-        SchedUser *old = &b->users.at[e->i - 1];
+        SchedUser *old = &users[e->i - 1];
         old->can_inplace = old->can_inplace && user.can_inplace;
         old->is_weak = old->is_weak && user.is_weak;
     }
+    b->users.at = n ? ARENA_ARRAY(s->arena, n, SchedUser) : NULL;
+    b->users.n = b->users.cap = n;
+    for (int i = 0; i < n; i++)
+        b->users.at[i] = users[i];
+    arena_free(&tmp);
 }
 
 void sched_compute_users(Schedule *s) {

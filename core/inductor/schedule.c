@@ -101,12 +101,36 @@ bool sched_is_available(const Schedule *s, const char *buf) {
     return map_find(&s->available, buf) != NULL;
 }
 
+void sched_link_deps(const Schedule *s, DepVec *v) {
+    for (int i = 0; i < v->n; i++) {
+        Dep *d = &v->at[i];
+        if (d->ir)
+            continue;
+        d->ir = map_get(&s->module->buffers, d->buf);
+        d->made = map_get(&s->buffers, d->buf);
+    }
+}
+
+void sched_link_node(const Schedule *s, SchedNode *n) {
+    sched_link_deps(s, &n->reads);
+    sched_link_deps(s, &n->writes);
+    sched_link_deps(s, &n->unmet);
+}
+
+SchedNode *sched_maker(const Dep *d) {
+    return d->made && d->made->defining ? d->made->defining->fused_into : NULL;
+}
+
 void sched_set_reads(const Schedule *s, SchedNode *n, DepVec reads) {
+    sched_link_deps(s, &reads);
+    int unmet = 0;
+    for (int i = 0; i < reads.n; i++)
+        unmet += !sched_is_available(s, reads.at[i].buf);
     n->reads = reads;
-    n->unmet = (DepVec){0};
+    n->unmet = (DepVec){.at = unmet ? ARENA_ARRAY(s->arena, unmet, Dep) : NULL, .cap = unmet};
     for (int i = 0; i < reads.n; i++)
         if (!sched_is_available(s, reads.at[i].buf))
-            vec_push(s->arena, &n->unmet, reads.at[i]);
+            n->unmet.at[n->unmet.n++] = reads.at[i];
 }
 
 static SchedKind kind_of_op(const Schedule *s, const IrOp *op) {
@@ -133,7 +157,7 @@ static SchedNode *new_node(Schedule *s, IrOp *op) {
     n->fused_into = n;
     for (int i = 0; i < op->outputs.n; i++) {
         SchedBuffer *b = ARENA_NEW(s->arena, SchedBuffer);
-        *b = (SchedBuffer){.ir = op->outputs.at[i], .defining = n};
+        *b = (SchedBuffer){.id = s->buffers.live, .ir = op->outputs.at[i], .defining = n};
         vec_push(s->arena, &n->outputs, b);
         map_put(&s->buffers, b->ir->name, b);
     }
@@ -159,29 +183,26 @@ static SchedNode *new_node(Schedule *s, IrOp *op) {
 
 static void union_deps(Schedule *s, SchedNode *g) {
     Arena tmp = {0};
-    DepSet writes = depset_new(s->arena, &g->writes);
-    writes.at.arena = &tmp;
+    DepVec w = {0}, r = {0}, u = {0};
+    DepSet writes = depset_new(&tmp, &w), reads = depset_new(&tmp, &r), unmet = depset_new(&tmp, &u);
     for (int i = 0; i < g->snodes.n; i++)
         for (int k = 0; k < g->snodes.at[i]->writes.n; k++)
             depset_add(&writes, &g->snodes.at[i]->writes.at[k]);
-    Map own = {.arena = &tmp};
-    for (int i = 0; i < g->outputs.n; i++)
-        map_put_int(&own, g->outputs.at[i]->ir->name, 1);
-    DepSet reads = depset_new(s->arena, &g->reads), unmet = depset_new(s->arena, &g->unmet);
-    reads.at.arena = &tmp;
-    unmet.at.arena = &tmp;
     for (int i = 0; i < g->snodes.n; i++) {
         const SchedNode *n = g->snodes.at[i];
         for (int k = 0; k < n->reads.n; k++)
             if (!depset_have(&writes, &n->reads.at[k]))
                 depset_add(&reads, &n->reads.at[k]);
         for (int k = 0; k < n->unmet.n; k++)
-            if (!map_find(&own, n->unmet.at[k].buf) && !depset_have(&writes, &n->unmet.at[k]))
+            if (sched_maker(&n->unmet.at[k]) != g && !depset_have(&writes, &n->unmet.at[k]))
                 depset_add(&unmet, &n->unmet.at[k]);
         for (int k = 0; k < n->order_only.n; k++)
-            if (!map_find(&own, n->order_only.at[k].buf))
+            if (sched_maker(&n->order_only.at[k]) != g)
                 deps_add(s->arena, &g->order_only, &n->order_only.at[k]);
     }
+    g->writes = deps_copy(s->arena, &w);
+    g->reads = deps_copy(s->arena, &r);
+    g->unmet = deps_copy(s->arena, &u);
     arena_free(&tmp);
 }
 
@@ -233,27 +254,28 @@ static Visit visit(Arena *tmp, SchedNode *n) {
     Visit v = {.node = n, .deps = ARENA_ARRAY(tmp, n->unmet.n + n->order_only.n + 1, const Dep *)};
     for (int i = 0; i < n->unmet.n; i++)
         v.deps[v.n++] = &n->unmet.at[i];
-    qsort(v.deps, (size_t)v.n, sizeof *v.deps, by_buffer);
+    if (v.n > 1)
+        qsort(v.deps, (size_t)v.n, sizeof *v.deps, by_buffer);
     for (int i = 0; i < n->order_only.n; i++)
         v.deps[v.n++] = &n->order_only.at[i];
     return v;
 }
 
+enum { MARK_none, MARK_listed, MARK_seen };
+
 void sched_toposort(Schedule *s, SchedNode **nodes, int n) {
+    (void)s;
     Arena tmp = {0};
-    Map seen = {.arena = &tmp};
-    Map maker = {.arena = &tmp};
     SchedNode **out = ARENA_ARRAY(&tmp, n + 1, SchedNode *);
     VEC(Visit) stack = {0};
     int done = 0;
     for (int i = 0; i < n; i++)
-        for (int k = 0; k < nodes[i]->outputs.n; k++)
-            map_put(&maker, nodes[i]->outputs.at[k]->ir->name, nodes[i]);
+        nodes[i]->mark = MARK_listed;
     for (int i = 0; i < n; i++) {
         SchedNode *next = nodes[i];
         while (next || stack.n) {
-            if (next && !map_find(&seen, next->name)) {
-                map_put_int(&seen, next->name, 1);
+            if (next && next->mark == MARK_listed) {
+                next->mark = MARK_seen;
                 vec_push(&tmp, &stack, visit(&tmp, next));
             }
             next = NULL;
@@ -261,7 +283,7 @@ void sched_toposort(Schedule *s, SchedNode **nodes, int n) {
                 break;
             Visit *v = &vec_last(&stack);
             if (v->next < v->n) {
-                next = map_get(&maker, v->deps[v->next++]->buf);
+                next = sched_maker(v->deps[v->next++]);
             } else {
                 out[done++] = v->node;
                 stack.n--;
@@ -270,8 +292,9 @@ void sched_toposort(Schedule *s, SchedNode **nodes, int n) {
     }
     assert(done == n);
     memcpy(nodes, out, (size_t)n * sizeof *nodes);
+    for (int i = 0; i < n; i++)
+        nodes[i]->mark = MARK_none;
     arena_free(&tmp);
-    (void)s;
 }
 
 // ---- Dead nodes.
@@ -294,9 +317,8 @@ static void forget_user(SchedBuffer *b, const SchedNode *n) {
         b->users.n = kept;
 }
 
-static bool reads_a_dead_node(const Schedule *s, const Dep *d) {
-    const SchedBuffer *b = d->kind == DEP_weak ? sched_buffer(s, d->buf) : NULL;
-    return b && b->defining->dead;
+static bool reads_a_dead_node(const Dep *d) {
+    return d->kind == DEP_weak && d->made && d->made->defining->dead;
 }
 
 static void drop_dead(Schedule *s) {
@@ -310,7 +332,7 @@ static void drop_dead(Schedule *s) {
             continue;
         n->dead = any = true;
         for (int k = 0; k < n->reads.n; k++)
-            forget_user(map_get(&s->buffers, n->reads.at[k].buf), n);
+            forget_user(n->reads.at[k].made, n);
     }
     if (!any)
         return;
@@ -322,7 +344,7 @@ static void drop_dead(Schedule *s) {
         s->nodes.at[kept++] = n;
         DepVec reads = {0};
         for (int k = 0; k < n->reads.n; k++)
-            if (!reads_a_dead_node(s, &n->reads.at[k]))
+            if (!reads_a_dead_node(&n->reads.at[k]))
                 vec_push(s->arena, &reads, n->reads.at[k]);
         if (reads.n != n->reads.n)
             sched_set_reads(s, n, reads);
@@ -332,16 +354,16 @@ static void drop_dead(Schedule *s) {
 
 // ---- Ancestors: a bit a node, from the first word that has any.
 
-static SchedNode *maker_of(const Schedule *s, const char *buf) {
-    const SchedBuffer *b = sched_buffer(s, buf);
-    return b ? b->defining : NULL;
+static const SchedNode *single_maker(const Dep *d, const SchedNode *n) {
+    const SchedNode *m = d->made ? d->made->defining : NULL;
+    return m && !m->dead && m != n ? m : NULL;
 }
 
 static void find_ancestors(Schedule *s, SchedNode *n) {
     int first = n->min_order / 64 + 1;
     for (int i = 0; i < n->unmet.n; i++) {
-        const SchedNode *m = maker_of(s, n->unmet.at[i].buf);
-        if (!m || m->dead || m == n)
+        const SchedNode *m = single_maker(&n->unmet.at[i], n);
+        if (!m)
             continue;
         int from = m->n_words ? m->first_word : m->min_order / 64;
         if (m->min_order / 64 < from)
@@ -355,8 +377,8 @@ static void find_ancestors(Schedule *s, SchedNode *n) {
     n->n_words = words;
     n->ancestors = ARENA_ARRAY(s->arena, words, uint64_t);
     for (int i = 0; i < n->unmet.n; i++) {
-        const SchedNode *m = maker_of(s, n->unmet.at[i].buf);
-        if (!m || m->dead || m == n)
+        const SchedNode *m = single_maker(&n->unmet.at[i], n);
+        if (!m)
             continue;
         n->ancestors[m->min_order / 64 - first] |= UINT64_C(1) << (m->min_order % 64);
         for (int w = 0; w < m->n_words; w++)
@@ -400,6 +422,8 @@ Schedule *schedule_new(const ScheduleRequest *r, const IrModule *module) {
     for (int i = 0; i < module->ops.n; i++)
         vec_push(a, &s->nodes, new_node(s, module->ops.at[i]));
     sched_compute_users(s);
+    for (int i = 0; i < s->nodes.n; i++)
+        sched_link_node(s, s->nodes.at[i]);
     sched_toposort(s, s->nodes.at, s->nodes.n);
     if (!r->config || r->config->use_dce)
         drop_dead(s);

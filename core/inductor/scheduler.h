@@ -16,7 +16,10 @@ typedef struct Dep {
     const char *mode;           // NULL or "atomic_add"
     const char *mutating_buf;   // weak
     bool is_fake;               // weak
+    bool indirect;              // memory: the index has a tmpK
     uint64_t hash;              // of all the above; set by the constructors below
+    const IrBuffer *ir;         // the buffer, NULL if the module has none of that name; set once a schedule has it
+    struct SchedBuffer *made;   // the same if the graph makes it; NULL: an input or constant
 } Dep;
 typedef VEC(Dep) DepVec;
 
@@ -26,11 +29,11 @@ Dep dep_weak(const char *buf, const char *mutating_buf, bool is_fake);
 Dep dep_memory(const char *buf, const Expr *index, const Expr **vars, const Expr **sizes, int n_vars, const char *mode);
 bool dep_equal(const Dep *a, const Dep *b);
 void dep_print(Buf *out, const Dep *d);
-bool dep_is_indirect(const Dep *d);             // its index has a tmpK
 Dep dep_rename(const Dep *d, const char *buf);  // same, of another buffer
 // Adds d unless it is there.
 void deps_add(Arena *a, DepVec *v, const Dep *d);
 bool deps_have(const DepVec *v, const Dep *d);
+DepVec deps_copy(Arena *a, const DepVec *v);    // without spare room
 // What a body reads and writes, in order of tracing; indexes are normalised: adjacent loops merged where this
 // one index allows it, variables named c0 …, trailing ones that do not occur dropped, indirectK by order tmpK.
 void deps_of_body(Arena *a, Sym *sym, const LoopBody *body, DepVec *reads, DepVec *writes);
@@ -46,6 +49,7 @@ typedef struct SchedUser {
 } SchedUser;
 
 typedef struct SchedBuffer {
+    int id;                     // place among the schedule's buffers
     IrBuffer *ir;
     SchedNode *defining;        // single node that makes it
     VEC(SchedUser) users;
@@ -71,6 +75,7 @@ struct SchedNode {
     int first_word, n_words;
     int outer_depth;            // outer_loop: number of shared loops
     const Expr *flat_group[2];  // GPU dumps: group.iteration is (numel, rnumel); NULL otherwise
+    int mark;                   // of the last walk that met it
     bool dead;                  // removed; only listed as a user of an aliased buffer
     bool sizes_as_tuple;        // `.sizes` prints tuples (GPU after loops were merged)
     VEC(const char *) last_usage;   // buffers not used after it, sorted
