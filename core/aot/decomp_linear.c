@@ -146,13 +146,17 @@ bool decomp_baddbmm(Trace *t, const Op *op, const Value *a, Value *out) {
 
 bool decomp_addr(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    Value r = CALL(t, aten_outer_default, a[1], a[2]);
-    if (!value_is_one(&a[4]))
-        r = CALL(t, aten_mul_Tensor, r, a[4]);
-    if (!value_is_zero(&a[3])) {
-        Value self = value_is_one(&a[3]) ? a[0] : CALL(t, aten_mul_Tensor, a[0], a[3]);
-        r = CALL(t, aten_add_Tensor, self, r);
+    if (dtype_of(a[0]) == DT_b8) {
+        Value zero = NONE;
+        if (value_is_zero(&a[4]))
+            zero = CALL(t, aten_full_like_default, a[0], BOOL(false));
+        Value r = zero.kind == VAL_tensor ? zero : CALL(t, aten_outer_default, a[1], a[2]);
+        *out = value_is_zero(&a[3]) ? r : CALL(t, aten_logical_or_default, a[0], r);
+        return true;
     }
-    *out = r;
+    Value self = value_is_zero(&a[3]) ? NONE : CALL(t, aten_mul_Tensor, a[0], a[3]);
+    Value r = CALL(t, aten_outer_default, a[1], a[2]);
+    r = CALL(t, aten_mul_Tensor, r, a[4]);
+    *out = self.kind == VAL_tensor ? CALL(t, aten_add_Tensor, self, r) : r;
     return true;
 }

@@ -25,6 +25,15 @@ static Wide widen(Trace *t, const Value *a, int n) {
     return w;
 }
 
+// Integers compute in float32 and yield it.
+static Wide widen_to_float(Trace *t, const Value *a, int n) {
+    Promotion p = promote_int_to_float(t, a, n);
+    Wide w = {.result = p.result};
+    for (int i = 0; i < n && i < COUNT(w.a); i++)
+        w.a[i] = cast_list(t, a[i], p.compute);
+    return w;
+}
+
 static bool finish(Trace *t, const Wide *w, Value v, Value *out) {
     *out = to_dtype(t, v, w->result);
     return true;
@@ -363,7 +372,7 @@ bool decomp_logaddexp(Trace *t, const Op *op, const Value *a, Value *out) {
 
 bool decomp_logit(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    Wide w = widen(t, a, 1);
+    Wide w = widen_to_float(t, a, 1);
     double eps = a[1].kind == VAL_none ? -1 : float_arg(&a[1], -1);
     Value x = eps >= 0 ? CALL(t, aten_clamp_default, w.a[0], FLT(eps), FLT(1 - eps)) : w.a[0];
     Value d = CALL(t, aten_rsub_Scalar, x, INT(1));
@@ -415,7 +424,7 @@ bool decomp_sgn(Trace *t, const Op *op, const Value *a, Value *out) {
 
 bool decomp_sinc(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    Wide w = widen(t, a, 1);
+    Wide w = widen_to_float(t, a, 1);
     Value x = CALL(t, aten_mul_Tensor, w.a[0], FLT(3.141592653589793));
     Value zero = CALL(t, aten_eq_Scalar, x, INT(0));
     Value s = CALL(t, aten_sin_default, x);
@@ -425,7 +434,7 @@ bool decomp_sinc(Trace *t, const Op *op, const Value *a, Value *out) {
 
 bool decomp_xlogy(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    Wide w = widen(t, a, 2);
+    Wide w = widen_to_float(t, a, 2);
     Value zero = CALL(t, aten_eq_Scalar, w.a[0], INT(0));
     Value l = CALL(t, aten_log_default, w.a[1]);
     l = CALL(t, aten_mul_Tensor, w.a[0], l);

@@ -61,6 +61,10 @@ static Value part_of(Trace *t, Value list, int from, int to) {
 bool decomp_roll(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     Value shifts = a[1], dims = a[2];
+    if (expr_known_is(t, meta_numel(t->sym, a[0].tensor), 0)) {
+        *out = CALL(t, aten_clone_default, a[0]);
+        return true;
+    }
     if (dims.n == 0 && shifts.n == 1) {
         Value x = flatten(t, a[0]);
         x = CALL(t, aten_roll_default, x, shifts, list_of(t, INT(0), END));
@@ -220,6 +224,13 @@ bool decomp_diagonal_copy(Trace *t, const Op *op, const Value *a, Value *out) {
     return true;
 }
 
+// x where the mask holds, else zero; contiguous.
+static Value masked(Trace *t, Value mask, Value x) {
+    Value r = dtype_of(x) == DT_b8 ? CALL(t, aten_logical_and_default, mask, x)
+                                   : CALL(t, aten_where_ScalarOther, mask, x, INT(0));
+    return contiguous(t, r, MF_contiguous);
+}
+
 bool decomp_diag_embed(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     int n = dim_of(a[0]) + 1, d1 = wrap_dim(t, int_arg(&a[2], -2), n), d2 = wrap_dim(t, int_arg(&a[3], -1), n);
@@ -251,7 +262,7 @@ bool decomp_diag_embed(Trace *t, const Op *op, const Value *a, Value *out) {
     for (int i = 0; i < n; i++)
         shape.at[i] = i == d1 || i == d2 ? val_sym(len) : INT(1);
     eq = CALL(t, aten_view_default, eq, shape);
-    *out = CALL(t, aten_where_ScalarOther, eq, x, INT(0));
+    *out = masked(t, eq, x);
     return true;
 }
 
@@ -282,9 +293,7 @@ static bool triangle(Trace *t, const Value *a, bool upper, Value *out) {
     rows = CALL(t, aten_unsqueeze_default, rows, INT(-1));
     Value d = CALL(t, aten_sub_Tensor, cols, rows);
     Value mask = upper ? CALL(t, aten_ge_Scalar, d, a[1]) : CALL(t, aten_le_Scalar, d, a[1]);
-    Value r = dtype_of(a[0]) == DT_b8 ? CALL(t, aten_logical_and_default, mask, a[0])
-                                      : CALL(t, aten_where_ScalarOther, mask, a[0], INT(0));
-    *out = contiguous(t, r, MF_contiguous);
+    *out = masked(t, mask, a[0]);
     return true;
 }
 
