@@ -156,15 +156,14 @@ static bool read_lines(Runnable *r, Str text) {
         const char *line = arena_strndup(r->m->arena, p, (size_t)(stop - p));
         r->line++;
         p = stop + 1;
-        const char *storage = strstr(line, " = reader.storage(");
+        const char *name = line + strspn(line, " ");
+        const char *storage = strstr(name, " = reader.storage(");
         if (str_starts(line, "def load_args("))
             in_args = true;
         else if (in_args && *line && *line != ' ')
             in_args = false;
         else if (in_args && storage)
-            map_put(&storages,
-                    arena_strndup(r->m->arena, line + strspn(line, " "),
-                                  (size_t)(storage - line) - strspn(line, " ")),
+            map_put(&storages, arena_strndup(r->m->arena, name, (size_t)(storage - name)),
                     arena_strdup(r->m->arena, storage));
         else if (in_args && !read_arg(r, line, &storages))
             return false;

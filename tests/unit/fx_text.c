@@ -285,11 +285,11 @@ START_TEST(trace_payloads) {
     static const char start[] = "V1129 12:00:00.123456 4242 torch/_logging/_internal.py:1] ";
     Graph *g = reads(arena_printf(&texts,
                                   "%s{\"str\": [\"a.py\", 0]}\n"
-                                  "%s{\"aot_backward_graph\": {}, \"has_payload\": \"0f\"}\n"
+                                  "%s{\"aot_backward_graph\": {}}\n"
                                   "\tclass GraphModule(torch.nn.Module):\n"
                                   "\t    def forward(self, tangents_1: \"f32[2]\"):\n"
-                                  "\t        neg: \"f32[2]\" = torch.ops.aten.neg.default(tangents_1);  "
-                                  "tangents_1 = None\n"
+                                  "\t        neg: \"f32[2]\" = torch.ops.aten.neg.default("
+                                  "tangents_1);  tangents_1 = None\n"
                                   "\t        return (neg,)\n",
                                   start, start),
                      1);
@@ -418,7 +418,8 @@ Suite *suite_fx_text(void) {
     const TTest *const tests[] = {recorded_texts_print_the_same, all_models_print_the_same,
                                   every_statement_form,          annotations,
                                   comments_become_frames,        nested_classes,
-                                  log_prefixes_and_records,      trace_payloads, boxed_expanded_and_listed,
+                                  log_prefixes_and_records,      trace_payloads,
+                                  boxed_expanded_and_listed,
                                   export_and_pytree_forms,       errors_have_places,
                                   cut_texts_do_no_harm};
     return unit_suite("fx_text", tests, COUNT(tests));
