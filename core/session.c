@@ -14,7 +14,8 @@ const BackendInfo backend_info[BACKEND_count] = {
 
 int backend_find(const char *name) {
     for (int i = 0; i < BACKEND_count; i++)
-        if (!strcmp(name, backend_info[i].name) || (*backend_info[i].alias && !strcmp(name, backend_info[i].alias)))
+        if (!strcmp(name, backend_info[i].name) ||
+            (*backend_info[i].alias && !strcmp(name, backend_info[i].alias)))
             return i;
     return -1;
 }
@@ -41,7 +42,8 @@ bool session_set_backend(Session *s, const char *backend, const char *toolchain,
     }
     const char *why = NULL;
     if (toolchain && !toolchain_version(t, &s->arena, &why)) {
-        diag_tool(d, "toolchain %s does not work here: %s", t->name, why)->hint = "fxray doctor tells what is missing";
+        diag_tool(d, "toolchain %s does not work here: %s", t->name, why)->hint =
+            "fxray doctor tells what is missing";
         return false;
     }
     s->backend = (Backend)b;
@@ -53,13 +55,14 @@ typedef enum SettingKind { SET_int, SET_bool } SettingKind;
 typedef struct Setting {
     const char *name;
     SettingKind kind;
-    size_t offset;          // in InductorConfig
-    StageId from;           // first stage that it touches
+    size_t offset; // in InductorConfig
+    StageId from;  // first stage that it touches
     const char *doc;
 } Setting;
 
 static const Setting settings[] = {
-#define SETTING(name, field, kind, from, doc) {name, SET_##kind, offsetof(InductorConfig, field), from, doc},
+#define SETTING(name, field, kind, from, doc)                                                      \
+    {name, SET_##kind, offsetof(InductorConfig, field), from, doc},
 #include "core/pipeline/settings.def"
 #undef SETTING
 };
@@ -100,11 +103,13 @@ bool session_set(Session *s, const char *name, const char *value, Diag *d) {
     const Setting *near = NULL, *found = setting_find(name, &near);
     if (!found) {
         DiagItem *item = diag_fail(d, "unknown setting '%s'", name);
-        item->hint = near ? arena_printf(d->arena, "did you mean %s?", near->name) : "the manual lists the settings";
+        item->hint = near ? arena_printf(d->arena, "did you mean %s?", near->name)
+                          : "the manual lists the settings";
         return false;
     }
     if (!parse_setting(found, value, (char *)&s->options.config + found->offset)) {
-        diag_fail(d, "setting %s: '%s' is not %s", name, value, found->kind == SET_bool ? "on or off" : "a number from 0");
+        diag_fail(d, "setting %s: '%s' is not %s", name, value,
+                  found->kind == SET_bool ? "on or off" : "a number from 0");
         return false;
     }
     if (s->pipeline)
@@ -163,7 +168,8 @@ static bool check_grad(const char *grad, Diag *d) {
     if (str_index(grad, known, COUNT(known)) < 0)
         diag_fail(d, "--grad %s: expected auto, none, params, inputs or all", grad);
     else
-        diag_fail(d, "--grad %s: training graphs are not in this build", grad)->hint = "use --grad none";
+        diag_fail(d, "--grad %s: training graphs are not in this build", grad)->hint =
+            "use --grad none";
     return false;
 }
 
@@ -175,7 +181,8 @@ static bool check_device(Session *s, const char *device, Diag *d) {
     if (!device_parse(device, &parsed))
         diag_fail(d, "--device %s: expected cpu or cuda", device);
     else
-        diag_fail(d, "--device %s: Triton text is not in this build", device)->hint = "use --device cpu";
+        diag_fail(d, "--device %s: Triton text is not in this build", device)->hint =
+            "use --device cpu";
     return false;
 }
 
@@ -188,8 +195,8 @@ static bool open_values(Session *s, const char *path, Diag *d) {
 
 static bool open_all(Session *s, const char *path, const SessionOptions *o, Diag *d) {
     s->model = load_model(&s->arena, path, d);
-    if (!s->model || !check_grad(o->grad, d) || !check_device(s, o->device, d) || !open_values(s, o->values, d) ||
-        !apply_hints(s, o->hints, d) || !apply_sets(s, o->sets, d))
+    if (!s->model || !check_grad(o->grad, d) || !check_device(s, o->device, d) ||
+        !open_values(s, o->values, d) || !apply_hints(s, o->hints, d) || !apply_sets(s, o->sets, d))
         return false;
     if (!s->model->graphs.n) {
         diag_fail(d, "%s: no graph in it", path);

@@ -1,5 +1,6 @@
-// session.h: the API that app and views use: open a model, go to a stage, ask, change, run, time. It owns the
-// loaded model, the pipeline, the helpers and what the user changed. Nothing here knows a screen.
+// session.h: the API that app and views use: open a model, go to a stage, ask, change, run, time.
+// It owns the loaded model, the pipeline, the helpers and what the user changed. Nothing here knows
+// a screen.
 #ifndef CORE_SESSION_H
 #define CORE_SESSION_H
 
@@ -13,24 +14,24 @@ typedef enum Backend {
     BACKEND_count
 } Backend;
 typedef struct BackendInfo {
-    const char *name, *alias;   // full, inductor
-    StageId executes;           // the artifact that it runs
+    const char *name, *alias; // full, inductor
+    StageId executes;         // the artifact that it runs
     const char *doc;
 } BackendInfo;
 extern const BackendInfo backend_info[BACKEND_count];
 int backend_find(const char *name);
 
 typedef struct SessionOptions {
-    const char *grad;           // --grad, NULL: auto
-    const char *device;         // --device
-    const char *hints;          // --hint s77=6,…
-    const char *values;         // --values FILE.safetensors
-    const char *binds;          // --bind L_x_=in0,…
-    const char *backend;        // NULL: full
-    const char *toolchain;      // NULL: the best that works
-    const char *const *sets;    // --set NAME=VALUE, ends with NULL; may be NULL
-    int64_t seed;               // --seed, 0
-    int threads;                // --threads, 0: 2 assumed for artifacts, all cores for running
+    const char *grad;        // --grad, NULL: auto
+    const char *device;      // --device
+    const char *hints;       // --hint s77=6,…
+    const char *values;      // --values FILE.safetensors
+    const char *binds;       // --bind L_x_=in0,…
+    const char *backend;     // NULL: full
+    const char *toolchain;   // NULL: the best that works
+    const char *const *sets; // --set NAME=VALUE, ends with NULL; may be NULL
+    int64_t seed;            // --seed, 0
+    int threads;             // --threads, 0: 2 assumed for artifacts, all cores for running
 } SessionOptions;
 
 typedef struct Session Session;
@@ -42,22 +43,23 @@ const char *session_name(const Session *s);
 Backend session_backend(const Session *s);
 const Toolchain *session_toolchain(const Session *s);
 bool session_set_backend(Session *s, const char *backend, const char *toolchain, Diag *d);
-bool session_set(Session *s, const char *name, const char *value, Diag *d); // a setting; rebuilds from its stage
+bool session_set(Session *s, const char *name, const char *value,
+                 Diag *d); // a setting; rebuilds from its stage
 typedef struct SettingInfo {
-    const char *name, *doc;     // PyTorch's name
-    StageId from;               // stage that a change rebuilds from
+    const char *name, *doc; // PyTorch's name
+    StageId from;           // stage that a change rebuilds from
     bool is_bool;
     int64_t value;
 } SettingInfo;
 int settings_count(void);
-SettingInfo settings_at(const Session *s, int i);   // s NULL: the default value
+SettingInfo settings_at(const Session *s, int i); // s NULL: the default value
 int session_threads(const Session *s);
 Overrides *session_overrides(Session *s);
 // After changing overrides: drops what they may have touched.
 void session_changed(Session *s, StageId from);
 
-// The inputs of a run, one a placeholder: rows of --values and weights of the file where they fit, else made
-// from the metadata and --seed. Tensors are references; sizes are int.
+// The inputs of a run, one a placeholder: rows of --values and weights of the file where they fit,
+// else made from the metadata and --seed. Tensors are references; sizes are int.
 bool session_inputs(Session *s, int unit, Arena *a, RtValue **out, int *n, Diag *d);
 // The values file, NULL if none was given.
 const TensorFile *session_values(const Session *s);
@@ -70,9 +72,10 @@ typedef struct RunRequest {
     bool in_f64;                // eager rungs: every float computed in float64
 } RunRequest;
 typedef struct RunResult {
-    RtValue *outputs;           // one an item of the graph's output; the result owns them until session_run_free
+    RtValue
+        *outputs; // one an item of the graph's output; the result owns them until session_run_free
     int n_outputs;
-    RtValue *inputs;            // one a placeholder, after the run: written ones are changed
+    RtValue *inputs; // one a placeholder, after the run: written ones are changed
     int n_inputs;
     Timing timing;
     int64_t compile_ns;
@@ -82,7 +85,8 @@ typedef struct RunResult {
 Request *session_run_start(Session *s, const RunRequest *r, Diag *d);
 // Takes the finished request's result apart. false and errors if it failed.
 bool session_run_result(Session *s, Request *q, RunResult *out, Arena *a, Diag *d);
-bool session_run(Session *s, const RunRequest *r, RunResult *out, Arena *a, Diag *d);  // start, wait, result
+bool session_run(Session *s, const RunRequest *r, RunResult *out, Arena *a,
+                 Diag *d); // start, wait, result
 void session_run_free(RunResult *r);
 Helpers *session_helpers(Session *s);
 
@@ -94,6 +98,7 @@ int session_dump(Session *s, const char *dir, Diag *d);
 int session_report_run(Session *s, Buf *out, bool json, Diag *d);
 int session_check(Session *s, Buf *out, bool json, Diag *d);
 int session_bench(Session *s, Buf *out, bool json, Diag *d);
-int session_diff(const char *a, const char *b, int stage, const SessionOptions *o, Buf *out, bool json, Diag *d);
+int session_diff(const char *a, const char *b, int stage, const SessionOptions *o, Buf *out,
+                 bool json, Diag *d);
 
 #endif

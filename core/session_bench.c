@@ -39,7 +39,8 @@ static void put_output(JsonOut *j, const RtValue *v, Arena *a) {
         for (int k = 0; k < v->tensor.ndim; k++)
             json_put_int(j, NULL, v->tensor.size[k]);
         json_close(j, ']');
-        json_put_str(j, "digest", arena_printf(a, "%016llx", (unsigned long long)tensor_digest(&v->tensor)));
+        json_put_str(j, "digest",
+                     arena_printf(a, "%016llx", (unsigned long long)tensor_digest(&v->tensor)));
     } else if (v->kind == RT_int) {
         json_put_int(j, "value", v->i);
     }
@@ -73,8 +74,8 @@ int session_report_run(Session *s, Buf *out, bool json, Diag *d) {
             json_close(&j, '}');
         } else {
             const char *t = toolchain_name(s, s->backend);
-            buf_printf(out, "%s   %s%s%s\n", pipeline_unit(s->pipeline, u)->name, backend_info[s->backend].name,
-                       t ? " " : "", t ? t : "");
+            buf_printf(out, "%s   %s%s%s\n", pipeline_unit(s->pipeline, u)->name,
+                       backend_info[s->backend].name, t ? " " : "", t ? t : "");
             for (int i = 0; i < r.n_outputs; i++)
                 print_output(out, i, &r.outputs[i]);
         }
@@ -96,17 +97,19 @@ typedef struct BenchRow {
 
 typedef struct Bench {
     VEC(BenchRow) rows;
-    double bytes_per_s;         // triad, 0 if not measured
-    int64_t bytes;              // that the kernels must move
-    int kernels, externs;       // calls of each kind
+    double bytes_per_s;   // triad, 0 if not measured
+    int64_t bytes;        // that the kernels must move
+    int kernels, externs; // calls of each kind
 } Bench;
 
-static bool bench_row(Session *s, Bench *b, int unit, Backend backend, const Toolchain *t, Arena *a, Diag *d) {
+static bool bench_row(Session *s, Bench *b, int unit, Backend backend, const Toolchain *t, Arena *a,
+                      Diag *d) {
     RunResult r;
     RunRequest q = {.unit = unit, .backend = backend, .toolchain = t, .repeat = 30};
     if (!session_run(s, &q, &r, a, d))
         return false;
-    BenchRow row = {.backend = backend_info[backend].name, .toolchain = t ? t->name : "", .t = r.timing};
+    BenchRow row = {
+        .backend = backend_info[backend].name, .toolchain = t ? t->name : "", .t = r.timing};
     row.compile_ns = r.compile_ns;
     vec_push(a, &b->rows, row);
     session_run_free(&r);
@@ -141,7 +144,8 @@ static bool bench_unit(Session *s, Bench *b, int unit, Arena *a, Diag *d) {
     }
     for (int i = 0; i < n_toolchains; i++) {
         const char *why;
-        if (toolchain_version(toolchains[i], a, &why) && !bench_row(s, b, unit, BACKEND_full, toolchains[i], a, d))
+        if (toolchain_version(toolchains[i], a, &why) &&
+            !bench_row(s, b, unit, BACKEND_full, toolchains[i], a, d))
             return false;
     }
     const Artifact *code = pipeline_at(s->pipeline, unit, STAGE_kernels);
@@ -155,24 +159,27 @@ static bool bench_unit(Session *s, Bench *b, int unit, Arena *a, Diag *d) {
 
 static void print_bench(Buf *out, const Bench *b) {
     double eager = b->rows.n ? (double)b->rows.at[0].t.median_ns : 0;
-    buf_printf(out, "  %-28s %-6s %12s %10s %8s %10s\n", "backend", "", "median µs", "p90", "× eager", "compile ms");
+    buf_printf(out, "  %-28s %-6s %12s %10s %8s %10s\n", "backend", "", "median µs", "p90",
+               "× eager", "compile ms");
     for (int i = 0; i < b->rows.n; i++) {
         const BenchRow *r = &b->rows.at[i];
-        buf_printf(out, "  %-28s %-6s %12.1f %10.1f %8.2f", r->backend, r->toolchain, (double)r->t.median_ns / 1e3,
-                   (double)r->t.p90_ns / 1e3, r->t.median_ns ? eager / (double)r->t.median_ns : 0);
+        buf_printf(out, "  %-28s %-6s %12.1f %10.1f %8.2f", r->backend, r->toolchain,
+                   (double)r->t.median_ns / 1e3, (double)r->t.p90_ns / 1e3,
+                   r->t.median_ns ? eager / (double)r->t.median_ns : 0);
         if (*r->toolchain)
             buf_printf(out, " %10.1f", (double)r->compile_ns / 1e6);
         buf_printf(out, "%s\n", r->t.noisy ? "  noisy" : "");
     }
-    buf_printf(out, "  %d kernel calls move %lld B, %d extern calls", b->kernels, (long long)b->bytes, b->externs);
+    buf_printf(out, "  %d kernel calls move %lld B, %d extern calls", b->kernels,
+               (long long)b->bytes, b->externs);
     if (b->bytes_per_s > 0)
         buf_printf(out, "; triad here %.1f GB/s", b->bytes_per_s / 1e9);
     buf_puts(out, "\n");
     for (int i = 0; i < b->rows.n; i++) {
         const Timing *t = &b->rows.at[i].t;
         for (int k = 0; k < t->n_kernels; k++)
-            buf_printf(out, "    %-6s %-60s %10.2f µs\n", b->rows.at[i].toolchain, t->kernels[k].name,
-                       (double)t->kernels[k].median_ns / 1e3);
+            buf_printf(out, "    %-6s %-60s %10.2f µs\n", b->rows.at[i].toolchain,
+                       t->kernels[k].name, (double)t->kernels[k].median_ns / 1e3);
     }
 }
 
@@ -222,7 +229,8 @@ int session_bench(Session *s, Buf *out, bool json, Diag *d) {
         } else if (json) {
             put_bench(&j, &b, pipeline_unit(s->pipeline, u)->name);
         } else {
-            buf_printf(out, "%s   %d threads\n", pipeline_unit(s->pipeline, u)->name, session_threads(s));
+            buf_printf(out, "%s   %d threads\n", pipeline_unit(s->pipeline, u)->name,
+                       session_threads(s));
             print_bench(out, &b);
         }
         arena_free(&a);

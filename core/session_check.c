@@ -1,5 +1,5 @@
-// session_check.c: runs a model on stored inputs and holds every row of the values file against what came
-// out: outputs, inputs and buffers after the run.
+// session_check.c: runs a model on stored inputs and holds every row of the values file against
+// what came out: outputs, inputs and buffers after the run.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,11 +7,11 @@
 #include "core/session_private.h"
 
 typedef struct Row {
-    const char *name;           // out0, after1, after.state.bn.running_mean
+    const char *name; // out0, after1, after.state.bn.running_mean
     const Tensor *want;
-    const RtValue *got;         // NULL: missing
-    const RtValue *exact;       // in float64, NULL if not needed
-    bool needless;              // a row that this run cannot have
+    const RtValue *got;   // NULL: missing
+    const RtValue *exact; // in float64, NULL if not needed
+    bool needless;        // a row that this run cannot have
     TensorDiff diff;
     bool ok;
     const char *verdict;
@@ -23,7 +23,7 @@ typedef struct Check {
     Session *s;
     Arena *arena;
     Rows rows;
-    RunResult run, exact;       // exact: eager in float64
+    RunResult run, exact; // exact: eager in float64
     bool has_exact;
     Diag *diag;
 } Check;
@@ -64,15 +64,16 @@ static int state_input(const LoadedGraph *g, const char *name) {
 // A mutation that the graph returns (export) instead of writing: which output carries it.
 static int mutation_output(const LoadedGraph *g, OutputKind kind, const char *target) {
     for (int i = 0; target && i < g->n_outputs; i++)
-        if (g->outputs[i].kind == kind && g->outputs[i].target && !strcmp(g->outputs[i].target, target))
+        if (g->outputs[i].kind == kind && g->outputs[i].target &&
+            !strcmp(g->outputs[i].target, target))
             return i;
     return -1;
 }
 
 static const char *input_name(const Graph *g, int i) {
     GRAPH_EACH(g, n)
-        if (n->op == FX_placeholder && i-- == 0)
-            return n->name;
+    if (n->op == FX_placeholder && i-- == 0)
+        return n->name;
     return NULL;
 }
 
@@ -109,13 +110,17 @@ static void add_rows(Check *c, const LoadedGraph *g) {
     }
 }
 
-// Another reference when the plain tolerance fails: no further from float64 than twice PyTorch's own
-// result, plus one unit in the last place of the largest value there.
+// Another reference when the plain tolerance fails: no further from float64 than twice PyTorch's
+// own result, plus one unit in the last place of the largest value there.
 static bool close_to_exact(const Tensor *got, const Tensor *want, const Tensor *exact) {
     int64_t n = tensor_numel(got);
-    double step = want->dtype == DT_bf16 ? 0x1p-8 : want->dtype == DT_f16 ? 0x1p-11 : want->dtype == DT_f32 ? 0x1p-23 : 0x1p-52;
+    double step = want->dtype == DT_bf16  ? 0x1p-8
+                  : want->dtype == DT_f16 ? 0x1p-11
+                  : want->dtype == DT_f32 ? 0x1p-23
+                                          : 0x1p-52;
     for (int64_t i = 0; i < n; i++) {
-        double g = tensor_get_f64(got, i), w = tensor_get_f64(want, i), x = tensor_get_f64(exact, i);
+        double g = tensor_get_f64(got, i), w = tensor_get_f64(want, i),
+               x = tensor_get_f64(exact, i);
         if (isnan(g) != isnan(w))
             return false;
         if (isnan(g) || g == w)
@@ -162,7 +167,8 @@ static void judge(Check *c, const LoadedGraph *g, Row *row) {
     if (row->ok || !dtype_is_float(row->want->dtype))
         return;
     const RtValue *exact = value_of(g, row->name, exact_run(c));
-    if (exact && exact->kind == RT_tensor && same_shape(&exact->tensor, got) && close_to_exact(got, row->want, &exact->tensor)) {
+    if (exact && exact->kind == RT_tensor && same_shape(&exact->tensor, got) &&
+        close_to_exact(got, row->want, &exact->tensor)) {
         row->ok = true;
         row->verdict = "close to float64";
     }
@@ -191,8 +197,9 @@ static void print_row(Buf *out, Arena *a, const Row *row) {
         buf_printf(&type, "%s%lld", i ? "," : "", (long long)row->want->size[i]);
     buf_putc(&type, ']');
     print_index(&bad, row->want, row->ok ? -1 : row->diff.first_bad);
-    buf_printf(out, "%-28s %-18s %10.3g %10.3g %8lld  %-12s %s\n", row->name, buf_str(&type), row->diff.max_abs,
-               row->diff.max_rel, (long long)row->diff.max_ulp, buf_str(&bad), row->verdict);
+    buf_printf(out, "%-28s %-18s %10.3g %10.3g %8lld  %-12s %s\n", row->name, buf_str(&type),
+               row->diff.max_abs, row->diff.max_rel, (long long)row->diff.max_ulp, buf_str(&bad),
+               row->verdict);
 }
 
 static void print_json(Buf *out, const Check *c, int bad, int skipped) {
@@ -224,7 +231,8 @@ static void print_json(Buf *out, const Check *c, int bad, int skipped) {
 static int report(Check *c, const LoadedGraph *g, Buf *out, bool json) {
     int bad = 0, skipped = 0, compared = 0;
     if (!json)
-        buf_printf(out, "%-28s %-18s %10s %10s %8s  %-12s %s\n", "row", "type", "max abs", "max rel", "ulp", "first bad", "verdict");
+        buf_printf(out, "%-28s %-18s %10s %10s %8s  %-12s %s\n", "row", "type", "max abs",
+                   "max rel", "ulp", "first bad", "verdict");
     for (int i = 0; i < c->rows.n; i++) {
         Row *row = &c->rows.at[i];
         if (row->needless) {
@@ -240,8 +248,8 @@ static int report(Check *c, const LoadedGraph *g, Buf *out, bool json) {
     if (json)
         print_json(out, c, bad, skipped);
     else
-        buf_printf(out, "%s: %d rows compared, %d wrong, %d not compared\n", backend_info[session_backend(c->s)].name,
-                   compared, bad, skipped);
+        buf_printf(out, "%s: %d rows compared, %d wrong, %d not compared\n",
+                   backend_info[session_backend(c->s)].name, compared, bad, skipped);
     if (!compared)
         diag_fail(c->diag, "the values file has no row to compare (out0, after0, …)");
     return !compared ? 2 : bad ? 1 : 0;
@@ -249,7 +257,8 @@ static int report(Check *c, const LoadedGraph *g, Buf *out, bool json) {
 
 int session_check(Session *s, Buf *out, bool json, Diag *d) {
     if (!session_values(s)) {
-        diag_fail(d, "check needs stored inputs and outputs")->hint = "give them with --values FILE.safetensors";
+        diag_fail(d, "check needs stored inputs and outputs")->hint =
+            "give them with --values FILE.safetensors";
         return 2;
     }
     Arena arena = {0};

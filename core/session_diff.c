@@ -66,7 +66,8 @@ static void print_diff(Buf *out, const TextDiff *t, const char *a, const char *b
     buf_putc(out, '\n');
 }
 
-int session_diff(const char *a, const char *b, int stage, const SessionOptions *o, Buf *out, bool json, Diag *d) {
+int session_diff(const char *a, const char *b, int stage, const SessionOptions *o, Buf *out,
+                 bool json, Diag *d) {
     Session *sa = session_open(a, o, d), *sb = sa ? session_open(b, o, d) : NULL;
     Arena arena = {0};
     Buf ta = {.arena = &arena}, tb = {.arena = &arena};

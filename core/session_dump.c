@@ -1,5 +1,5 @@
-// session_dump.c: every artifact in PyTorch's text formats, in files named as TORCH_COMPILE_DEBUG and
-// TORCH_LOGS name them.
+// session_dump.c: every artifact in PyTorch's text formats, in files named as TORCH_COMPILE_DEBUG
+// and TORCH_LOGS name them.
 #include <stdio.h>
 #include <string.h>
 
@@ -9,9 +9,9 @@
 typedef struct Dump {
     Session *s;
     Arena *arena;
-    const char *dir;        // the whole dump
+    const char *dir; // the whole dump
     Diag *diag;
-    bool failed;            // some file could not be written
+    bool failed; // some file could not be written
 } Dump;
 
 static void write_text(Dump *d, const char *dir, const char *name, const Buf *text) {
@@ -43,14 +43,16 @@ static void dump_logs(Dump *d, const char *file, StageId stage) {
         const Artifact *a = pipeline_at(p, i, stage);
         if (!a)
             continue;
-        const Graph *g = titled(d, a->graph, stage == STAGE_fx ? "GraphModule" : NULL, log_title(d, stage, a->graph, i));
+        const Graph *g = titled(d, a->graph, stage == STAGE_fx ? "GraphModule" : NULL,
+                                log_title(d, stage, a->graph, i));
         graph_print_log(&text, g, &fx_style_log, NULL, NULL);
     }
     if (text.len)
         write_text(d, d->dir, file, &text);
 }
 
-static void dump_graph(Dump *d, const char *dir, const char *file, int unit, StageId stage, const FxStyle *style) {
+static void dump_graph(Dump *d, const char *dir, const char *file, int unit, StageId stage,
+                       const FxStyle *style) {
     const Artifact *a = pipeline_at(d->s->pipeline, unit, stage);
     if (!a)
         return;
@@ -81,7 +83,8 @@ static const Link *one_way(Origins *o, int item, bool forward, int *n) {
 }
 
 // preToPost or postToPre: call nodes of one graph to names of the other.
-static void put_graph_map(JsonOut *j, const char *key, const Graph *of, const Graph *to, Origins *o, bool forward) {
+static void put_graph_map(JsonOut *j, const char *key, const Graph *of, const Graph *to, Origins *o,
+                          bool forward) {
     json_open(j, key, '{');
     GRAPH_EACH(of, n) {
         int count;
@@ -96,7 +99,8 @@ static void put_graph_map(JsonOut *j, const char *key, const Graph *of, const Gr
 }
 
 // Calls fn for each operation that a call computes.
-static void each_call_op(const Schedule *s, const CCall *k, void (*fn)(const IrOp *op, void *ctx), void *ctx) {
+static void each_call_op(const Schedule *s, const CCall *k, void (*fn)(const IrOp *op, void *ctx),
+                         void *ctx) {
     for (int i = 0; i < k->nodes.n; i++) {
         const SchedNode *node = s->nodes.at[k->nodes.at[i]];
         if (!node->snodes.n)
@@ -107,11 +111,11 @@ static void each_call_op(const Schedule *s, const CCall *k, void (*fn)(const IrO
 }
 
 typedef struct CallNodes {
-    Origins *by_call;     // number of the call -> node ids
+    Origins *by_call; // number of the call -> node ids
     int call;
     JsonOut *j;
     const Graph *g;
-    Map seen;               // node ids written
+    Map seen; // node ids written
 } CallNodes;
 
 static void link_call(const IrOp *op, void *ctx) {
@@ -136,7 +140,8 @@ static const char *handle_of(Arena *a, const CCall *k) {
 }
 
 // cppCodeToPost and postToCppCode.
-static void put_kernel_maps(Dump *d, JsonOut *j, const Schedule *s, const CModule *code, const Graph *g) {
+static void put_kernel_maps(Dump *d, JsonOut *j, const Schedule *s, const CModule *code,
+                            const Graph *g) {
     CallNodes k = {.by_call = origins_new(d->arena), .j = j, .g = g};
     json_open(j, "cppCodeToPost", '{');
     for (k.call = 0; k.call < code->calls.n; k.call++) {
@@ -171,13 +176,16 @@ static Origins *post_grad_origins(Dump *d, int unit) {
         if (u->steps.at[i]->stage == STAGE_post_grad && u->steps.at[i]->origins)
             chain[n++] = u->steps.at[i]->origins;
     const Artifact *from = pipeline_at(d->s->pipeline, unit, STAGE_partition);
-    return n ? origins_compose(d->arena, chain, n) : origins_identity(d->arena, from ? from->n_items : 0);
+    return n ? origins_compose(d->arena, chain, n)
+             : origins_identity(d->arena, from ? from->n_items : 0);
 }
 
 static void dump_mappings(Dump *d, const char *dir, int unit) {
     Pipeline *p = d->s->pipeline;
-    const Artifact *pre = pipeline_at(p, unit, STAGE_partition), *post = pipeline_at(p, unit, STAGE_post_grad);
-    const Artifact *fused = pipeline_at(p, unit, STAGE_post_fusion), *code = pipeline_at(p, unit, STAGE_kernels);
+    const Artifact *pre = pipeline_at(p, unit, STAGE_partition),
+                   *post = pipeline_at(p, unit, STAGE_post_grad);
+    const Artifact *fused = pipeline_at(p, unit, STAGE_post_fusion),
+                   *code = pipeline_at(p, unit, STAGE_kernels);
     if (!pre || !post || !code || !strcmp(pipeline_unit(p, unit)->kind, "backward"))
         return;
     Buf text = {.arena = d->arena};
@@ -222,7 +230,8 @@ static void put_item_links(Dump *d, JsonOut *j, const Artifact *a, int item) {
     json_close(j, ']');
 }
 
-// {stage: {item: [[stage, item, strength], …]}}: the last artifact of each stage and what it came from.
+// {stage: {item: [[stage, item, strength], …]}}: the last artifact of each stage and what it came
+// from.
 static void dump_origins(Dump *d, const char *dir, int unit) {
     Buf text = {.arena = d->arena};
     JsonOut j = {.out = &text, .pretty = true};
@@ -293,7 +302,8 @@ static void dump_guards(Dump *d) {
     int n = sym_guards(d->s->model->sym, &guards);
     for (int i = 0; i < n; i++) {
         sym_print(&text, guards[i].cond);
-        buf_printf(&text, "  # %s: %s\n", stage_info[guards[i].stage].name, guards[i].reason ? guards[i].reason : "");
+        buf_printf(&text, "  # %s: %s\n", stage_info[guards[i].stage].name,
+                   guards[i].reason ? guards[i].reason : "");
     }
     write_text(d, d->dir, "guards.txt", &text);
 }

@@ -1,4 +1,5 @@
-// session_explain.c: a model on one page: graphs, ops, guards, kernels, what fused and what did not.
+// session_explain.c: a model on one page: graphs, ops, guards, kernels, what fused and what did
+// not.
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +11,8 @@ bool session_unit_errors(const Session *s, int unit, Diag *d) {
         return false;
     for (int i = 0; i < u->diag.n; i++) {
         const DiagItem *from = &u->diag.at[i];
-        DiagItem *item = diag_note(d, (Place){from->file, from->line, from->col, from->source}, "%s", from->text);
+        DiagItem *item = diag_note(d, (Place){from->file, from->line, from->col, from->source},
+                                   "%s", from->text);
         item->hint = from->hint;
         item->cause = from->cause;
         item->kind = from->kind;
@@ -35,8 +37,8 @@ static int by_count(const void *x, const void *y) {
 static Count *count_ops(Arena *a, const Graph *g, int *n) {
     Map at = {.arena = a};
     GRAPH_EACH(g, node)
-        if (node->op == FX_call_function || node->op == FX_call_method)
-            map_at(&at, node->target)->i++;
+    if (node->op == FX_call_function || node->op == FX_call_method)
+        map_at(&at, node->target)->i++;
     Count *c = ARENA_ARRAY(a, at.live + 1, Count);
     *n = 0;
     for (MapEntry *e = map_first(&at); e; e = map_next(&at, e))
@@ -48,7 +50,7 @@ static Count *count_ops(Arena *a, const Graph *g, int *n) {
 static int calls_in(const Graph *g) {
     int n = 0;
     GRAPH_EACH(g, node)
-        n += node->op == FX_call_function || node->op == FX_call_method;
+    n += node->op == FX_call_function || node->op == FX_call_method;
     return n;
 }
 
@@ -84,9 +86,10 @@ static void explain_ops(Session *s, int unit, Buf *out) {
         buf_printf(out, "%s%s ×%d", i ? ", " : "", short_target(c[i].name), c[i].n);
     buf_printf(out, "%s\n", n > 8 ? ", …" : "");
     GRAPH_EACH(g, node)
-        opaque += (node->flags & NODE_opaque) != 0;
+    opaque += (node->flags & NODE_opaque) != 0;
     if (opaque)
-        buf_printf(out, "  opaque       %d nodes whose target is not known: shown, not run\n", opaque);
+        buf_printf(out, "  opaque       %d nodes whose target is not known: shown, not run\n",
+                   opaque);
     arena_free(&tmp);
 }
 
@@ -103,8 +106,8 @@ static void explain_fusion(Session *s, int unit, Buf *out) {
         if (n->snodes.n)
             buf_printf(out, "    %-40s %s\n", n->name, sched_kind_name[n->kind]);
     }
-    buf_printf(out, "  memory       peak %lld B, %lld B without reuse\n", (long long)a->plan->peak_planned,
-               (long long)a->plan->peak_unplanned);
+    buf_printf(out, "  memory       peak %lld B, %lld B without reuse\n",
+               (long long)a->plan->peak_planned, (long long)a->plan->peak_unplanned);
 }
 
 static void explain_kernels(Session *s, int unit, Buf *out) {
@@ -123,8 +126,8 @@ static void explain_guards(Session *s, Buf *out) {
     for (int i = 0; i < n; i++) {
         buf_puts(out, "  ");
         sym_print(out, guards[i].cond);
-        buf_printf(out, "   # %s%s%s\n", stage_info[guards[i].stage].name, guards[i].reason ? ": " : "",
-                   guards[i].reason ? guards[i].reason : "");
+        buf_printf(out, "   # %s%s%s\n", stage_info[guards[i].stage].name,
+                   guards[i].reason ? ": " : "", guards[i].reason ? guards[i].reason : "");
     }
 }
 
@@ -173,8 +176,8 @@ int session_explain(Session *s, Buf *out, bool json, Diag *d) {
         return code;
     }
     int n = pipeline_n_units(s->pipeline);
-    buf_printf(out, "%s   %s   %d graph%s, %d graph break%s\n", s->model->name, s->model->form, n, n == 1 ? "" : "s",
-               n - 1, n == 2 ? "" : "s");
+    buf_printf(out, "%s   %s   %d graph%s, %d graph break%s\n", s->model->name, s->model->form, n,
+               n == 1 ? "" : "s", n - 1, n == 2 ? "" : "s");
     for (int i = 0; i < n; i++) {
         const Unit *u = pipeline_unit(s->pipeline, i);
         buf_printf(out, "\n%s   %s\n", u->name, u->loaded->title ? u->loaded->title : "");

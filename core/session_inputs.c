@@ -1,5 +1,5 @@
-// session_inputs.c: what a run starts from: rows of the values file, weights of the model file, and for
-// what neither holds, numbers made from the placeholder's metadata and the seed.
+// session_inputs.c: what a run starts from: rows of the values file, weights of the model file, and
+// for what neither holds, numbers made from the placeholder's metadata and the seed.
 #include <math.h>
 
 #include "core/session_private.h"
@@ -21,7 +21,8 @@ static double next_normal(uint64_t *state) {
     return r * cos(6.283185307179586 * next_uniform(state));
 }
 
-// Floats are normal; integers are 0 or 1, which index anything that has two rows; booleans are coins.
+// Floats are normal; integers are 0 or 1, which index anything that has two rows; booleans are
+// coins.
 static void fill(Tensor *t, uint64_t *state) {
     int64_t n = tensor_numel(t);
     bool is_float = dtype_is_float(t->dtype);
@@ -33,7 +34,8 @@ static void fill(Tensor *t, uint64_t *state) {
     }
 }
 
-static bool hint_sizes(Sym *sym, const Expr *const *e, int n, int64_t *out, Diag *d, const char *name) {
+static bool hint_sizes(Sym *sym, const Expr *const *e, int n, int64_t *out, Diag *d,
+                       const char *name) {
     for (int i = 0; i < n; i++) {
         out[i] = sym_size_hint(sym, e[i], -1);
         if (out[i] < 0) {
@@ -49,11 +51,13 @@ static bool make_tensor(Session *s, const Node *p, uint64_t *state, Tensor *out,
     const TensorMeta *m = node_tensor(p);
     int64_t size[TENSOR_DIMS], stride[TENSOR_DIMS];
     if (m->ndim > TENSOR_DIMS) {
-        diag_fail(d, "input %s has %d dimensions, at most %d can run", p->name, m->ndim, TENSOR_DIMS);
+        diag_fail(d, "input %s has %d dimensions, at most %d can run", p->name, m->ndim,
+                  TENSOR_DIMS);
         return false;
     }
     Sym *sym = s->model->sym;
-    if (!hint_sizes(sym, m->size, m->ndim, size, d, p->name) || !hint_sizes(sym, m->stride, m->ndim, stride, d, p->name) ||
+    if (!hint_sizes(sym, m->size, m->ndim, size, d, p->name) ||
+        !hint_sizes(sym, m->stride, m->ndim, stride, d, p->name) ||
         !tensor_new_strided(out, m->dtype, m->ndim, size, stride, d))
         return false;
     fill(out, state);
@@ -74,18 +78,21 @@ static bool fits(Session *s, const Node *p, const Tensor *t, Diag *d) {
     for (int i = 0; i < t->ndim; i++)
         buf_printf(&got, "%s%lld", i ? ", " : "", (long long)t->size[i]);
     buf_puts(&got, "]");
-    diag_fail(d, "input %s: the values file holds %s, the graph wants %s", p->name, buf_str(&got), buf_str(&want));
+    diag_fail(d, "input %s: the values file holds %s, the graph wants %s", p->name, buf_str(&got),
+              buf_str(&want));
     return false;
 }
 
-static const Tensor *bound_tensor(Session *s, const LoadedGraph *g, int i, const Tensor *const *rows) {
+static const Tensor *bound_tensor(Session *s, const LoadedGraph *g, int i,
+                                  const Tensor *const *rows) {
     if (rows[i])
         return rows[i];
     const char *state = i < g->n_inputs ? g->inputs[i].state : NULL;
     return state ? map_get(&s->model->state, state) : NULL;
 }
 
-static bool make_input(Session *s, const Node *p, const Tensor *bound, uint64_t *state, RtValue *out, Diag *d) {
+static bool make_input(Session *s, const Node *p, const Tensor *bound, uint64_t *state,
+                       RtValue *out, Diag *d) {
     if (p->val.kind == VAL_sym || p->val.kind == VAL_int) {
         out->kind = RT_int;
         out->i = p->val.kind == VAL_int ? p->val.i : sym_size_hint(s->model->sym, p->val.sym, -1);

@@ -5,13 +5,13 @@
 #include "core/session.h"
 
 struct Session {
-    Arena arena;                // lives as long as the session
+    Arena arena; // lives as long as the session
     LoadedModel *model;
     PipelineOptions options;
     Pipeline *pipeline;
     Overrides *overrides;
-    SessionOptions given;       // as opened
-    TensorFile values;          // --values
+    SessionOptions given; // as opened
+    TensorFile values;    // --values
     bool has_values;
     Backend backend;
     const Toolchain *toolchain; // NULL if none works here

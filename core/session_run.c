@@ -69,14 +69,16 @@ static bool add_inputs(Session *s, Message *m, int unit, int *n, Diag *d) {
 
 // The stage that a rung runs, or the first one that this form of model has.
 static StageId stage_to_run(const Session *s, const RunRequest *r) {
-    StageId stage = backend_info[r->backend].executes, first = pipeline_first_stage(s->pipeline, r->unit);
+    StageId stage = backend_info[r->backend].executes,
+            first = pipeline_first_stage(s->pipeline, r->unit);
     return stage < first ? first : stage;
 }
 
 static void copy_errors(Diag *to, const Diag *from, const char *what) {
     for (int i = 0; i < from->n; i++) {
-        DiagItem *item = diag_error(to, (Place){from->at[i].file, from->at[i].line, from->at[i].col, from->at[i].source},
-                                    "%s", from->at[i].text);
+        DiagItem *item = diag_error(
+            to, (Place){from->at[i].file, from->at[i].line, from->at[i].col, from->at[i].source},
+            "%s", from->at[i].text);
         item->kind = from->at[i].kind;
         item->hint = from->at[i].hint;
         item->cause = from->at[i].cause;
@@ -191,7 +193,8 @@ static void take_kernels(const char *text, Timing *t, Arena *a) {
 bool session_run_result(Session *s, Request *q, RunResult *out, Arena *a, Diag *d) {
     (void)s;
     if (request_state(q) != REQ_done) {
-        copy_errors(d, request_diag(q), request_state(q) == REQ_cancelled ? "cancelled" : "the helper gave no answer");
+        copy_errors(d, request_diag(q),
+                    request_state(q) == REQ_cancelled ? "cancelled" : "the helper gave no answer");
         return false;
     }
     const Message *m = request_reply(q);

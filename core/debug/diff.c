@@ -1,5 +1,5 @@
-// diff.c: lines are brought to a canonical spelling (names by order of definition), hashed, and the hashes
-// go through Myers' greedy algorithm.
+// diff.c: lines are brought to a canonical spelling (names by order of definition), hashed, and the
+// hashes go through Myers' greedy algorithm.
 #include "core/debug/diff.h"
 
 #include <ctype.h>
@@ -8,7 +8,7 @@
 #include "core/base/map.h"
 #include "core/base/vec.h"
 
-enum { MAX_DISTANCE = 4000 };   // differences that are looked for one by one
+enum { MAX_DISTANCE = 4000 }; // differences that are looked for one by one
 
 typedef VEC(const char *) Lines;
 
@@ -102,8 +102,8 @@ static uint64_t *hash_lines(Arena *a, const Lines *lines, bool rename) {
 typedef struct Myers {
     const uint64_t *a, *b;
     int n_a, n_b;
-    int **trace;    // furthest x of each diagonal before each distance
-    int distance;   // found; -1: too many differences
+    int **trace;  // furthest x of each diagonal before each distance
+    int distance; // found; -1: too many differences
 } Myers;
 
 static bool goes_down(const int *v, int k, int d) {
@@ -185,6 +185,10 @@ void text_diff_print(Buf *out, const TextDiff *d, int context) {
             buf_puts(out, "...\n");
         shown = i + 1;
         const DiffLine *l = &d->lines[i];
-        buf_printf(out, "%c%s\n", l->a < 0 ? '+' : l->b < 0 ? '-' : ' ', l->a < 0 ? d->b[l->b] : d->a[l->a]);
+        buf_printf(out, "%c%s\n",
+                   l->a < 0   ? '+'
+                   : l->b < 0 ? '-'
+                              : ' ',
+                   l->a < 0 ? d->b[l->b] : d->a[l->a]);
     }
 }

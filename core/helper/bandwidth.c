@@ -1,11 +1,11 @@
-// bandwidth.c: triad a = b + s * c over arrays larger than any cache, threads pinned to nothing: the measure that
-// memory-bound kernels are held against (J. McCalpin, STREAM, 1995).
+// bandwidth.c: triad a = b + s * c over arrays larger than any cache, threads pinned to nothing:
+// the measure that memory-bound kernels are held against (J. McCalpin, STREAM, 1995).
 #include <pthread.h>
 
 #include "core/base/file.h"
 #include "core/helper/internal.h"
 
-enum { ELEMS = 1 << 24, MAX_THREADS = 64, ROUNDS = 5 };  // three arrays of 64 MiB
+enum { ELEMS = 1 << 24, MAX_THREADS = 64, ROUNDS = 5 }; // three arrays of 64 MiB
 
 typedef struct Slice {
     float *a;
@@ -46,12 +46,12 @@ bool service_bandwidth(ServiceCtx *c, const Message *m) {
         if (!(s[i] = storage_new((size_t)ELEMS * sizeof(float), c->diag)))
             return false;
     for (int i = 0; i < n; i++)
-        slices[i] = (Slice){storage_data(s[0]), storage_data(s[1]), storage_data(s[2]), (int64_t)ELEMS * i / n,
-                            (int64_t)ELEMS * (i + 1) / n};
+        slices[i] = (Slice){storage_data(s[0]), storage_data(s[1]), storage_data(s[2]),
+                            (int64_t)ELEMS * i / n, (int64_t)ELEMS * (i + 1) / n};
     int64_t best = INT64_MAX;
     for (int i = 0; i <= ROUNDS; i++) {
         int64_t ns = run_round(slices, n);
-        if (i && ns < best)     // the first round takes the pages
+        if (i && ns < best) // the first round takes the pages
             best = ns;
     }
     for (int i = 0; i < 3; i++)

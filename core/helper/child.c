@@ -57,7 +57,8 @@ void helper_main(int sock, char *where) {
     prctl(PR_SET_NAME, "fxray-helper");
     // Ctrl-C belongs to the program; crashes and broken pipes end a helper, as they should.
     signal(SIGINT, SIG_IGN);
-    static const int plain[] = {SIGTERM, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGWINCH, SIGTSTP, SIGCONT, SIGPIPE};
+    static const int plain[] = {SIGTERM, SIGSEGV,  SIGBUS,  SIGFPE,  SIGILL,
+                                SIGABRT, SIGWINCH, SIGTSTP, SIGCONT, SIGPIPE};
     for (int i = 0; i < COUNT(plain); i++)
         signal(plain[i], SIG_DFL);
     struct rlimit none = {0, 0};

@@ -1,8 +1,9 @@
-// helper.h: long-lived helper processes, where every tensor is computed and all generated or foreign code
-// runs. They are forked at start, before any OpenMP region. The parent talks to them over a socket pair:
-// a request is a service's name, a small JSON-free record of strings, integers and tensors (by memfd); the
-// reply likewise. Each request has a time and memory limit and can be cancelled; a dead helper is replaced
-// and its death is told (signal, limit). Nothing here blocks unless asked to wait.
+// helper.h: long-lived helper processes, where every tensor is computed and all generated or
+// foreign code runs. They are forked at start, before any OpenMP region. The parent talks to them
+// over a socket pair: a request is a service's name, a small JSON-free record of strings, integers
+// and tensors (by memfd); the reply likewise. Each request has a time and memory limit and can be
+// cancelled; a dead helper is replaced and its death is told (signal, limit). Nothing here blocks
+// unless asked to wait.
 #ifndef CORE_HELPER_HELPER_H
 #define CORE_HELPER_HELPER_H
 
@@ -24,7 +25,7 @@ typedef struct Field {
         int64_t i;
         double f;
         Str text;
-        Tensor tensor;          // its storage is shared (storage_new_shared) or is copied into one
+        Tensor tensor; // its storage is shared (storage_new_shared) or is copied into one
     };
 } Field;
 typedef struct Message {
@@ -41,26 +42,33 @@ const Field *message_find(const Message *m, const char *name);
 int64_t message_get_int(const Message *m, const char *name, int64_t fallback);
 const char *message_get_text(const Message *m, const char *name, const char *fallback);
 
-typedef struct Helpers Helpers;     // the pool
-typedef struct Request Request;     // one request under way or done
+typedef struct Helpers Helpers; // the pool
+typedef struct Request Request; // one request under way or done
 
-Helpers *helpers_new(int n, Diag *d);       // forks n helpers now
+Helpers *helpers_new(int n, Diag *d); // forks n helpers now
 void helpers_free(Helpers *h);
 typedef struct RequestLimits {
-    int timeout_ms;             // 0: 60 s
-    size_t memory_bytes;        // 0: 3/4 of the machine's
+    int timeout_ms;      // 0: 60 s
+    size_t memory_bytes; // 0: 3/4 of the machine's
 } RequestLimits;
 Request *helpers_send(Helpers *h, ServiceId s, const Message *m, RequestLimits limits);
 // For poll(2): descriptors that become readable when something may have happened.
 int helpers_fds(const Helpers *h, int fds[], int max);
-void helpers_poll(Helpers *h);              // takes in what has come, enforces limits; never blocks
-typedef enum RequestState { REQ_waiting, REQ_running, REQ_done, REQ_failed, REQ_cancelled } RequestState;
+void helpers_poll(Helpers *h); // takes in what has come, enforces limits; never blocks
+typedef enum RequestState {
+    REQ_waiting,
+    REQ_running,
+    REQ_done,
+    REQ_failed,
+    REQ_cancelled
+} RequestState;
 RequestState request_state(const Request *r);
-const Message *request_reply(const Request *r);     // done; may be partial progress while running
-const char *request_progress(const Request *r, double *fraction);   // text, 0..1 or -1
-const Diag *request_diag(const Request *r);         // failed: why, e.g. "the kernel crashed: SIGSEGV in cpp_fused_add_0"
+const Message *request_reply(const Request *r); // done; may be partial progress while running
+const char *request_progress(const Request *r, double *fraction); // text, 0..1 or -1
+const Diag *request_diag(
+    const Request *r); // failed: why, e.g. "the kernel crashed: SIGSEGV in cpp_fused_add_0"
 void request_cancel(Request *r);
 void request_free(Request *r);
-bool request_wait(Helpers *h, Request *r, const bool *cancel);  // blocks; true if done
+bool request_wait(Helpers *h, Request *r, const bool *cancel); // blocks; true if done
 
 #endif

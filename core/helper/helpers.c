@@ -1,5 +1,6 @@
-// helpers.c: the pool of helper processes and the requests in it. A request waits until a helper is free;
-// a helper that dies, or outlives its request's time, is replaced and the request says why it failed.
+// helpers.c: the pool of helper processes and the requests in it. A request waits until a helper is
+// free; a helper that dies, or outlives its request's time, is replaced and the request says why it
+// failed.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -16,10 +17,10 @@
 enum { DEFAULT_TIMEOUT_MS = 60000 };
 
 typedef struct Worker {
-    pid_t pid;              // 0: none
+    pid_t pid; // 0: none
     int sock;
-    char *where;            // (EXEC_WHERE_BYTES) shared with the child
-    Request *request;       // under way, NULL if idle
+    char *where;      // (EXEC_WHERE_BYTES) shared with the child
+    Request *request; // under way, NULL if idle
 } Worker;
 
 struct Request {
@@ -27,19 +28,19 @@ struct Request {
     Helpers *pool;
     ServiceId service;
     RequestLimits limits;
-    Message message;        // until it is sent
+    Message message; // until it is sent
     RequestState state;
-    int64_t deadline_ns;    // while running
+    int64_t deadline_ns; // while running
     Message reply;
     Diag diag;
-    Request *next;          // in the queue
+    Request *next; // in the queue
 };
 
 struct Helpers {
     Arena arena;
-    Worker *workers;        // (n)
+    Worker *workers; // (n)
     int n;
-    Request *first, *last;  // waiting, in order
+    Request *first, *last; // waiting, in order
 };
 
 static bool start_worker(Worker *w, Diag *d) {
@@ -80,7 +81,8 @@ Helpers *helpers_new(int n, Diag *d) {
     h->n = n;
     bool ok = true;
     for (int i = 0; i < n; i++) {
-        void *page = mmap(NULL, EXEC_WHERE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        void *page =
+            mmap(NULL, EXEC_WHERE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         h->workers[i].where = page == MAP_FAILED ? NULL : page;
         ok = ok && page != MAP_FAILED && start_worker(&h->workers[i], d);
     }
@@ -217,7 +219,8 @@ static void fail_dead(Worker *w, Request *r, int status) {
     const char *where = w->where[0] ? w->where : NULL;
     w->where[EXEC_WHERE_BYTES - 1] = '\0';
     if (WIFSIGNALED(status))
-        diag_tool(&r->diag, "the helper crashed: %s%s%s", strsignal(WTERMSIG(status)), where ? " in " : "", where ? where : "");
+        diag_tool(&r->diag, "the helper crashed: %s%s%s", strsignal(WTERMSIG(status)),
+                  where ? " in " : "", where ? where : "");
     else
         diag_tool(&r->diag, "the helper ended early%s%s", where ? " in " : "", where ? where : "");
     r->state = REQ_failed;
@@ -256,7 +259,8 @@ static void poll_worker(Worker *w) {
         w->request = NULL;
     } else if (clock_ns() > r->deadline_ns) {
         stop_worker(w);
-        diag_tool(&r->diag, "no answer within %d ms%s%s: stopped", r->limits.timeout_ms, w->where[0] ? " in " : "", w->where);
+        diag_tool(&r->diag, "no answer within %d ms%s%s: stopped", r->limits.timeout_ms,
+                  w->where[0] ? " in " : "", w->where);
         r->state = REQ_failed;
         w->request = NULL;
     }

@@ -6,9 +6,9 @@
 
 // What a service gets besides its message.
 typedef struct ServiceCtx {
-    Arena *arena;           // of this request
-    Diag *diag;             // errors go back with the reply
-    char *where;            // (EXEC_WHERE_BYTES) shared with the parent: what is running
+    Arena *arena; // of this request
+    Diag *diag;   // errors go back with the reply
+    char *where;  // (EXEC_WHERE_BYTES) shared with the parent: what is running
     Message *reply;
 } ServiceCtx;
 typedef bool ServiceFn(ServiceCtx *c, const Message *m);
@@ -17,8 +17,8 @@ typedef bool ServiceFn(ServiceCtx *c, const Message *m);
 #include "core/helper/services.def"
 #undef SERVICE
 
-// wire.c: a message as one shared memory file (fields, then tensor bytes at 64-byte steps), its descriptor
-// passed over the socket behind a short head.
+// wire.c: a message as one shared memory file (fields, then tensor bytes at 64-byte steps), its
+// descriptor passed over the socket behind a short head.
 typedef enum WireKind { WIRE_request = 1, WIRE_done, WIRE_failed } WireKind;
 bool wire_send(int sock, WireKind kind, int code, const Message *m, Diag *d);
 // 1: a message, 0: nothing there, -1: the other side is gone. Tensors are views of the mapped file.

@@ -1,4 +1,5 @@
-// services.c: what helpers do: interpret a graph, compile and run generated code, measure bandwidth.
+// services.c: what helpers do: interpret a graph, compile and run generated code, measure
+// bandwidth.
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +17,7 @@ static bool take_inputs(ServiceCtx *c, const Message *m, RtValue **out, int *n) 
             return true;
         RtValue *v = &(*out)[(*n)++];
         if (f->kind == FIELD_tensor)
-            *v = (RtValue){.kind = RT_tensor, .tensor = f->tensor};     // the message keeps it
+            *v = (RtValue){.kind = RT_tensor, .tensor = f->tensor}; // the message keeps it
         else if (f->kind == FIELD_int)
             *v = (RtValue){.kind = RT_int, .i = f->i};
         else if (f->kind == FIELD_float)
@@ -47,8 +48,8 @@ static void put_timing(ServiceCtx *c, const Timing *t) {
     Buf lines = {.arena = c->arena};
     for (int i = 0; i < t->n_kernels; i++) {
         const KernelTime *k = &t->kernels[i];
-        buf_printf(&lines, "%s %lld %lld %lld %d\n", k->name, (long long)k->median_ns, (long long)k->min_ns,
-                   (long long)k->p90_ns, k->runs);
+        buf_printf(&lines, "%s %lld %lld %lld %d\n", k->name, (long long)k->median_ns,
+                   (long long)k->min_ns, (long long)k->p90_ns, k->runs);
     }
     message_text(c->reply, "kernels", buf_str(&lines));
 }
@@ -69,7 +70,8 @@ static void keep_inputs(void *ctx) {
     message_int(k->c->reply, "n_in", k->n);
     for (int i = 0; i < k->n; i++) {
         Tensor copy;
-        if (k->inputs[i].kind == RT_tensor && tensor_to(&copy, &k->inputs[i].tensor, k->inputs[i].tensor.dtype, k->c->diag)) {
+        if (k->inputs[i].kind == RT_tensor &&
+            tensor_to(&copy, &k->inputs[i].tensor, k->inputs[i].tensor.dtype, k->c->diag)) {
             message_tensor(k->c->reply, arena_printf(k->c->arena, "in%d", i), &copy);
             tensor_drop(&copy);
         } else {
@@ -133,7 +135,8 @@ static bool time_graph(ServiceCtx *c, EagerCtx *e, const EagerRun *first, int re
     enum { MAX_RUNS = 1000 };
     int64_t *ns = ARENA_ARRAY(c->arena, MAX_RUNS, int64_t);
     int n = 0;
-    for (int64_t begin = clock_ns(); n < MAX_RUNS && (n < repeat || clock_ns() - begin < 300000000); n++) {
+    for (int64_t begin = clock_ns(); n < MAX_RUNS && (n < repeat || clock_ns() - begin < 300000000);
+         n++) {
         Arena scratch = {0};
         EagerCtx one = *e;
         one.arena = &scratch;
@@ -157,7 +160,8 @@ static bool time_graph(ServiceCtx *c, EagerCtx *e, const EagerRun *first, int re
 static const Graph *take_graph(ServiceCtx *c, const Message *m) {
     const Field *text = message_find(m, "graph");
     FxDoc doc = {.arena = c->arena};
-    if (text && text->kind == FIELD_text && fx_parse(&doc, sym_new(c->arena), text->text, "graph", c->diag) && doc.n)
+    if (text && text->kind == FIELD_text &&
+        fx_parse(&doc, sym_new(c->arena), text->text, "graph", c->diag) && doc.n)
         return doc.at[0].graph;
     if (!c->diag->errors)
         diag_tool(c->diag, "a request to run a graph without a graph");
@@ -173,8 +177,10 @@ bool service_eager(ServiceCtx *c, const Message *m) {
         if (f && f->kind == FIELD_tensor)
             g->consts.at[i].tensor = &f->tensor;
     }
-    EagerCtx e = {.arena = c->arena, .diag = c->diag, .threads = (int)message_get_int(m, "threads", 1)};
-    EagerRun run = {.graph = g, .in_f64 = message_get_int(m, "f64", 0) != 0, .on_node = say_node, .ctx = c};
+    EagerCtx e = {
+        .arena = c->arena, .diag = c->diag, .threads = (int)message_get_int(m, "threads", 1)};
+    EagerRun run = {
+        .graph = g, .in_f64 = message_get_int(m, "f64", 0) != 0, .on_node = say_node, .ctx = c};
     take_inputs(c, m, &run.inputs, &run.n_inputs);
     if (!eager_run(&e, &run))
         return false;

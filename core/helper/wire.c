@@ -1,7 +1,7 @@
-// wire.c: messages between the program and its helpers. The bytes lie in one memory file: a table of fields,
-// their names and texts, then the tensors. The receiver maps it once and its tensors are views of the mapping,
-// so nothing is copied twice. Both ends are this program, but a helper may have been damaged by the code that
-// it ran: every length is checked on reading.
+// wire.c: messages between the program and its helpers. The bytes lie in one memory file: a table
+// of fields, their names and texts, then the tensors. The receiver maps it once and its tensors are
+// views of the mapping, so nothing is copied twice. Both ends are this program, but a helper may
+// have been damaged by the code that it ran: every length is checked on reading.
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -16,18 +16,18 @@ enum { MAGIC = 0x66787231, ALIGN = 64, NAME_BYTES = 64 };
 
 typedef struct Head {
     uint32_t magic;
-    int32_t kind;           // WireKind
-    int32_t code;           // service, or exit cause
+    int32_t kind; // WireKind
+    int32_t code; // service, or exit cause
     int32_t n_fields;
-    uint64_t bytes;         // of the file
+    uint64_t bytes; // of the file
 } Head;
 
 typedef struct Record {
     char name[NAME_BYTES];
-    int32_t kind;           // FieldKind
+    int32_t kind; // FieldKind
     int32_t dtype, ndim, pad;
-    int64_t i;              // int; bits of the float
-    uint64_t at, bytes;     // text or tensor data in the file
+    int64_t i;          // int; bits of the float
+    uint64_t at, bytes; // text or tensor data in the file
     int64_t size[TENSOR_DIMS], stride[TENSOR_DIMS];
 } Record;
 
@@ -84,7 +84,10 @@ static bool send_fd(int sock, const Head *head, int fd) {
         char bytes[CMSG_SPACE(sizeof(int))];
     } control = {0};
     struct iovec iov = {(void *)(uintptr_t)head, sizeof *head};
-    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
+    struct msghdr msg = {.msg_iov = &iov,
+                         .msg_iovlen = 1,
+                         .msg_control = control.bytes,
+                         .msg_controllen = sizeof control.bytes};
     struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
     c->cmsg_level = SOL_SOCKET;
     c->cmsg_type = SCM_RIGHTS;
@@ -117,7 +120,8 @@ bool wire_send(int sock, WireKind kind, int code, const Message *m, Diag *d) {
         ok = send_fd(sock, &head, fd);
     }
     if (!ok)
-        diag_tool(d, "cannot send %llu bytes to a helper: %s", (unsigned long long)head.bytes, strerror(errno));
+        diag_tool(d, "cannot send %llu bytes to a helper: %s", (unsigned long long)head.bytes,
+                  strerror(errno));
     if (fd >= 0)
         close(fd);
     arena_free(&tmp);
@@ -137,7 +141,10 @@ static int receive_head(int sock, Head *head, int *fd, bool wait) {
         char bytes[CMSG_SPACE(sizeof(int))];
     } control = {0};
     struct iovec iov = {head, sizeof *head};
-    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
+    struct msghdr msg = {.msg_iov = &iov,
+                         .msg_iovlen = 1,
+                         .msg_control = control.bytes,
+                         .msg_controllen = sizeof control.bytes};
     ssize_t n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
     struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
     if (n != (ssize_t)sizeof *head || head->magic != MAGIC || !c || c->cmsg_type != SCM_RIGHTS)
@@ -202,7 +209,8 @@ int wire_receive(int sock, WireKind *kind, int *code, Message *m, bool wait) {
     struct stat st;
     Diag d = {.arena = m->arena};
     uint64_t table = sizeof(Record) * (uint64_t)(head.n_fields < 0 ? 0 : head.n_fields);
-    bool ok = fstat(fd, &st) == 0 && (uint64_t)st.st_size == head.bytes && head.n_fields >= 0 && table <= head.bytes;
+    bool ok = fstat(fd, &st) == 0 && (uint64_t)st.st_size == head.bytes && head.n_fields >= 0 &&
+              table <= head.bytes;
     Storage *s = ok ? storage_map_shared(fd, head.bytes, &d) : NULL;
     close(fd);
     if (!s)

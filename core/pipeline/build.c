@@ -1,4 +1,5 @@
-// build.c: one function a stage: from the artifact before to the next one, through the stage's own module.
+// build.c: one function a stage: from the artifact before to the next one, through the stage's own
+// module.
 #include <string.h>
 
 #include "core/aot/aot.h"
@@ -32,7 +33,8 @@ static const StackFrame *frame_in(const StackFrame *f, const char *path) {
 static Origins *origins_of_lines(const Pipeline *p, Artifact *a, const Artifact *source) {
     Origins *o = origins_new(&a->arena);
     GRAPH_EACH(a->graph, n) {
-        const StackFrame *f = frame_in(n->stack, p->model->source_path ? p->model->source_path : "");
+        const StackFrame *f =
+            frame_in(n->stack, p->model->source_path ? p->model->source_path : "");
         if (f && f->line > 0 && f->line <= source->n_items)
             origins_add(o, n->id, f->line - 1, LINK_part);
     }
@@ -118,14 +120,16 @@ static bool run_pass(Pipeline *p, Unit *u, StageId stage, const GraphPass *pass)
     return true;
 }
 
-static bool run_passes(Pipeline *p, Unit *u, StageId stage, const GraphPass *const passes[], int n) {
+static bool run_passes(Pipeline *p, Unit *u, StageId stage, const GraphPass *const passes[],
+                       int n) {
     for (int i = 0; i < n; i++)
         if (!run_pass(p, u, stage, passes[i]))
             return false;
     return true;
 }
 
-// Without training there is nothing to part: the compiler gets the graph as the joint passes left it.
+// Without training there is nothing to part: the compiler gets the graph as the joint passes left
+// it.
 static bool build_partition(Pipeline *p, Unit *u) {
     int64_t start = clock_ns();
     const Artifact *from = u->steps.at[u->steps.n - 1];
@@ -142,7 +146,8 @@ static Origins *origins_of_ops(Artifact *a, const IrModule *m) {
     for (int i = 0; i < m->ops.n; i++) {
         const IrOp *op = m->ops.at[i];
         for (int k = 0; k < op->origins.n; k++)
-            origins_add(o, op->number, op->origins.at[k], op->origins.n == 1 ? LINK_same : LINK_part);
+            origins_add(o, op->number, op->origins.at[k],
+                        op->origins.n == 1 ? LINK_same : LINK_part);
     }
     return o;
 }

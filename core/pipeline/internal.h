@@ -5,11 +5,11 @@
 #include "core/pipeline/pipeline.h"
 
 struct Pipeline {
-    Arena arena;                // units, options
+    Arena arena; // units, options
     const LoadedModel *model;
     PipelineOptions options;
     VEC(Unit *) units;
-    int next_id;                // of the next artifact
+    int next_id; // of the next artifact
 };
 
 // A fresh artifact of a stage in an arena of its own, not yet in the unit's list.
@@ -24,7 +24,8 @@ Artifact *unit_at(const Unit *u, StageId stage);
 // The last graph before a stage: what the stage reads.
 const Artifact *unit_graph_before(const Unit *u, StageId stage);
 
-// One function a stage (build.c): adds the stage's artifacts; false and errors in u->diag if it cannot.
+// One function a stage (build.c): adds the stage's artifacts; false and errors in u->diag if it
+// cannot.
 bool build_stage(Pipeline *p, Unit *u, StageId stage);
 
 #endif

@@ -1,5 +1,5 @@
-// links.c: what an item of one artifact is linked to in another: up from the one to their nearest common
-// ancestor, then down to the other.
+// links.c: what an item of one artifact is linked to in another: up from the one to their nearest
+// common ancestor, then down to the other.
 #include <stdlib.h>
 
 #include "core/pipeline/internal.h"
@@ -31,7 +31,8 @@ static Links step(Arena *arena, const Artifact *a, const Links *from, bool up) {
         const Link *links = up ? origins_from(a->origins, from->at[i].item, &n)
                                : origins_to(a->origins, from->at[i].item, &n);
         for (int k = 0; k < n; k++)
-            add_link(arena, &out, &at, links[k].item, weaker(from->at[i].strength, links[k].strength));
+            add_link(arena, &out, &at, links[k].item,
+                     weaker(from->at[i].strength, links[k].strength));
     }
     return out;
 }
@@ -50,7 +51,8 @@ static int by_strength(const void *x, const void *y) {
     return a->item < b->item ? -1 : a->item > b->item;
 }
 
-int pipeline_links(const Pipeline *p, const Artifact *from, int item, const Artifact *to, Arena *a, Link **out) {
+int pipeline_links(const Pipeline *p, const Artifact *from, int item, const Artifact *to, Arena *a,
+                   Link **out) {
     (void)p;
     Links links = {0};
     vec_push(a, &links, (Link){item, LINK_same});

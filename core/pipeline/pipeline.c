@@ -41,7 +41,7 @@ void artifact_set_graph(Artifact *a, const Graph *g) {
 }
 
 void artifact_drop(Artifact *a) {
-    Arena arena = a->arena;     // the artifact itself lies in it
+    Arena arena = a->arena; // the artifact itself lies in it
     arena_free(&arena);
 }
 
@@ -82,8 +82,8 @@ static StageId stage_of_level(GraphLevel level) {
     return of[level];
 }
 
-// Folder name of a unit: the file's own, or the one that PyTorch gives to the i-th compiled graph of a
-// run without training (model number, graph number and folder counter grow together).
+// Folder name of a unit: the file's own, or the one that PyTorch gives to the i-th compiled graph
+// of a run without training (model number, graph number and folder counter grow together).
 static void name_unit(Pipeline *p, Unit *u) {
     const LoadedGraph *g = u->loaded;
     u->kind = g->kind && *g->kind ? g->kind : "inference";
@@ -103,7 +103,8 @@ static bool is_duplicate(const LoadedModel *m, int i) {
     const LoadedGraph *g = &m->graphs.at[i];
     for (int k = 0; k < m->graphs.n; k++) {
         const LoadedGraph *o = &m->graphs.at[k];
-        if (k != i && g->folder && o->folder && !strcmp(g->folder, o->folder) && o->level < g->level)
+        if (k != i && g->folder && o->folder && !strcmp(g->folder, o->folder) &&
+            o->level < g->level)
             return true;
     }
     return false;
@@ -185,8 +186,8 @@ const Artifact *pipeline_build(Pipeline *p, int unit, StageId stage) {
     return unit_at(u, stage);
 }
 
-// The log holds the decisions of dropped stages, so it starts anew; what the earlier stages decided is
-// asked again when they are built again, and their artifacts do not depend on the log.
+// The log holds the decisions of dropped stages, so it starts anew; what the earlier stages decided
+// is asked again when they are built again, and their artifacts do not depend on the log.
 static void drop_unit_from(Pipeline *p, Unit *u, StageId stage) {
     int keep = 0;
     for (int i = 0; i < u->steps.n; i++) {

@@ -9,11 +9,16 @@
 START_TEST(renamed_graphs_are_equal) {
     Arena a = {0};
     TextDiff d;
-    text_diff(&d, &a, "def forward(self, x: \"f32[2]\", y: \"f32[2]\"):\n  t: \"f32[2]\" = x + y;  x = None\n  return (t,)\n",
-              "def forward(self, p: \"f32[2]\", q: \"f32[2]\"):\n\n  # note\n  z: \"f32[2]\" = p + q\n  return (z,)\n", true);
+    text_diff(&d, &a,
+              "def forward(self, x: \"f32[2]\", y: \"f32[2]\"):\n  t: \"f32[2]\" = x + y;  x = "
+              "None\n  return (t,)\n",
+              "def forward(self, p: \"f32[2]\", q: \"f32[2]\"):\n\n  # note\n  z: \"f32[2]\" = p + "
+              "q\n  return (z,)\n",
+              true);
     ck_assert_int_eq(d.added + d.removed, 0);
     ck_assert_int_eq(d.n, 3);
-    text_diff(&d, &a, "def forward(self, x: \"f32[2]\", y: \"f32[2]\"):\n  t = x - y\n", "def forward(self, p: \"f32[2]\", q: \"f32[2]\"):\n  t = q - p\n", true);
+    text_diff(&d, &a, "def forward(self, x: \"f32[2]\", y: \"f32[2]\"):\n  t = x - y\n",
+              "def forward(self, p: \"f32[2]\", q: \"f32[2]\"):\n  t = q - p\n", true);
     ck_assert_int_eq(d.added, 1);
     ck_assert_int_eq(d.removed, 1);
     arena_free(&a);
@@ -25,7 +30,10 @@ static int lcs(const char *x, const char *y) {
     int n = (int)strlen(x), m = (int)strlen(y);
     for (int i = n; i >= 0; i--)
         for (int k = m; k >= 0; k--)
-            t[i][k] = i == n || k == m ? 0 : x[i] == y[k] ? 1 + t[i + 1][k + 1] : t[i + 1][k] > t[i][k + 1] ? t[i + 1][k] : t[i][k + 1];
+            t[i][k] = i == n || k == m            ? 0
+                      : x[i] == y[k]              ? 1 + t[i + 1][k + 1]
+                      : t[i + 1][k] > t[i][k + 1] ? t[i + 1][k]
+                                                  : t[i][k + 1];
     return t[0][0];
 }
 
