@@ -1,6 +1,6 @@
-// deps.c: dependencies between scheduler nodes (torch/_inductor/dependencies.py): what they are, how they print,
-// and how they are read off a loop body. Two accesses are the same element for element exactly if their
-// normalised deps are equal, so normalisation decides what can be fused.
+// deps.c: dependencies between scheduler nodes (torch/_inductor/dependencies.py): what they are,
+// how they print, and how they are read off a loop body. Two accesses are the same element for
+// element exactly if their normalised deps are equal, so normalisation decides what can be fused.
 #include "core/inductor/scheduler.h"
 
 #include <string.h>
@@ -29,7 +29,8 @@ Dep dep_star(const char *buf, const char *mode) {
 }
 
 Dep dep_weak(const char *buf, const char *mutating_buf, bool is_fake) {
-    return seal((Dep){.kind = DEP_weak, .buf = buf, .mutating_buf = mutating_buf, .is_fake = is_fake});
+    return seal(
+        (Dep){.kind = DEP_weak, .buf = buf, .mutating_buf = mutating_buf, .is_fake = is_fake});
 }
 
 static bool has_tmp(const Expr *index) {
@@ -45,10 +46,16 @@ static bool has_tmp(const Expr *index) {
     return found;
 }
 
-Dep dep_memory(const char *buf, const Expr *index, const Expr **vars, const Expr **sizes, int n_vars,
-               const char *mode) {
-    return seal((Dep){.kind = DEP_memory, .buf = buf, .index = index, .n_vars = n_vars, .vars = vars,
-                      .sizes = sizes, .mode = mode, .indirect = has_tmp(index)});
+Dep dep_memory(const char *buf, const Expr *index, const Expr **vars, const Expr **sizes,
+               int n_vars, const char *mode) {
+    return seal((Dep){.kind = DEP_memory,
+                      .buf = buf,
+                      .index = index,
+                      .n_vars = n_vars,
+                      .vars = vars,
+                      .sizes = sizes,
+                      .mode = mode,
+                      .indirect = has_tmp(index)});
 }
 
 Dep dep_rename(const Dep *d, const char *buf) {
@@ -66,7 +73,8 @@ static bool same_text(const char *a, const char *b) {
 bool dep_equal(const Dep *a, const Dep *b) {
     if (a->hash != b->hash || a->kind != b->kind || !same_text(a->buf, b->buf))
         return false;
-    if (!same_text(a->mode, b->mode) || !same_text(a->mutating_buf, b->mutating_buf) || a->is_fake != b->is_fake)
+    if (!same_text(a->mode, b->mode) || !same_text(a->mutating_buf, b->mutating_buf) ||
+        a->is_fake != b->is_fake)
         return false;
     if (a->index != b->index || a->n_vars != b->n_vars)
         return false;
@@ -139,14 +147,14 @@ void dep_print(Buf *out, const Dep *d) {
 
 // A walk over one body.
 typedef struct Walk {
-    Arena *arena, *tmp;         // what stays, and what goes when the walk is over
+    Arena *arena, *tmp; // what stays, and what goes when the walk is over
     Sym *sym;
     const LoopBody *body;
     DepVec *reads, *writes;
-    const Expr **from, **to;    // (n_indirect) indirectK and the tmp that stands for it
+    const Expr **from, **to; // (n_indirect) indirectK and the tmp that stands for it
     int n_indirect;
-    const Expr *contiguous;     // row-major index over all loops: keeps loops from being swapped
-    Dep *done;                  // (index.n) normalised form by number of index expression; index NULL: not yet
+    const Expr *contiguous; // row-major index over all loops: keeps loops from being swapped
+    Dep *done; // (index.n) normalised form by number of index expression; index NULL: not yet
 } Walk;
 
 static const Expr *contiguous_index(Sym *sym, const LoopBody *b) {
@@ -215,7 +223,8 @@ static void walk_block(Walk *w, int block) {
             access(w, w->writes, op->buf, op->index, NULL);
             break;
         case LOOP_set_indirect:
-            w->from[w->n_indirect] = sym_symbol(w->sym, arena_printf(w->tmp, "indirect%d", op->number));
+            w->from[w->n_indirect] =
+                sym_symbol(w->sym, arena_printf(w->tmp, "indirect%d", op->number));
             w->to[w->n_indirect] = sym_symbol(w->sym, arena_printf(w->tmp, "tmp%d", w->n_indirect));
             w->n_indirect++;
             break;

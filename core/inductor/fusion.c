@@ -1,5 +1,6 @@
-// fusion.c: fusion in rounds (Scheduler.fuse_nodes): collect the pairs that may be fused, best first; fuse one after
-// the other what is still possible; until a round fuses nothing. Then the order of execution is settled.
+// fusion.c: fusion in rounds (Scheduler.fuse_nodes): collect the pairs that may be fused, best
+// first; fuse one after the other what is still possible; until a round fuses nothing. Then the
+// order of execution is settled.
 #include "core/inductor/fusion.h"
 
 #include <stdlib.h>
@@ -9,10 +10,10 @@
 
 typedef struct Copy {
     Schedule *s;
-    SchedNode **node;       // by place before fusion
-    SchedBuffer **buffer;   // by id
+    SchedNode **node; // by place before fusion
+    SchedBuffer **buffer; // by id
     int n_buffers;
-    Map dead;               // removed nodes that are still listed as users, by name
+    Map dead; // removed nodes that are still listed as users, by name
 } Copy;
 
 static SchedNode *copy_user(Copy *c, SchedNode *old) {
@@ -64,13 +65,20 @@ static void copy_map(Map *to, const Map *from) {
 
 static Schedule *copy_schedule(Arena *a, const Schedule *before, Arena *tmp) {
     Schedule *s = ARENA_NEW(a, Schedule);
-    *s = (Schedule){.arena = a, .module = before->module, .buffers = {.arena = a}, .mutation_renames = {.arena = a},
-                    .mutation_real_name = {.arena = a}, .available = {.arena = a}, .log = {.arena = a}};
+    *s = (Schedule){.arena = a,
+                    .module = before->module,
+                    .buffers = {.arena = a},
+                    .mutation_renames = {.arena = a},
+                    .mutation_real_name = {.arena = a},
+                    .available = {.arena = a},
+                    .log = {.arena = a}};
     copy_map(&s->mutation_renames, &before->mutation_renames);
     copy_map(&s->mutation_real_name, &before->mutation_real_name);
     copy_map(&s->available, &before->available);
     int n = before->nodes.n;
-    Copy c = {.s = s, .node = ARENA_ARRAY(tmp, n + 1, SchedNode *), .dead = {.arena = tmp},
+    Copy c = {.s = s,
+              .node = ARENA_ARRAY(tmp, n + 1, SchedNode *),
+              .dead = {.arena = tmp},
               .buffer = ARENA_ARRAY(tmp, before->buffers.n + 1, SchedBuffer *)};
     SchedNode *all = ARENA_ARRAY(a, n + 1, SchedNode);
     s->nodes.at = ARENA_ARRAY(a, n + 1, SchedNode *);
@@ -133,7 +141,8 @@ static void log_candidates(Fusion *f) {
     buf_puts(log, "fuse_nodes_once, candidates:\n");
     for (int i = 0; i < f->s->nodes.n; i++) {
         const SchedNode *n = f->s->nodes.at[i];
-        buf_printf(log, n->snodes.n ? "  %s(nodes=%s)" : "  %s(name='%s')", sched_kind_name[n->kind], n->name);
+        buf_printf(log, n->snodes.n ? "  %s(nodes=%s)" : "  %s(name='%s')",
+                   sched_kind_name[n->kind], n->name);
         if (n->op && n->op->cls == IR_computed)
             buf_printf(log, ", %s", n->op->loop_kind ? n->op->loop_kind : "Pointwise");
         buf_putc(log, '\n');
@@ -156,7 +165,8 @@ static bool fuse_pair(Fusion *f, SchedNode *a, SchedNode *b, const Why *why) {
 
 static void try_pair(Fusion *f, const Pair *p) {
     int n;
-    SchedNode *a = sched_singles(p->a, &n)[0]->fused_into, *b = sched_singles(p->b, &n)[0]->fused_into;
+    SchedNode *a = sched_singles(p->a, &n)[0]->fused_into,
+              *b = sched_singles(p->b, &n)[0]->fused_into;
     Why why;
     if (a == b)
         return;
@@ -211,13 +221,15 @@ static void rounds(Fusion *f) {
         buf_printf(log, "===== attempting fusion (%d/10): %d nodes =====\n", f->round, before);
         fuse_once(f);
         int after = f->s->nodes.n;
-        buf_printf(log, "completed fusion round (%d/10): fused %d nodes into %d nodes\n\n", f->round, before, after);
+        buf_printf(log, "completed fusion round (%d/10): fused %d nodes into %d nodes\n\n",
+                   f->round, before, after);
         if (after == before || after == 1) {
             buf_printf(log, "===== fusion complete (%d iterations) =====\n", f->round);
             break;
         }
     }
-    // Once more for loop orders that could be changed; on a CPU none are, but new pairs still count.
+    // Once more for loop orders that could be changed; on a CPU none are, but new pairs still
+    // count.
     fuse_once(f);
 }
 
@@ -229,7 +241,9 @@ static void find_labels(Fusion *f) {
     Map used = {.arena = f->arena};
     for (int i = 0; g && i < f->s->nodes.n; i++) {
         const IrOp *op = f->s->nodes.at[i]->op;
-        int id = op->origin_node >= 0 ? op->origin_node : op->origins.n ? vec_last(&op->origins) : -1;
+        int id = op->origin_node >= 0 ? op->origin_node
+                 : op->origins.n      ? vec_last(&op->origins)
+                                      : -1;
         const Node *node = id >= 0 ? graph_by_id(g, id) : NULL;
         if (!node)
             continue;
@@ -255,7 +269,10 @@ static void finish(Fusion *f) {
 }
 
 static void start(Fusion *f, const ScheduleRequest *r, const Schedule *before, Arena *scratch) {
-    *f = (Fusion){.r = r, .arena = scratch, .sym = before->module->sym, .refused = {.arena = scratch},
+    *f = (Fusion){.r = r,
+                  .arena = scratch,
+                  .sym = before->module->sym,
+                  .refused = {.arena = scratch},
                   .warned = {.arena = scratch}};
     f->config = r->config ? *r->config : inductor_config_default();
     f->s = copy_schedule(r->arena, before, scratch);
@@ -294,7 +311,8 @@ static SchedNode *node_named(const Fusion *f, const char *name) {
     return NULL;
 }
 
-FusionAttempt schedule_why(const ScheduleRequest *r, const Schedule *before, const char *a, const char *b) {
+FusionAttempt schedule_why(const ScheduleRequest *r, const Schedule *before, const char *a,
+                           const char *b) {
     Arena scratch = {0};
     Fusion f;
     start(&f, r, before, &scratch);

@@ -12,14 +12,14 @@ typedef struct DepBytes {
 
 // Kept for each node while fusion runs.
 typedef struct FuseInfo {
-    int id;                     // in order of making
-    bool listed;                // is a node of the schedule now
-    int rank;                   // place in an order that respects all dependencies of listed nodes
-    int stamp;                  // of the last search that met it
-    DepBytes *deps;             // reads and writes, sorted by hash; NULL: to be made
+    int id; // in order of making
+    bool listed; // is a node of the schedule now
+    int rank; // place in an order that respects all dependencies of listed nodes
+    int stamp; // of the last search that met it
+    DepBytes *deps; // reads and writes, sorted by hash; NULL: to be made
     int n_deps;
-    VEC(uint64_t) used;         // keys of buffers read or written, in order
-    VEC(SchedNode *) preds, succs;  // of single nodes, by dependencies before fusion
+    VEC(uint64_t) used; // keys of buffers read or written, in order
+    VEC(SchedNode *) preds, succs; // of single nodes, by dependencies before fusion
 } FuseInfo;
 
 typedef struct Fusion {
@@ -29,29 +29,34 @@ typedef struct Fusion {
     Arena *arena;
     Sym *sym;
     int n_ids, stamp, round;
-    Map refused;                // keys of pairs that a decision has refused, kept apart for good
-    Map warned;                 // keys of pairs that were wished for in vain
-    Map labels;                 // op name -> label of decisions
+    Map refused; // keys of pairs that a decision has refused, kept apart for good
+    Map warned; // keys of pairs that were wished for in vain
+    Map labels; // op name -> label of decisions
 } Fusion;
 
 // Why a pair is refused, or how it fits.
 typedef struct Why {
-    const char *reason;         // PyTorch's words, or ours where PyTorch is silent
-    bool spoken;                // PyTorch logs it
-    bool legal;                 // refused by a heuristic only: an override may fuse it
-    int64_t bytes;              // shared
+    const char *reason; // PyTorch's words, or ours where PyTorch is silent
+    bool spoken; // PyTorch logs it
+    bool legal; // refused by a heuristic only: an override may fuse it
+    int64_t bytes; // shared
 } Why;
 
 // fusion_rules.c
 bool fusion_can_fuse(Fusion *f, SchedNode *a, SchedNode *b, Why *why);
 int64_t fusion_shared_bytes(Fusion *f, SchedNode *a, SchedNode *b);
-bool fusion_weak_dep_is_inplace(const Schedule *s, const Dep *weak, const SchedNode *a, const SchedNode *b);
-
+bool fusion_weak_dep_is_inplace(const Schedule *s, const Dep *weak, const SchedNode *a,
+                                const SchedNode *b);
 
 // fusion_cpu.c: how the C++ backend takes two nodes into one loop nest.
-typedef enum CpuFit { FIT_no, FIT_same_vars, FIT_compatible_reduction, FIT_compatible_ranges } CpuFit;
+typedef enum CpuFit {
+    FIT_no,
+    FIT_same_vars,
+    FIT_compatible_reduction,
+    FIT_compatible_ranges
+} CpuFit;
 CpuFit cpu_fit(Fusion *f, const SchedNode *a, const SchedNode *b);
-int cpu_outer_depth(const SchedNode *a, const SchedNode *b);    // shared outer loops, 0: none
+int cpu_outer_depth(const SchedNode *a, const SchedNode *b); // shared outer loops, 0: none
 bool cpu_outer_loop(Fusion *f, const SchedNode *a, const SchedNode *b);
 bool cpu_can_fuse_vertical(Fusion *f, const SchedNode *a, const SchedNode *b);
 bool cpu_can_fuse_horizontal(Fusion *f, const SchedNode *a, const SchedNode *b);
@@ -84,8 +89,8 @@ bool fusion_decide(Fusion *f, SchedNode *a, SchedNode *b, bool by_default, const
 void fusion_note(Fusion *f, const SchedNode *a, const SchedNode *b, bool fused, const Why *why);
 void fusion_score(Fusion *f, Pair *p);
 
-// pysort.c: Python's list.sort(reverse=True) of pairs by score; its result for scores that are not ordered
-// consistently depends on the algorithm.
+// pysort.c: Python's list.sort(reverse=True) of pairs by score; its result for scores that are not
+// ordered consistently depends on the algorithm.
 void pairs_sort(Arena *a, PairVec *v);
 
 #endif

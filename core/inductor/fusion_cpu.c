@@ -1,4 +1,5 @@
-// fusion_cpu.c: which nodes the C++ backend can put into one loop nest (CppScheduling of codegen/cpp.py).
+// fusion_cpu.c: which nodes the C++ backend can put into one loop nest (CppScheduling of
+// codegen/cpp.py).
 #include "core/inductor/fusion.h"
 
 #include <string.h>
@@ -46,7 +47,8 @@ static bool compatible_ranges(Fusion *f, const SchedNode *a, const SchedNode *b)
         return false;
     const Expr *const *r1, *const *r2;
     int n1 = 0, n2 = 0;
-    return original_ranges(again, &r1, &n1) && original_ranges(ref, &r2, &n2) && same_exprs(r1, n1, r2, n2);
+    return original_ranges(again, &r1, &n1) && original_ranges(ref, &r2, &n2) &&
+           same_exprs(r1, n1, r2, n2);
 }
 
 static bool pointwise_over_reduction(const SchedNode *a, const SchedNode *b) {
@@ -57,7 +59,8 @@ static bool pointwise_over_reduction(const SchedNode *a, const SchedNode *b) {
 }
 
 CpuFit cpu_fit(Fusion *f, const SchedNode *a, const SchedNode *b) {
-    if (same_exprs(a->iter, a->n_iter, b->iter, b->n_iter) && same_exprs(a->red, a->n_red, b->red, b->n_red))
+    if (same_exprs(a->iter, a->n_iter, b->iter, b->n_iter) &&
+        same_exprs(a->red, a->n_red, b->red, b->n_red))
         return FIT_same_vars;
     if (pointwise_over_reduction(a, b))
         return FIT_compatible_reduction;
@@ -101,7 +104,8 @@ static int count_of(const SchedNode *n) {
 }
 
 bool cpu_can_fuse_horizontal(Fusion *f, const SchedNode *a, const SchedNode *b) {
-    return count_of(a) + count_of(b) <= f->config.cpp_max_horizontal_fusion_size && one_nest(f, a, b);
+    return count_of(a) + count_of(b) <= f->config.cpp_max_horizontal_fusion_size &&
+           one_nest(f, a, b);
 }
 
 static void add_singles(Fusion *f, const SchedNode *n, SchedNode ***all, int *count) {

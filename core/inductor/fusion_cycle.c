@@ -1,6 +1,7 @@
-// fusion_cycle.c: would taking two nodes together close a cycle? The listed nodes keep ranks in a topological order;
-// a path between two nodes only runs through ranks between theirs, so a search stays there, and after a fusion
-// only ranks between them change (Pearce and Kelly, "A dynamic topological sort algorithm").
+// fusion_cycle.c: would taking two nodes together close a cycle? The listed nodes keep ranks in a
+// topological order; a path between two nodes only runs through ranks between theirs, so a search
+// stays there, and after a fusion only ranks between them change (Pearce and Kelly, "A dynamic
+// topological sort algorithm").
 #include "core/inductor/fusion.h"
 
 #include <stdlib.h>
@@ -29,7 +30,8 @@ void cycle_start(Fusion *f) {
 }
 
 // Neighbours of a listed node n: listed nodes that depend on it, or that it depends on.
-static void step(Fusion *f, SchedNode *n, bool forward, NodeVec *stack, int low, int high, const SchedNode *skip) {
+static void step(Fusion *f, SchedNode *n, bool forward, NodeVec *stack, int low, int high,
+                 const SchedNode *skip) {
     int count;
     SchedNode *const *singles = sched_singles(n, &count);
     for (int i = 0; i < count; i++) {
@@ -38,7 +40,8 @@ static void step(Fusion *f, SchedNode *n, bool forward, NodeVec *stack, int low,
         for (int k = 0; k < m; k++) {
             SchedNode *next = (forward ? info->succs.at[k] : info->preds.at[k])->fused_into;
             FuseInfo *there = next->fuse;
-            if (next == n || next == skip || there->stamp == f->stamp || there->rank < low || there->rank > high)
+            if (next == n || next == skip || there->stamp == f->stamp || there->rank < low ||
+                there->rank > high)
                 continue;
             there->stamp = f->stamp;
             vec_push(f->arena, stack, next);
@@ -47,7 +50,8 @@ static void step(Fusion *f, SchedNode *n, bool forward, NodeVec *stack, int low,
 }
 
 // All nodes reached from n within the ranks, n not included; skip is never entered from n itself.
-static void reach(Fusion *f, SchedNode *n, bool forward, int low, int high, const SchedNode *skip, NodeVec *found) {
+static void reach(Fusion *f, SchedNode *n, bool forward, int low, int high, const SchedNode *skip,
+                  NodeVec *found) {
     NodeVec stack = {0};
     f->stamp++;
     n->fuse->stamp = f->stamp;
@@ -55,7 +59,7 @@ static void reach(Fusion *f, SchedNode *n, bool forward, int low, int high, cons
     while (stack.n) {
         SchedNode *next = vec_pop(&stack);
         vec_push(f->arena, found, next);
-        step(f, next, forward, &stack, low, high, NULL);
+        step(f, next, forward, &stack, low, high, next);
     }
 }
 
@@ -84,6 +88,11 @@ static int by_rank(const void *a, const void *b) {
     return x->fuse->rank - y->fuse->rank;
 }
 
+static void sort_by_rank(NodeVec *v) {
+    if (v->n > 1)
+        qsort(v->at, (size_t)v->n, sizeof *v->at, by_rank);
+}
+
 static int by_int(const void *a, const void *b) {
     return *(const int *)a - *(const int *)b;
 }
@@ -99,8 +108,8 @@ void cycle_merge(Fusion *f, SchedNode *a, SchedNode *b, SchedNode *merged) {
     int n = before.n + n_after + 2;
     int *ranks = ARENA_ARRAY(f->arena, n, int);
     SchedNode **order = ARENA_ARRAY(f->arena, n, SchedNode *);
-    qsort(after.at, (size_t)n_after, sizeof *after.at, by_rank);
-    qsort(before.at, (size_t)before.n, sizeof *before.at, by_rank);
+    sort_by_rank(&after);
+    sort_by_rank(&before);
     int k = 0;
     for (int i = 0; i < before.n; i++)
         order[k++] = before.at[i];

@@ -1,5 +1,6 @@
-// fusion_pairs.c: which pairs of nodes are worth a try, with what score, and what the user says to it. Only nodes
-// that touch a common buffer are paired, each with the next 64 of that buffer, so the work is linear in the graph.
+// fusion_pairs.c: which pairs of nodes are worth a try, with what score, and what the user says to
+// it. Only nodes that touch a common buffer are paired, each with the next 64 of that buffer, so
+// the work is linear in the graph.
 #include "core/inductor/fusion.h"
 
 #include <stdlib.h>
@@ -67,8 +68,14 @@ void fusion_note(Fusion *f, const SchedNode *a, const SchedNode *b, bool fused, 
         buf_printf(&f->s->log, "cannot fuse %s with %s: %s\n", a->name, b->name, why->reason);
     Pair p = {.a = (SchedNode *)a, .b = (SchedNode *)b};
     fusion_score(f, &p);
-    FusionAttempt t = {.round = f->round, .a = a->name, .b = b->name, .fused = fused, .reason = why->reason,
-                       .bytes = p.bytes, .score_template = p.template_score, .score_type = p.type_score,
+    FusionAttempt t = {.round = f->round,
+                       .a = a->name,
+                       .b = b->name,
+                       .fused = fused,
+                       .reason = why->reason,
+                       .bytes = p.bytes,
+                       .score_template = p.template_score,
+                       .score_type = p.type_score,
                        .score_proximity = p.proximity};
     vec_push(f->s->arena, &f->s->attempts, t);
 }
@@ -128,8 +135,12 @@ bool fusion_decide(Fusion *f, SchedNode *a, SchedNode *b, bool by_default, const
     bool wished = member_wish(f, a, b, by_default);
     if (!by_default && !wished)
         return false;
-    Decide q = {.kind = DECIDE_fuse, .key = key, .by_default = wished, .score = (double)why->bytes,
-                .bytes = why->bytes, .reason = why->reason};
+    Decide q = {.kind = DECIDE_fuse,
+                .key = key,
+                .by_default = wished,
+                .score = (double)why->bytes,
+                .bytes = why->bytes,
+                .reason = why->reason};
     bool result = decide(f->r->decisions, &q);
     if (!result)
         map_put_int(&f->refused, key, 1);
@@ -149,7 +160,8 @@ static bool is_forced(Fusion *f, SchedNode *a, SchedNode *b, const Why *why) {
         return true;
     const char *key = pair_key(f, a, b);
     if (!map_find(&f->warned, key))
-        diag_warning(f->r->diag, (Place){0}, "cannot fuse %s with %s: %s", a->name, b->name, why->reason);
+        diag_warning(f->r->diag, (Place){0}, "cannot fuse %s with %s: %s", a->name, b->name,
+                     why->reason);
     map_put_int(&f->warned, key, 1);
     return false;
 }

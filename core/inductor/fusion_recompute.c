@@ -1,17 +1,18 @@
-// fusion_recompute.c: a node whose loops were merged into one gets loops like those of another node again. Both had
-// the same loops before merging; merging is repeated with the index expressions of both, so that only what suits
-// both is merged. The loops before merging are found from the output's layout: loop j steps through the output
-// with some stride, and covers the dimensions from that stride up to its size.
+// fusion_recompute.c: a node whose loops were merged into one gets loops like those of another node
+// again. Both had the same loops before merging; merging is repeated with the index expressions of
+// both, so that only what suits both is merged. The loops before merging are found from the
+// output's layout: loop j steps through the output with some stride, and covers the dimensions from
+// that stride up to its size.
 #include "core/inductor/fusion.h"
 
 typedef VEC(const Expr *) ExprVec;
 
 // A body as it was before merging: each of its loops as an expression of the original dimensions.
 typedef struct Unmerged {
-    const Expr **loops;     // (body->n_vars) over dims
-    const Expr **dims;      // (n_dims) q0 … of the dimensions that are not 1, in their own order
-    const Expr **order;     // (n_dims) the same in the order of the loops, outermost first
-    const Expr **sizes;     // (n_dims) in that order
+    const Expr **loops; // (body->n_vars) over dims
+    const Expr **dims; // (n_dims) q0 … of the dimensions that are not 1, in their own order
+    const Expr **order; // (n_dims) the same in the order of the loops, outermost first
+    const Expr **sizes; // (n_dims) in that order
     int n_dims;
 } Unmerged;
 
@@ -35,8 +36,10 @@ static int dim_of_stride(const IrLayout *l, const bool *taken, const Expr *strid
     return -1;
 }
 
-// Loop j of size `size` and stride `stride` through the output: writes its dimensions, innermost first.
-static int loop_dims(Sym *sym, const IrLayout *l, bool *taken, const Expr *stride, const Expr *size, int *dims) {
+// Loop j of size `size` and stride `stride` through the output: writes its dimensions, innermost
+// first.
+static int loop_dims(Sym *sym, const IrLayout *l, bool *taken, const Expr *stride, const Expr *size,
+                     int *dims) {
     int n = 0;
     for (const Expr *reach = sym_int(sym, 1); reach != size;) {
         int d = dim_of_stride(l, taken, sym_mul(sym, stride, reach));
@@ -96,7 +99,8 @@ static bool unmerge(Fusion *f, const SchedNode *n, Unmerged *u) {
 
 static void add_formulas(Fusion *f, const SchedNode *n, const Unmerged *u, ExprVec *out) {
     for (int i = 0; i < n->body->index.n; i++) {
-        const Expr *e = sym_subst(f->sym, n->body->index.at[i], n->body->vars, u->loops, n->body->n_vars);
+        const Expr *e =
+            sym_subst(f->sym, n->body->index.at[i], n->body->vars, u->loops, n->body->n_vars);
         e = sym_simplify_with_ranges(f->sym, e, u->order, u->sizes, u->n_dims);
         bool known = false;
         for (int k = 0; k < out->n; k++)
@@ -115,7 +119,8 @@ static const Expr *row_major(Sym *sym, const Unmerged *u) {
     return sum;
 }
 
-// PyTorch reads the new body's accesses and forgets what it had added to the old ones for mutations.
+// PyTorch reads the new body's accesses and forgets what it had added to the old ones for
+// mutations.
 static void read_again(Fusion *f, SchedNode *n) {
     DepVec unmet = n->unmet, reads = {0};
     n->writes = (DepVec){0};

@@ -1,6 +1,6 @@
-// fusion_rules.c: may two nodes become one? The tests stand in PyTorch's order (Scheduler.can_fuse, choices.py), so
-// that the first that fails is the reason that PyTorch gives. Some are needed for right results, others are
-// heuristics, which an override may pass.
+// fusion_rules.c: may two nodes become one? The tests stand in PyTorch's order (Scheduler.can_fuse,
+// choices.py), so that the first that fails is the reason that PyTorch gives. Some are needed for
+// right results, others are heuristics, which an override may pass.
 #include "core/inductor/fusion.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 // ---- Bytes that both touch at the same places.
 
 static int64_t numel_hint(const Schedule *s, const IrLayout *l) {
-    if (!ir_layout_has_tensor(l))
+    if (!l || !ir_layout_has_tensor(l))
         return l ? 1 : 0;
     return sym_size_hint(s->module->sym, sym_product(s->module->sym, l->size, l->ndim), 0);
 }
@@ -28,7 +28,7 @@ int64_t dep_bytes(const Schedule *s, const Dep *d) {
     if (d->kind == DEP_weak)
         return 1;
     const IrLayout *l = d->ir ? d->ir->layout : NULL;
-    if (!ir_layout_has_tensor(l))
+    if (!l || !ir_layout_has_tensor(l))
         return 0;
     int64_t n = d->kind == DEP_star ? numel_hint(s, l) : memory_dep_numel(s, d), bytes = 0;
     return __builtin_mul_overflow(n, dtype_info[l->dtype].bytes, &bytes) ? INT64_MAX / 4 : bytes;
@@ -83,7 +83,7 @@ int64_t fusion_shared_bytes(Fusion *f, SchedNode *a, SchedNode *b) {
 typedef struct ReuseKey {
     Device device;
     DType dtype;
-    const Expr *storage;    // elements
+    const Expr *storage; // elements
 } ReuseKey;
 typedef VEC(ReuseKey) KeyVec;
 
@@ -164,7 +164,8 @@ static bool read_follows_write(const Schedule *s, const Dep *read, const Dep *wr
     return true;
 }
 
-// Loops that the write's index does not use would write the same place again; normalisation has dropped them.
+// Loops that the write's index does not use would write the same place again; normalisation has
+// dropped them.
 static bool writes_each_place_once(const Schedule *s, const SchedNode *n, const Dep *write) {
     Sym *sym = s->module->sym;
     int count;
@@ -189,7 +190,8 @@ static bool has_output(const SchedNode *n, const Dep *d) {
 }
 
 // b mutates in place exactly the element that a has just read.
-bool fusion_weak_dep_is_inplace(const Schedule *s, const Dep *weak, const SchedNode *a, const SchedNode *b) {
+bool fusion_weak_dep_is_inplace(const Schedule *s, const Dep *weak, const SchedNode *a,
+                                const SchedNode *b) {
     if (!has_output(a, weak))
         return false;
     const Dep *write = NULL;
@@ -199,12 +201,14 @@ bool fusion_weak_dep_is_inplace(const Schedule *s, const Dep *weak, const SchedN
                 return false;
             write = &b->writes.at[i];
         }
-    if (!write || write->kind != DEP_memory || write->indirect || !writes_each_place_once(s, b, write))
+    if (!write || write->kind != DEP_memory || write->indirect ||
+        !writes_each_place_once(s, b, write))
         return false;
     const char *real = map_get(&s->mutation_real_name, weak->mutating_buf);
     for (int i = 0; real && i < a->reads.n; i++) {
         const Dep *r = &a->reads.at[i];
-        if (strcmp(r->buf, real) == 0 && (r->kind != DEP_memory || r->indirect || !same_index_and_size(r, write)))
+        if (strcmp(r->buf, real) == 0 &&
+            (r->kind != DEP_memory || r->indirect || !same_index_and_size(r, write)))
             return false;
     }
     return real != NULL;
@@ -219,8 +223,8 @@ static bool refuse(Why *why, bool legal, const char *reason) {
     return false;
 }
 
-// Takes out the reads that find what `write` stores. PyTorch removes from the list that it walks, so the next read
-// of the same buffer after a removed one is not looked at.
+// Takes out the reads that find what `write` stores. PyTorch removes from the list that it walks,
+// so the next read of the same buffer after a removed one is not looked at.
 static void drop_matched(const Schedule *s, DepRefs *left, const Dep *write) {
     const char *name = renamed(s, write->buf);
     bool skip = false;
@@ -320,13 +324,15 @@ static bool heuristics(Fusion *f, SchedNode *a, SchedNode *b, Why *why) {
 }
 
 static bool legal_vertical(Fusion *f, SchedNode *a, SchedNode *b, Why *why) {
-    return can_fuse_vertical(f, a, b, why) && (cpu_can_fuse_vertical(f, a, b) || loops_differ(f, a, b, why));
+    return can_fuse_vertical(f, a, b, why) &&
+           (cpu_can_fuse_vertical(f, a, b) || loops_differ(f, a, b, why));
 }
 
 // Beyond `heuristics`, is the pair legal? Replaces the reason if not.
 static bool legal_anyway(Fusion *f, SchedNode *a, SchedNode *b, Why *why) {
     Why deeper = *why;
-    bool ok = sched_comes_before(a, b) ? legal_vertical(f, a, b, &deeper) : cpu_fit(f, a, b) != FIT_no;
+    bool ok =
+        sched_comes_before(a, b) ? legal_vertical(f, a, b, &deeper) : cpu_fit(f, a, b) != FIT_no;
     why->legal = ok;
     return false;
 }

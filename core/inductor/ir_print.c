@@ -48,7 +48,8 @@ void ir_layout_print(Buf *out, const IrLayout *l) {
     buf_printf(out, "', torch.%s, size=", dtype_info[l->dtype].torch_name);
     sym_print_list(out, l->size, l->ndim);
     buf_puts(out, ", stride=");
-    void (*strides)(Buf *, const Expr *const[], int) = l->as_tuple ? sym_print_tuple : sym_print_list;
+    void (*strides)(Buf *, const Expr *const[], int) =
+        l->as_tuple ? sym_print_tuple : sym_print_list;
     strides(out, l->stride, l->ndim);
     if (l->offset && !expr_is(l->offset, 0) && l->kind != IRL_non_owning) {
         buf_puts(out, ", offset=");

@@ -1,5 +1,5 @@
-// loop_parse.c: a loop body back from the text under `class opN_loop_body:`. Names of values are only names: the
-// body numbers them, and printing derives them again.
+// loop_parse.c: a loop body back from the text under `class opN_loop_body:`. Names of values are
+// only names: the body numbers them, and printing derives them again.
 #include "core/inductor/sched_read.h"
 
 #include <stdlib.h>
@@ -9,9 +9,9 @@ typedef struct Block {
     Reader *r;
     LoopBody *body;
     LoopBlock *block;
-    Map values;     // name -> number of the op + 1
-    Map indexes;    // get_index… -> number of the index expression + 1
-    Map *blocks;    // number of a masked block -> its place in body->blocks + 1
+    Map values; // name -> number of the op + 1
+    Map indexes; // get_index… -> number of the index expression + 1
+    Map *blocks; // number of a masked block -> its place in body->blocks + 1
 } Block;
 
 static int value(Block *b) {
@@ -35,7 +35,10 @@ static void comma(Reader *r) {
 }
 
 static double special_float(Reader *r, bool *found) {
-    static const struct { const char *text; double v; } special[] = {
+    static const struct {
+        const char *text;
+        double v;
+    } special[] = {
         {"inf", __builtin_inf()}, {"-inf", -__builtin_inf()}, {"nan", __builtin_nan("")}};
     for (int i = 0; i < COUNT(special); i++)
         if (read_try(r, special[i].text)) {
@@ -135,7 +138,9 @@ static void plain_args(Block *b, LoopOp *op) {
 
 static void op_args(Block *b, LoopOp *op) {
     switch (op->kind) {
-    case LOOP_load: case LOOP_store: case LOOP_store_reduction:
+    case LOOP_load:
+    case LOOP_store:
+    case LOOP_store_reduction:
         load_or_store(b, op);
         break;
     case LOOP_reduction:
@@ -151,7 +156,8 @@ static void op_args(Block *b, LoopOp *op) {
         comma(b->r);
         op->dtype = read_dtype(b->r);
         break;
-    case LOOP_to_dtype: case LOOP_to_dtype_bitcast:
+    case LOOP_to_dtype:
+    case LOOP_to_dtype_bitcast:
         to_dtype(b, op);
         break;
     case LOOP_load_seed:
@@ -162,8 +168,11 @@ static void op_args(Block *b, LoopOp *op) {
     case LOOP_check_bounds:
         check_bounds(b, op);
         break;
-    case LOOP_scan: case LOOP_sort: case LOOP_bucketize:
-        read_fail(b->r, "ops.%s is not read yet; C code has no use for it", loop_op_info[op->kind].name);
+    case LOOP_scan:
+    case LOOP_sort:
+    case LOOP_bucketize:
+        read_fail(b->r, "ops.%s is not read yet; C code has no use for it",
+                  loop_op_info[op->kind].name);
         break;
     default:
         plain_args(b, op);
@@ -190,7 +199,8 @@ static void ops_call(Block *b, LoopOp *op) {
     read_want(b->r, ")");
 }
 
-// `self.set_indirect0(v)`, `self.masked_subblock1(mask, other)`; get_index is no op and is handled before.
+// `self.set_indirect0(v)`, `self.masked_subblock1(mask, other)`; get_index is no op and is handled
+// before.
 static void self_call(Block *b, LoopOp *op) {
     if (read_try(b->r, "set_indirect")) {
         op->kind = LOOP_set_indirect;
@@ -256,8 +266,12 @@ static void read_block(Reader *r, LoopBody *body, Map *blocks) {
     read_want(r, "(self, ops):\n");
     if (r->failed)
         return;
-    Block b = {.r = r, .body = body, .block = &body->blocks.at[at], .values = {.arena = r->arena},
-               .indexes = {.arena = r->arena}, .blocks = blocks};
+    Block b = {.r = r,
+               .body = body,
+               .block = &body->blocks.at[at],
+               .values = {.arena = r->arena},
+               .indexes = {.arena = r->arena},
+               .blocks = blocks};
     while (!r->failed && !read_try(r, "        return ")) {
         read_want(r, "        ");
         statement(&b);

@@ -1,11 +1,12 @@
-// loop_print.c: the text of a loop body, as torch/_inductor/loop_body.py prints its FX graphs: one get_index a
-// memory access, values named after their operation by torch.fx's namer.
+// loop_print.c: the text of a loop body, as torch/_inductor/loop_body.py prints its FX graphs: one
+// get_index a memory access, values named after their operation by torch.fx's namer.
 #include "core/inductor/ir.h"
 
 #include <string.h>
 
 const LoopOpInfo loop_op_info[LOOP_n_kinds] = {
-#define LOOPOP(name_, n_args_, cls_, c_, doc_) [LOOP_##name_] = {#name_, n_args_, LC_##cls_, c_, doc_},
+#define LOOPOP(name_, n_args_, cls_, c_, doc_)                                                     \
+    [LOOP_##name_] = {#name_, n_args_, LC_##cls_, c_, doc_},
 #include "core/inductor/loopops.def"
 #undef LOOPOP
 };
@@ -15,15 +16,16 @@ typedef struct Printer {
     Arena *arena;
     const LoopBody *body;
     const LoopBlock *block;
-    Map names;              // base -> next number, one namespace a block
-    const char **value;     // name of each op's value
+    Map names; // base -> next number, one namespace a block
+    const char **value; // name of each op's value
     IntVec *lines;
-    bool root;              // block 0: its ops are told to `lines`
+    bool root; // block 0: its ops are told to `lines`
 } Printer;
 
 // Names that Python has already: the first value of that name gets a number, too.
 static bool is_builtin(const char *base) {
-    static const char *const builtin[] = {"abs", "pow", "round", "min", "max", "sum", "any", "all", "sorted"};
+    static const char *const builtin[] = {"abs", "pow", "round", "min",   "max",
+                                          "sum", "any", "all",   "sorted"};
     return str_index(base, builtin, COUNT(builtin)) >= 0;
 }
 
@@ -57,10 +59,18 @@ static const char *get_index(Printer *p, int index, int op) {
 
 static void print_scalar(Buf *b, const Value *v) {
     switch (v->kind) {
-    case VAL_bool: buf_puts(b, v->b ? "True" : "False"); break;
-    case VAL_int: buf_printf(b, "%lld", (long long)v->i); break;
-    case VAL_float: buf_py_float(b, v->f); break;
-    default: val_print(b, v, NULL, NULL); break;
+    case VAL_bool:
+        buf_puts(b, v->b ? "True" : "False");
+        break;
+    case VAL_int:
+        buf_printf(b, "%lld", (long long)v->i);
+        break;
+    case VAL_float:
+        buf_py_float(b, v->f);
+        break;
+    default:
+        val_print(b, v, NULL, NULL);
+        break;
     }
 }
 
@@ -84,7 +94,8 @@ static void print_reduction(Printer *p, const LoopOp *op) {
     buf_puts(b, ", ");
     buf_py_str(b, op->mode);
     if (strcmp(op->mode, "welford_combine") == 0)
-        buf_printf(b, ", (%s, %s, %s)", p->value[op->arg[0]], p->value[op->arg[1]], p->value[op->arg[2]]);
+        buf_printf(b, ", (%s, %s, %s)", p->value[op->arg[0]], p->value[op->arg[1]],
+                   p->value[op->arg[2]]);
     else
         buf_printf(b, ", %s", p->value[op->arg[0]]);
 }
@@ -118,7 +129,8 @@ static void print_args(Printer *p, const LoopOp *op, const char *const idx[2]) {
         buf_printf(b, "%s, ", idx[0]);
         print_dtype(b, op->dtype);
         break;
-    case LOOP_to_dtype: case LOOP_to_dtype_bitcast:
+    case LOOP_to_dtype:
+    case LOOP_to_dtype_bitcast:
         buf_printf(b, "%s, ", p->value[op->arg[0]]);
         print_dtype(b, op->dtype);
         if (op->src_dtype != DT_none) {
@@ -130,7 +142,8 @@ static void print_args(Printer *p, const LoopOp *op, const char *const idx[2]) {
         buf_printf(b, "'%s', %d", op->buf, op->number);
         break;
     case LOOP_check_bounds:
-        buf_printf(b, "%s, %s, %s, %s", idx[0], idx[1], op->lower ? "True" : "False", op->upper ? "True" : "False");
+        buf_printf(b, "%s, %s, %s, %s", idx[0], idx[1], op->lower ? "True" : "False",
+                   op->upper ? "True" : "False");
         break;
     case LOOP_masked:
         buf_printf(b, "%s, ", p->value[op->arg[0]]);

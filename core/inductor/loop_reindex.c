@@ -3,10 +3,11 @@
 
 #include <string.h>
 
-LoopBody *loop_body_reindex(Arena *a, Sym *sym, const LoopBody *old, const Expr *const exprs[], const Expr *const vars[],
-                            const Expr *const sizes[], int n_vars, int n_iter) {
+LoopBody *loop_body_reindex(Arena *a, Sym *sym, const LoopBody *old, const Expr *const exprs[],
+                            const Expr *const vars[], const Expr *const sizes[], int n_vars,
+                            int n_iter) {
     LoopBody *b = ARENA_NEW(a, LoopBody);
-    *b = *old;      // operations stay as they are
+    *b = *old; // operations stay as they are
     b->n_vars = n_vars;
     b->n_iter = n_iter;
     b->vars = ARENA_ARRAY(a, n_vars + 1, const Expr *);

@@ -1,6 +1,7 @@
-// memory_plan.c: where each buffer lives: allocations, buffers written over their input, memory taken over from
-// buffers that are no longer needed, frees; in the order of the wrapper's lines (Scheduler.codegen and the memory
-// lines of codegen/wrapper.py). Loop nests that follow each other become one kernel; a library call ends it.
+// memory_plan.c: where each buffer lives: allocations, buffers written over their input, memory
+// taken over from buffers that are no longer needed, frees; in the order of the wrapper's lines
+// (Scheduler.codegen and the memory lines of codegen/wrapper.py). Loop nests that follow each other
+// become one kernel; a library call ends it.
 #include "core/inductor/sched_impl.h"
 
 #include <stdlib.h>
@@ -9,20 +10,20 @@
 // A line of the wrapper before reuse is settled.
 typedef struct Line {
     PlanLine line;
-    int at;                 // position of the node that caused it
-    bool planned;           // alloc, free, reuse: takes part in planning and may be dropped at the end
+    int at; // position of the node that caused it
+    bool planned; // alloc, free, reuse: takes part in planning and may be dropped at the end
     bool drop;
 } Line;
 
 // Buffers freed and not taken over yet, of one size and type: last in, first out.
 typedef struct Pool {
-    VEC(int) lines;         // PLAN_free lines
+    VEC(int) lines; // PLAN_free lines
 } Pool;
 
 // Peak of ranges of nodes, with "add to a range".
 typedef struct Peaks {
-    int n;                  // places
-    int64_t *max, *add;     // (4 * n + 4) of each part, children at 2i and 2i + 1
+    int n; // places
+    int64_t *max, *add; // (4 * n + 4) of each part, children at 2i and 2i + 1
 } Peaks;
 
 typedef struct Plan {
@@ -33,25 +34,27 @@ typedef struct Plan {
     InductorConfig config;
     MemoryPlan *out;
     VEC(Line) lines;
-    Map allocated, freed, outputs;  // buffer names
-    Map completed;          // names of ops of finished nodes
-    Map inputs;             // graph inputs, by name: 1, donated: 2
-    Map donated;            // donated inputs -> SchedBuffer * with their users
-    Map to_free;            // names whose last user has run since the last flush
-    Map pools;              // key -> Pool *
+    Map allocated, freed, outputs; // buffer names
+    Map completed; // names of ops of finished nodes
+    Map inputs; // graph inputs, by name: 1, donated: 2
+    Map donated; // donated inputs -> SchedBuffer * with their users
+    Map to_free; // names whose last user has run since the last flush
+    Map pools; // key -> Pool *
     Peaks peaks;
     int64_t overall_peak;
-    int node;               // position of the node at work
-    int kernel_from;        // first node of the open kernel, -1: none
+    int node; // position of the node at work
+    int kernel_from; // first node of the open kernel, -1: none
 } Plan;
 
-// ---- Peaks: a tree of halves over places [lo, hi]. What lies outside of a range counts as 0, as in PyTorch's tree.
+// ---- Peaks: a tree of halves over places [lo, hi]. What lies outside of a range counts as 0, as
+// in PyTorch's tree.
 
 static int64_t peaks_fill(Peaks *t, const int64_t *now, int at, int lo, int hi) {
     if (lo == hi)
         return t->max[at] = now[lo];
     int mid = (lo + hi) / 2;
-    int64_t l = peaks_fill(t, now, 2 * at, lo, mid), r = peaks_fill(t, now, 2 * at + 1, mid + 1, hi);
+    int64_t l = peaks_fill(t, now, 2 * at, lo, mid),
+            r = peaks_fill(t, now, 2 * at + 1, mid + 1, hi);
     return t->max[at] = l > r ? l : r;
 }
 
@@ -105,7 +108,11 @@ static bool made_by_call(const IrBuffer *b) {
     if (!b->op)
         return false;
     switch (b->op->cls) {
-    case IR_extern_alloc: case IR_fallback: case IR_multi_output: case IR_scatter_fallback: case IR_index_put_fallback:
+    case IR_extern_alloc:
+    case IR_fallback:
+    case IR_multi_output:
+    case IR_scatter_fallback:
+    case IR_index_put_fallback:
     case IR_inplace_bernoulli:
         return true;
     default:
@@ -113,7 +120,8 @@ static bool made_by_call(const IrBuffer *b) {
     }
 }
 
-// Memory of a free buffer goes to one of the same key. What a fallback returns may be badly aligned.
+// Memory of a free buffer goes to one of the same key. What a fallback returns may be badly
+// aligned.
 static const char *reuse_key(Plan *p, const IrBuffer *b) {
     Buf key = {.arena = p->tmp};
     bool aligned = !(b->op && (b->op->cls == IR_fallback || b->op->cls == IR_multi_output));
@@ -125,7 +133,8 @@ static const char *reuse_key(Plan *p, const IrBuffer *b) {
 
 static int64_t storage_bytes(Plan *p, const IrBuffer *b) {
     int64_t n = sym_size_hint(p->sym, ir_layout_storage(p->sym, b->layout), 0), bytes;
-    return __builtin_mul_overflow(n, dtype_info[b->layout->dtype].bytes, &bytes) ? INT64_MAX / 4 : bytes;
+    return __builtin_mul_overflow(n, dtype_info[b->layout->dtype].bytes, &bytes) ? INT64_MAX / 4
+                                                                                 : bytes;
 }
 
 static bool can_reuse(const Plan *p, const char *buf) {
@@ -138,8 +147,10 @@ static bool can_reuse(const Plan *p, const char *buf) {
 
 static Line *emit(Plan *p, PlanKind kind, const char *buf, const char *from) {
     const IrBuffer *b = buf ? buffer_of(p, buf) : NULL;
-    Line l = {.line = {.kind = kind, .buf = buf, .from = from, .layout = b ? b->layout : NULL}, .at = p->node,
-              .planned = kind == PLAN_alloc || kind == PLAN_free || kind == PLAN_reuse || kind == PLAN_alias};
+    Line l = {.line = {.kind = kind, .buf = buf, .from = from, .layout = b ? b->layout : NULL},
+              .at = p->node,
+              .planned = kind == PLAN_alloc || kind == PLAN_free || kind == PLAN_reuse ||
+                         kind == PLAN_alias};
     vec_push(p->tmp, &p->lines, l);
     return &vec_last(&p->lines);
 }
@@ -152,7 +163,9 @@ static void allocate(Plan *p, const char *name) {
     if (made_by_call(b) || b->layout->kind == IRL_mutation)
         return;
     if (b->layout->kind == IRL_non_owning) {
-        const char *owner = b->layout->view_of ? b->layout->view_of : b->aliases.n ? b->aliases.at[0] : NULL;
+        const char *owner = b->layout->view_of ? b->layout->view_of
+                            : b->aliases.n     ? b->aliases.at[0]
+                                               : NULL;
         if (owner) {
             allocate(p, owner);
             emit(p, PLAN_alias, name, owner);
@@ -181,7 +194,8 @@ static void mark_run(Plan *p, const SchedNode *n) {
         const IrBuffer *b = n->outputs.at[i]->ir;
         if (made_by_call(b) || map_find(&p->allocated, b->name) || is_removed(p, b->name))
             continue;
-        const char *over = b->aliases.n || b->mutations.n ? NULL : map_get(&p->out->inplace, b->name);
+        const char *over =
+            b->aliases.n || b->mutations.n ? NULL : map_get(&p->out->inplace, b->name);
         if (!over) {
             allocate(p, b->name);
             continue;
@@ -207,7 +221,8 @@ static bool sizes_match(Plan *p, const IrBuffer *in, const IrBuffer *out) {
 }
 
 static bool is_done(const Plan *p, const SchedNode *user, const SchedNode *n) {
-    return user && (user->dead || map_find(&p->completed, user->name) || (user != n && sched_comes_before(user, n)));
+    return user && (user->dead || map_find(&p->completed, user->name) ||
+                    (user != n && sched_comes_before(user, n)));
 }
 
 // n is the only one that still needs the buffer, and may write over what it reads.
@@ -243,7 +258,8 @@ static bool one_access(Plan *p, const SchedBuffer *b, const SchedNode *n) {
 
 static bool may_overwrite(Plan *p, const SchedBuffer *in, const SchedNode *n, const IrBuffer *out) {
     const IrBuffer *b = in->ir;
-    if (!can_reuse(p, b->name) || (in->defining && in->defining->kind == SCHED_nop) || !only_user_left(p, in, n))
+    if (!can_reuse(p, b->name) || (in->defining && in->defining->kind == SCHED_nop) ||
+        !only_user_left(p, in, n))
         return false;
     if (!ir_layout_has_tensor(b->layout) || b->layout->kind == IRL_mutation)
         return false;
@@ -265,8 +281,11 @@ static void decide_inplace(Plan *p, const SchedNode *n) {
             const SchedBuffer *in = reusable_buffer(p, n->reads.at[k].buf);
             if (!in || !may_overwrite(p, in, n, out))
                 continue;
-            Decide q = {.kind = DECIDE_inplace, .key = arena_printf(p->tmp, "%s over %s", out->name, in->ir->name),
-                        .by_default = true, .bytes = storage_bytes(p, out), .reason = "last use of the input, same places"};
+            Decide q = {.kind = DECIDE_inplace,
+                        .key = arena_printf(p->tmp, "%s over %s", out->name, in->ir->name),
+                        .by_default = true,
+                        .bytes = storage_bytes(p, out),
+                        .reason = "last use of the input, same places"};
             if (!decide(p->r->decisions, &q))
                 continue;
             map_put(&p->out->inplace, out->name, (void *)in->ir->name);
@@ -341,7 +360,8 @@ static void run_loops(Plan *p, const SchedNode *node) {
         run_nest(p, node->outer.at[i], true);
     if (!map_find(&p->out->split, node->name))
         return;
-    // The nests turn out not to fit together: they are run again, one by one. What overwrites what stays decided.
+    // The nests turn out not to fit together: they are run again, one by one. What overwrites what
+    // stays decided.
     plan_forget_rows(node, p->out);
     for (int i = 0; i < node->outer.n; i++)
         run_nest(p, node->outer.at[i], false);
@@ -363,7 +383,8 @@ static bool is_output(const SchedBuffer *b) {
 static void free_one(Plan *p, const char *name) {
     const SchedBuffer *b = sched_buffer(p->s, name);
     if (b) {
-        if (!b->ir->layout || b->ir->layout->kind == IRL_none || is_output(b) || !can_reuse(p, name))
+        if (!b->ir->layout || b->ir->layout->kind == IRL_none || is_output(b) ||
+            !can_reuse(p, name))
             return;
         map_put_int(&p->freed, name, 1);
         emit(p, PLAN_free, name, NULL);
@@ -446,8 +467,11 @@ static bool take_over(Plan *p, Line *alloc) {
     int64_t bytes = storage_bytes(p, b);
     if (!worth_it(p, freed, alloc, bytes))
         return false;
-    Decide q = {.kind = DECIDE_reuse, .key = arena_printf(p->tmp, "%s from %s", alloc->line.buf, freed->line.buf),
-                .by_default = true, .bytes = bytes, .reason = "same size and type, no longer needed"};
+    Decide q = {.kind = DECIDE_reuse,
+                .key = arena_printf(p->tmp, "%s from %s", alloc->line.buf, freed->line.buf),
+                .by_default = true,
+                .bytes = bytes,
+                .reason = "same size and type, no longer needed"};
     if (!decide(p->r->decisions, &q))
         return false;
     pool->lines.n--;
@@ -477,7 +501,8 @@ static void settle_line(Plan *p, int i) {
 
 static void settle(Plan *p) {
     // Memory lines at the end do nothing, unless for an output.
-    while (p->lines.n && vec_last(&p->lines).planned && !map_find(&p->outputs, vec_last(&p->lines).line.buf))
+    while (p->lines.n && vec_last(&p->lines).planned &&
+           !map_find(&p->outputs, vec_last(&p->lines).line.buf))
         p->lines.n--;
     for (int i = 0; i < p->lines.n; i++)
         settle_line(p, i);
@@ -495,7 +520,9 @@ static void count_peaks(Plan *p) {
         const IrBuffer *b = l->buf ? buffer_of(p, l->buf) : NULL;
         int64_t bytes = b && ir_layout_has_tensor(b->layout) ? storage_bytes(p, b) : 0;
         planned += l->kind == PLAN_alloc ? bytes : l->kind == PLAN_free ? -bytes : 0;
-        unplanned += l->kind == PLAN_alloc || l->kind == PLAN_reuse ? bytes : l->kind == PLAN_free ? -bytes : 0;
+        unplanned += l->kind == PLAN_alloc || l->kind == PLAN_reuse ? bytes
+                     : l->kind == PLAN_free                         ? -bytes
+                                                                    : 0;
         if (planned > p->out->peak_planned)
             p->out->peak_planned = planned;
         if (unplanned > p->out->peak_unplanned)
@@ -544,13 +571,26 @@ static void find_inputs(Plan *p) {
 MemoryPlan *memory_plan(const ScheduleRequest *r, const Schedule *after) {
     Arena tmp = {0};
     Arena *t = &tmp;
-    Plan p = {.r = r, .s = after, .a = r->arena, .tmp = t, .sym = after->module->sym, .kernel_from = -1,
-              .allocated = {.arena = t}, .freed = {.arena = t}, .outputs = {.arena = t}, .completed = {.arena = t},
-              .inputs = {.arena = t}, .donated = {.arena = t}, .to_free = {.arena = t}, .pools = {.arena = t}};
+    Plan p = {.r = r,
+              .s = after,
+              .a = r->arena,
+              .tmp = t,
+              .sym = after->module->sym,
+              .kernel_from = -1,
+              .allocated = {.arena = t},
+              .freed = {.arena = t},
+              .outputs = {.arena = t},
+              .completed = {.arena = t},
+              .inputs = {.arena = t},
+              .donated = {.arena = t},
+              .to_free = {.arena = t},
+              .pools = {.arena = t}};
     p.config = r->config ? *r->config : inductor_config_default();
     p.out = ARENA_NEW(r->arena, MemoryPlan);
-    *p.out = (MemoryPlan){.inplace = {.arena = r->arena}, .removed = {.arena = r->arena},
-                          .local = {.arena = r->arena}, .split = {.arena = r->arena}};
+    *p.out = (MemoryPlan){.inplace = {.arena = r->arena},
+                          .removed = {.arena = r->arena},
+                          .local = {.arena = r->arena},
+                          .split = {.arena = r->arena}};
     for (int i = 0; i < after->module->outputs.n; i++)
         if (after->module->outputs.at[i].buf)
             map_put_int(&p.outputs, after->module->outputs.at[i].buf, 1);

@@ -1,43 +1,11 @@
-// order.c: the order of execution with the least memory (torch/_inductor/memory.py): three topological orders are
-// tried beside the one at hand, and the one whose estimated peak is lowest stays; then, when each buffer is last used.
-#include "core/inductor/sched_impl.h"
+// order.c: the order of execution with the least memory (torch/_inductor/memory.py): three
+// topological orders are tried beside the one at hand, and the one whose estimated peak is lowest
+// stays; then, when each buffer is last used.
+#include "core/inductor/order.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-
-typedef VEC(int) IntList;
-
-// A buffer that is freed at some time: made by a node, or an input that may be given up.
-typedef struct Mem {
-    const char *name;
-    int64_t alloc, release;     // bytes when made, when freed
-    int maker;                  // node, -1: input
-    bool output;                // outlives the run
-    IntList lifetime;           // nodes that keep it alive
-    IntList order;              // nodes that must come after it
-    int open;                   // lpmf: nodes still to come
-} Mem;
-
-typedef struct Step {
-    int64_t size;               // allocated by the node
-    IntList reads;              // Mem of others that it keeps alive
-    IntList preds, succs;       // nodes
-    IntList makes;              // Mem
-    int waiting;                // preds still to come
-    int64_t frees;              // lpmf: bytes that running it would free
-    int place;                  // bfs: in the order so far
-} Step;
-
-typedef struct Planner {
-    const Schedule *s;
-    Arena *a;
-    int n;                      // nodes
-    Step *step;                 // (n)
-    VEC(Mem) mem;
-    int *of_buffer;             // place in mem + 1, by SchedBuffer.id
-    Map inputs;                 // of inputs that may be given up, by name
-    Map outputs;                // names of graph outputs
-} Planner;
 
 static void add_int(Planner *p, IntList *l, int v) {
     vec_push(p->a, l, v);
@@ -56,7 +24,9 @@ static Mem *mem_of(Planner *p, const SchedBuffer *b) {
 }
 
 static Mem *new_mem(Planner *p, const char *name, int maker) {
-    vec_push(p->a, &p->mem, (Mem){.name = name, .maker = maker, .output = map_find(&p->outputs, name) != NULL});
+    vec_push(p->a, &p->mem,
+             (Mem){.name = name, .maker = maker, .output = map_find(&p->outputs, name) != NULL});
+    assert(p->mem.at);
     return &vec_last(&p->mem);
 }
 
@@ -68,7 +38,8 @@ static int64_t bytes_of_buffer(const Planner *p, const SchedBuffer *b) {
     return ir_layout_bytes(p->s->module->sym, b->ir->layout);
 }
 
-// A call with several results allocates them all; the buffers that pick one allocate nothing themselves.
+// A call with several results allocates them all; the buffers that pick one allocate nothing
+// themselves.
 static void size_multi_output(Planner *p, Mem *m, const SchedBuffer *b) {
     for (int i = 0; i < b->users.n; i++) {
         const SchedNode *user = b->users.at[i].node;
@@ -104,9 +75,11 @@ static void add_buffers(Planner *p) {
     }
 }
 
-// Parameters and arguments belong to the caller; only other inputs (activations saved for backward) can be freed.
+// Parameters and arguments belong to the caller; only other inputs (activations saved for backward)
+// can be freed.
 static bool input_can_be_freed(const char *name) {
-    static const char *const kept[] = {"primals_", "arg", "fwd_rng_state", "bwd_rng_state", "tangents"};
+    static const char *const kept[] = {"primals_", "arg", "fwd_rng_state", "bwd_rng_state",
+                                       "tangents"};
     for (int i = 0; i < COUNT(kept); i++)
         if (str_starts(name, kept[i]))
             return false;
@@ -174,7 +147,7 @@ static void link_steps(Planner *p) {
     int *seen = ARENA_ARRAY(p->a, p->n + 1, int);
     for (int i = 0; i < p->n; i++) {
         Step *st = &p->step[i];
-        for (int k = 0; k < st->makes.n; k++) {
+        for (int k = 0; p->mem.at && k < st->makes.n; k++) {
             const Mem *m = &p->mem.at[st->makes.at[k]];
             st->size += m->alloc;
             for (int j = 0; j < m->order.n; j++) {
@@ -194,7 +167,8 @@ static void link_steps(Planner *p) {
             add_int(p, &p->step[p->mem.at[i].lifetime.at[j]].reads, i);
 }
 
-// ---- Memory over an order: order[k] is the node at place k; `now`, if given, gets (n + 1) bytes in use.
+// ---- Memory over an order: order[k] is the node at place k; `now`, if given, gets (n + 1) bytes
+// in use.
 
 static int64_t timeline(Planner *p, const int *order, int64_t *now) {
     int64_t *delta = ARENA_ARRAY(p->a, p->n + 2, int64_t);
@@ -225,176 +199,18 @@ static int64_t peak_of(Planner *p, const int *order) {
     return timeline(p, order, NULL);
 }
 
-typedef struct Weight {
-    int64_t bytes;
-    int node;
-} Weight;
-
-static int by_weight(const void *a, const void *b) {
+int order_by_weight(const void *a, const void *b) {
     const Weight *x = a, *y = b;
     if (x->bytes != y->bytes)
         return x->bytes < y->bytes ? -1 : 1;
     return x->node - y->node;
 }
 
-// ---- Least peak first. Ready nodes stand in a tree over all nodes sorted by the size they allocate: "the best that
-// fits below the peak so far" is then the least of a prefix.
-
-typedef struct Tree {
-    const Planner *p;
-    int leaves;     // a power of two
-    int *best;      // (2 * leaves) node that is best below each place, -1: none ready
-    int *place;     // (n) leaf of a node
-    int *sorted;    // (n) nodes by size
-} Tree;
-
-static int better_of(const Planner *p, int a, int b) {
-    if (a < 0 || b < 0)
-        return a < 0 ? b : a;
-    int64_t x = p->step[a].size - p->step[a].frees, y = p->step[b].size - p->step[b].frees;
-    if (x != y)
-        return x < y ? a : b;
-    return a < b ? a : b;
-}
-
-static Tree new_tree(Planner *p) {
-    Tree t = {.p = p, .leaves = 1, .place = ARENA_ARRAY(p->a, p->n + 1, int), .sorted = ARENA_ARRAY(p->a, p->n + 1, int)};
-    while (t.leaves < p->n)
-        t.leaves *= 2;
-    t.best = ARENA_ARRAY(p->a, 2 * t.leaves, int);
-    for (int i = 0; i < 2 * t.leaves; i++)
-        t.best[i] = -1;
-    Weight *w = ARENA_ARRAY(p->a, p->n + 1, Weight);
-    for (int i = 0; i < p->n; i++)
-        w[i] = (Weight){p->step[i].size, i};
-    qsort(w, (size_t)p->n, sizeof *w, by_weight);
-    for (int i = 0; i < p->n; i++) {
-        t.sorted[i] = w[i].node;
-        t.place[w[i].node] = i;
-    }
-    return t;
-}
-
-static void tree_set(Tree *t, int node, bool ready) {
-    int i = t->place[node] + t->leaves;
-    t->best[i] = ready ? node : -1;
-    for (i /= 2; i >= 1; i /= 2)
-        t->best[i] = better_of(t->p, t->best[2 * i], t->best[2 * i + 1]);
-}
-
-// Best of the leaves [from, to).
-static int tree_best(const Tree *t, int from, int to) {
-    int best = -1;
-    for (from += t->leaves, to += t->leaves; from < to; from /= 2, to /= 2) {
-        if (from & 1)
-            best = better_of(t->p, best, t->best[from++]);
-        if (to & 1)
-            best = better_of(t->p, best, t->best[--to]);
-    }
-    return best;
-}
-
-// First leaf at or after `from` that allocates more than `size`.
-static int tree_above(const Tree *t, int from, int64_t size) {
-    int lo = from, hi = t->p->n;
-    while (lo < hi) {
-        int mid = (lo + hi) / 2;
-        if (t->p->step[t->sorted[mid]].size > size)
-            hi = mid;
-        else
-            lo = mid + 1;
-    }
-    return lo;
-}
-
-// First ready leaf at or after `from`.
-static int tree_first(const Tree *t, int from) {
-    int lo = from, hi = t->p->n;
-    while (lo < hi) {
-        int mid = (lo + hi) / 2;
-        if (tree_best(t, from, mid + 1) >= 0)
-            hi = mid;
-        else
-            lo = mid + 1;
-    }
-    return lo;
-}
-
-static int lpmf_pick(const Tree *t, int64_t gap) {
-    int fits = tree_above(t, 0, gap);
-    int best = tree_best(t, 0, fits);
-    if (best >= 0)
-        return best;
-    int first = tree_first(t, fits);
-    return tree_best(t, first, tree_above(t, first, t->p->step[t->sorted[first]].size));
-}
-
-static void lpmf_start(Planner *p, IntList *ready, int64_t *live, int64_t *most) {
-    int64_t output = 0;
-    *live = 0;
-    for (int i = 0; i < p->mem.n; i++) {
-        Mem *m = &p->mem.at[i];
-        m->open = m->lifetime.n + m->output;
-        *live += m->maker < 0 ? m->release : 0;
-        output += m->output ? m->release : 0;
-    }
-    *most = *live > output ? *live : output;
-    for (int i = 0; i < p->n; i++) {
-        Step *st = &p->step[i];
-        st->waiting = st->preds.n;
-        st->frees = 0;
-        for (int k = 0; k < st->reads.n; k++)
-            st->frees += p->mem.at[st->reads.at[k]].open == 1 ? p->mem.at[st->reads.at[k]].release : 0;
-        for (int k = 0; k < st->makes.n; k++)
-            st->frees += p->mem.at[st->makes.at[k]].open == 0 ? p->mem.at[st->makes.at[k]].release : 0;
-        if (!st->waiting)
-            add_int(p, ready, i);
-    }
-}
-
-static void lpmf_run(Planner *p, Tree *t, int node) {
-    const Step *st = &p->step[node];
-    for (int k = 0; k < st->succs.n; k++)
-        if (--p->step[st->succs.at[k]].waiting == 0)
-            tree_set(t, st->succs.at[k], true);
-    for (int k = 0; k < st->reads.n; k++) {
-        Mem *m = &p->mem.at[st->reads.at[k]];
-        if (--m->open != 1)
-            continue;
-        for (int j = 0; j < m->lifetime.n; j++) {
-            int reader = m->lifetime.at[j];
-            p->step[reader].frees += m->release;
-            if (t->best[t->place[reader] + t->leaves] >= 0)
-                tree_set(t, reader, true);
-        }
-    }
-}
-
-static bool order_lpmf(Planner *p, int *order) {
-    IntList ready = {0};
-    int64_t live, most;
-    int n = 0;
-    lpmf_start(p, &ready, &live, &most);
-    Tree t = new_tree(p);
-    for (int k = 0; k < ready.n; k++)
-        tree_set(&t, ready.at[k], true);
-    while (p->n && t.best[1] >= 0) {
-        int node = lpmf_pick(&t, most - live);
-        tree_set(&t, node, false);
-        order[n++] = node;
-        live += p->step[node].size;
-        most = live > most ? live : most;
-        live -= p->step[node].frees;
-        lpmf_run(p, &t, node);
-    }
-    return n == p->n;
-}
-
 // ---- First in, first out: by the places of the predecessors.
 
 typedef struct Waiting {
     int node;
-    int *places;    // (n) of its predecessors, sorted
+    int *places; // (n) of its predecessors, sorted
     int n;
 } Waiting;
 typedef VEC(Waiting) Heap;
@@ -481,7 +297,7 @@ static Frame dfs_frame(Planner *p, const int64_t *bytes, int node) {
         if (m && m->maker >= 0)
             f.deps[f.n++] = (Weight){bytes[m->maker], m->maker};
     }
-    qsort(f.deps, (size_t)f.n, sizeof *f.deps, by_weight);
+    qsort(f.deps, (size_t)f.n, sizeof *f.deps, order_by_weight);
     return f;
 }
 
@@ -495,7 +311,7 @@ static bool order_dfs(Planner *p, int *order) {
             bytes[i] += p->mem.at[p->step[i].reads.at[k]].release;
         roots[i] = (Weight){bytes[i], i};
     }
-    qsort(roots, (size_t)p->n, sizeof *roots, by_weight);
+    qsort(roots, (size_t)p->n, sizeof *roots, order_by_weight);
     VEC(Frame) stack = {0};
     int n = 0;
     for (int i = 0; i < p->n; i++) {
@@ -528,7 +344,8 @@ static const struct {
 } methods[] = {{"lpmf", order_lpmf}, {"bfs", order_bfs}, {"dfs", order_dfs}};
 
 static Planner new_planner(const Schedule *s, Arena *tmp) {
-    Planner p = {.s = s, .a = tmp, .n = s->nodes.n, .inputs = {.arena = tmp}, .outputs = {.arena = tmp}};
+    Planner p = {
+        .s = s, .a = tmp, .n = s->nodes.n, .inputs = {.arena = tmp}, .outputs = {.arena = tmp}};
     p.step = ARENA_ARRAY(tmp, p.n + 1, Step);
     p.of_buffer = ARENA_ARRAY(tmp, s->buffers.n + 1, int);
     for (int i = 0; i < s->module->outputs.n; i++)
@@ -552,8 +369,12 @@ void sched_reorder_for_peak_memory(const ScheduleRequest *r, Schedule *s) {
         if (!methods[m].order(&p, order))
             continue;
         int64_t peak = peak_of(&p, order);
-        Decide q = {.kind = DECIDE_order, .key = methods[m].name, .by_default = peak < s->peak_after,
-                    .score = (double)peak, .bytes = s->peak_after - peak, .reason = "estimated peak in bytes"};
+        Decide q = {.kind = DECIDE_order,
+                    .key = methods[m].name,
+                    .by_default = peak < s->peak_after,
+                    .score = (double)peak,
+                    .bytes = s->peak_after - peak,
+                    .reason = "estimated peak in bytes"};
         if (decide(r->decisions, &q)) {
             s->peak_after = peak;
             best = order;
@@ -575,7 +396,8 @@ const int64_t *sched_memory_timeline(const Schedule *s, Arena *a, int64_t *peak)
     for (int i = 0; i < p.n; i++)
         order[i] = i;
     timeline(&p, order, now);
-    // PyTorch 2.11 takes the outputs' bytes off at the start instead of never: all values are lower by them.
+    // PyTorch 2.11 takes the outputs' bytes off at the start instead of never: all values are lower
+    // by them.
     int64_t outputs = 0;
     for (int i = 0; i < p.mem.n; i++)
         outputs += p.mem.at[i].output ? p.mem.at[i].release : 0;
@@ -586,71 +408,4 @@ const int64_t *sched_memory_timeline(const Schedule *s, Arena *a, int64_t *peak)
     }
     arena_free(&tmp);
     return now;
-}
-
-// ---- Last usage.
-
-typedef struct Usage {
-    const Schedule *s;
-    Arena *tmp;
-    Map later;              // IrBuffer * that nodes further on use
-    VEC(const IrBuffer *) used;
-} Usage;
-
-static void use_name(Usage *u, const IrBuffer *b) {
-    const char *real = u->s->mutation_real_name.live ? map_get(&u->s->mutation_real_name, b->name) : NULL;
-    const IrBuffer *r = real ? map_get(&u->s->module->buffers, real) : b;
-    for (int i = 0; i < u->used.n; i++)
-        if (u->used.at[i] == r)
-            return;
-    if (r)
-        vec_push(u->tmp, &u->used, r);
-    for (int i = 0; i < b->aliases.n; i++) {
-        const IrBuffer *alias = map_get(&u->s->module->buffers, b->aliases.at[i]);
-        if (alias)
-            use_name(u, alias);
-    }
-}
-
-static void use_deps(Usage *u, const DepVec *v) {
-    for (int i = 0; i < v->n; i++)
-        if (v->at[i].ir && !(v->at[i].kind == DEP_weak && v->at[i].is_fake))
-            use_name(u, v->at[i].ir);
-}
-
-static int by_text(const void *a, const void *b) {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-static void last_usage_of(Usage *u, SchedNode *n, Arena *a) {
-    int count;
-    SchedNode *const *singles = sched_singles(n, &count);
-    u->used.n = 0;
-    for (int k = 0; k < count; k++) {
-        use_deps(u, &singles[k]->reads);
-        use_deps(u, &singles[k]->writes);
-    }
-    memset(&n->last_usage, 0, sizeof n->last_usage);
-    for (int i = 0; i < u->used.n; i++) {
-        MapEntry *e = map_at_id(&u->later, (uint64_t)(uintptr_t)u->used.at[i]);
-        if (!e->i)
-            vec_push(a, &n->last_usage, u->used.at[i]->name);
-        e->i = 1;
-    }
-    if (n->last_usage.n > 1)
-        qsort(n->last_usage.at, (size_t)n->last_usage.n, sizeof(char *), by_text);
-}
-
-void sched_last_usage(Schedule *s) {
-    Arena tmp = {0};
-    Usage u = {.s = s, .tmp = &tmp, .later = {.arena = &tmp}};
-    for (int i = 0; i < s->module->outputs.n; i++) {
-        const char *buf = s->module->outputs.at[i].buf;
-        const IrBuffer *b = buf ? map_get(&s->module->buffers, buf) : NULL;
-        if (b)
-            map_at_id(&u.later, (uint64_t)(uintptr_t)b)->i = 1;
-    }
-    for (int i = s->nodes.n - 1; i >= 0; i--)
-        last_usage_of(&u, s->nodes.at[i], s->arena);
-    arena_free(&tmp);
 }

@@ -1,15 +1,16 @@
-// plan_local.c: nests that share their outer loops hand rows of values from one to the next. A buffer that only
-// they use then needs one row of memory, not all of it; this holds if the outer loops really are the same, vector
-// steps included (CppScheduling.codegen_outer_loop_node).
+// plan_local.c: nests that share their outer loops hand rows of values from one to the next. A
+// buffer that only they use then needs one row of memory, not all of it; this holds if the outer
+// loops really are the same, vector steps included (CppScheduling.codegen_outer_loop_node).
 #include "core/inductor/sched_impl.h"
 
 #include <string.h>
 
-// ---- Which loop of a nest is taken in vector steps (TilingSelect of codegen/cpp.py): a bit a loop.
+// ---- Which loop of a nest is taken in vector steps (TilingSelect of codegen/cpp.py): a bit a
+// loop.
 
 typedef struct Strides {
-    int contiguous[32];     // accesses that step by 1 along the loop
-    bool apart[32];         // some access steps by more
+    int contiguous[32]; // accesses that step by 1 along the loop
+    bool apart[32]; // some access steps by more
 } Strides;
 
 static void add_strides(const Schedule *s, const SchedNode *n, Strides *t) {
@@ -20,7 +21,8 @@ static void add_strides(const Schedule *s, const SchedNode *n, Strides *t) {
             if (op->kind != LOOP_load && op->kind != LOOP_store && op->kind != LOOP_store_reduction)
                 continue;
             for (int v = 0; v < b->n_vars && v < 32; v++) {
-                const Expr *stride = sym_stride_of(s->module->sym, b->index.at[op->index], b->vars[v]);
+                const Expr *stride =
+                    sym_stride_of(s->module->sym, b->index.at[op->index], b->vars[v]);
                 if (expr_is(stride, 0))
                     continue;
                 t->contiguous[v] += expr_is(stride, 1);
@@ -92,7 +94,8 @@ static const Expr *index_of(const LoopBody *b, const char *buf, bool store) {
     for (int k = 0; b && k < b->blocks.n; k++)
         for (int i = 0; i < b->blocks.at[k].ops.n; i++) {
             const LoopOp *op = &b->blocks.at[k].ops.at[i];
-            if ((store ? op->kind == LOOP_store : op->kind == LOOP_load) && strcmp(op->buf, buf) == 0)
+            if ((store ? op->kind == LOOP_store : op->kind == LOOP_load) &&
+                strcmp(op->buf, buf) == 0)
                 found = b->index.at[op->index];
         }
     return found;
@@ -140,7 +143,7 @@ static bool fits_row(const Schedule *s, const SchedNode *node, const SchedNode *
 typedef struct Row {
     VEC(const SchedBuffer *) of;
     const IrLayout *layout;
-    int skip;               // leading dimensions that the outer loops step through
+    int skip; // leading dimensions that the outer loops step through
 } Row;
 typedef VEC(Row) RowVec;
 

@@ -1,14 +1,14 @@
-// plan_verify.c: is a memory plan sound? It is run line by line with one fact kept for each piece of memory: which
-// buffer's values lie in it. Every read must find the values of the buffer it names, and so must the caller at the
-// end. The planner's own reasons are not used.
+// plan_verify.c: is a memory plan sound? It is run line by line with one fact kept for each piece
+// of memory: which buffer's values lie in it. Every read must find the values of the buffer it
+// names, and so must the caller at the end. The planner's own reasons are not used.
 #include "core/inductor/scheduler.h"
 
 #include <string.h>
 
 // A piece of memory.
 typedef struct Memory {
-    const char *holds;      // buffer whose values are there; NULL: nothing yet
-    bool live;              // not freed
+    const char *holds; // buffer whose values are there; NULL: nothing yet
+    bool live; // not freed
 } Memory;
 
 typedef struct Check {
@@ -16,8 +16,8 @@ typedef struct Check {
     const Schedule *s;
     Diag *diag;
     Arena tmp;
-    Map memory;             // buffer -> Memory *
-    Map nest;               // removed buffer -> node that has made it in this nest
+    Map memory; // buffer -> Memory *
+    Map nest; // removed buffer -> node that has made it in this nest
     bool ok;
 } Check;
 
@@ -61,7 +61,8 @@ static void check_read(Check *c, const SchedNode *n, const SchedNode *nest, cons
     }
     const Memory *m = memory_of(c, d->buf, false);
     if (!m || !m->live)
-        fail(c, m ? "reads after its memory is freed:" : "reads before it exists:", d->buf, n->name);
+        fail(c, m ? "reads after its memory is freed:" : "reads before it exists:", d->buf,
+             n->name);
     else if (!m->holds || strcmp(m->holds, d->buf) != 0)
         fail(c, "reads what was overwritten:", d->buf, n->name);
 }
@@ -131,7 +132,8 @@ static void run_line(Check *c, const PlanLine *l) {
         for (int i = 0; i < l->n_nodes; i++)
             run_node(c, c->s->nodes.at[l->node + i]);
         break;
-    case PLAN_free: case PLAN_del_input:
+    case PLAN_free:
+    case PLAN_del_input:
         release(c, l->buf);
         break;
     }
@@ -166,7 +168,8 @@ bool memory_plan_verify(const MemoryPlan *p, const Schedule *after, Diag *d) {
     Check c = {.plan = p, .s = after, .diag = d, .ok = true};
     c.memory.arena = c.nest.arena = &c.tmp;
     start(&c);
-    // Concatenations whose parts are written in place have no line; they are complete after the lines before.
+    // Concatenations whose parts are written in place have no line; they are complete after the
+    // lines before.
     int next = 0;
     for (int i = 0; i < p->lines.n; i++) {
         const PlanLine *l = &p->lines.at[i];

@@ -1,7 +1,8 @@
-// pysort.c: pairs by falling score, in exactly the order of CPython's list.sort(reverse=True). The comparison of
-// scores is not transitive (a memory score more than 16 times larger decides before the kind of fusion does), so
-// the result is a matter of the algorithm: binary insertion into runs of at least 32, then stable merges in the
-// order of powersort (Munro and Wild, "Nearly-optimal mergesorts").
+// pysort.c: pairs by falling score, in exactly the order of CPython's list.sort(reverse=True). The
+// comparison of scores is not transitive (a memory score more than 16 times larger decides before
+// the kind of fusion does), so the result is a matter of the algorithm: binary insertion into runs
+// of at least 32, then stable merges in the order of powersort (Munro and Wild, "Nearly-optimal
+// mergesorts").
 #include "core/inductor/fusion.h"
 
 #include <string.h>
@@ -11,7 +12,8 @@ enum { MAX_PENDING = 85 };
 static bool less(const Pair *a, const Pair *b) {
     if (a->template_score != b->template_score)
         return a->template_score < b->template_score;
-    int64_t lo = a->bytes < b->bytes ? a->bytes : b->bytes, hi = a->bytes < b->bytes ? b->bytes : a->bytes, limit;
+    int64_t lo = a->bytes < b->bytes ? a->bytes : b->bytes,
+            hi = a->bytes < b->bytes ? b->bytes : a->bytes, limit;
     if (!__builtin_mul_overflow(lo, 16, &limit) && hi > limit)
         return a->bytes < b->bytes;
     if (a->type_score != b->type_score)

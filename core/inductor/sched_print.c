@@ -1,5 +1,5 @@
-// sched_print.c: a schedule as ir_pre_fusion.txt and ir_post_fusion.txt show it. Lists follow Python's pprint with
-// indent 4 and width 80.
+// sched_print.c: a schedule as ir_pre_fusion.txt and ir_post_fusion.txt show it. Lists follow
+// Python's pprint with indent 4 and width 80.
 #include "core/inductor/scheduler.h"
 
 #include <stdlib.h>
@@ -15,14 +15,17 @@ const char *const sched_kind_name[] = {
     [SCHED_grouped] = "GroupedSchedulerNode",
 };
 
-enum { PPRINT_WIDTH = 80, PPRINT_ITEM = 75 };   // columns of a list on one line; of an item on a line of its own
+enum {
+    PPRINT_WIDTH = 80,
+    PPRINT_ITEM = 75
+}; // columns of a list on one line; of an item on a line of its own
 
 typedef struct Printer {
     Buf *out;
     Arena tmp;
-    IntVec *lines;      // op number a line, NULL: not asked for
-    int op;             // of the lines being written, -1 between nodes
-    size_t counted;     // bytes of out whose lines are in `lines`
+    IntVec *lines; // op number a line, NULL: not asked for
+    int op; // of the lines being written, -1 between nodes
+    size_t counted; // bytes of out whose lines are in `lines`
 } Printer;
 
 static void count_lines(Printer *p) {
@@ -74,7 +77,8 @@ static void print_items(Buf *out, const char *const *items, int n) {
     buf_putc(out, ']');
 }
 
-static void print_deps(Printer *p, const char *name, const char *what, const DepVec *v, const DepVec *without) {
+static void print_deps(Printer *p, const char *name, const char *what, const DepVec *v,
+                       const DepVec *without) {
     const char **items = ARENA_ARRAY(&p->tmp, v->n + 1, const char *);
     int n = 0;
     for (int i = 0; i < v->n; i++) {
@@ -90,7 +94,8 @@ static void print_deps(Printer *p, const char *name, const char *what, const Dep
     buf_putc(p->out, '\n');
 }
 
-static void print_names(Printer *p, const char *name, const char *what, const char *const *names, int n) {
+static void print_names(Printer *p, const char *name, const char *what, const char *const *names,
+                        int n) {
     if (!n)
         return;
     const char **items = ARENA_ARRAY(&p->tmp, n, const char *);
@@ -112,7 +117,8 @@ static void print_user(Buf *out, const SchedUser *u) {
         buf_printf(out, "%s(nodes=%s)", sched_kind_name[u->node->kind], u->node->name);
     else
         buf_printf(out, "%s(name='%s')", sched_kind_name[u->node->kind], u->node->name);
-    buf_printf(out, ", can_inplace=%s, is_weak=%s)", u->can_inplace ? "True" : "False", u->is_weak ? "True" : "False");
+    buf_printf(out, ", can_inplace=%s, is_weak=%s)", u->can_inplace ? "True" : "False",
+               u->is_weak ? "True" : "False");
 }
 
 static const char *class_of(const IrOp *op) {
@@ -156,7 +162,8 @@ static void print_group(Printer *p, const SchedNode *n) {
         sym_print_tuple(out, n->red, n->n_red);
     }
     buf_printf(out, ")\n%s.sizes = (", n->name);
-    void (*exprs)(Buf *, const Expr *const[], int) = n->sizes_as_tuple ? sym_print_tuple : sym_print_list;
+    void (*exprs)(Buf *, const Expr *const[], int) =
+        n->sizes_as_tuple ? sym_print_tuple : sym_print_list;
     exprs(out, n->iter, n->n_iter);
     buf_puts(out, ", ");
     exprs(out, n->red, n->n_red);
@@ -190,11 +197,15 @@ static void print_tail(Printer *p, const Schedule *s, const SchedNode *n) {
             loop_body_print(p->out, n->name, n->body, NULL);
         break;
     case SCHED_extern:
-        buf_printf(p->out, "%s.node.kernel = %s\n", n->name, n->op->kernel ? n->op->kernel : "None");
+        buf_printf(p->out, "%s.node.kernel = %s\n", n->name,
+                   n->op && n->op->kernel ? n->op->kernel : "None");
         break;
     case SCHED_nop:
         break;
-    case SCHED_fused: case SCHED_outer_loop: case SCHED_foreach: case SCHED_grouped:
+    case SCHED_fused:
+    case SCHED_outer_loop:
+    case SCHED_foreach:
+    case SCHED_grouped:
         for (int i = 0; i < n->snodes.n; i++) {
             buf_printf(p->out, "%s.snodes[%d] =\n", n->name, i);
             print_node(p, s, n->snodes.at[i]);

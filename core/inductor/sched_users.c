@@ -1,19 +1,20 @@
-// sched_users.c: who uses each buffer, and in which order mutations must run (Scheduler.compute_dependencies).
-// A write into an existing buffer B by a node M makes a new version of B under M's own output name: M comes after
-// the version before (StarDep) and after every reader of it (WeakDep); later readers of B read the new version.
+// sched_users.c: who uses each buffer, and in which order mutations must run
+// (Scheduler.compute_dependencies). A write into an existing buffer B by a node M makes a new
+// version of B under M's own output name: M comes after the version before (StarDep) and after
+// every reader of it (WeakDep); later readers of B read the new version.
 #include "core/inductor/sched_impl.h"
 
 #include <string.h>
 
 // Users of one buffer, or of several that alias each other: then their lists are one.
 typedef struct UserList {
-    struct UserList *merged;    // into this one; NULL: itself
+    struct UserList *merged; // into this one; NULL: itself
     VEC(SchedUser) at;
 } UserList;
 
 typedef struct Users {
     Schedule *s;
-    Map lists;          // buffer -> UserList *
+    Map lists; // buffer -> UserList *
 } Users;
 
 static UserList *root(UserList *l) {
@@ -77,7 +78,8 @@ static void find_aliases(Users *u) {
         const SchedNode *n = u->s->nodes.at[i];
         for (int k = 0; k < n->outputs.n; k++) {
             const IrBuffer *b = n->outputs.at[k]->ir;
-            // An op that returns nothing and writes into several buffers does not make them aliases.
+            // An op that returns nothing and writes into several buffers does not make them
+            // aliases.
             if (b->layout && b->layout->kind == IRL_none && b->aliases.n > 1)
                 continue;
             for (int j = 0; j < b->aliases.n; j++)
@@ -87,7 +89,8 @@ static void find_aliases(Users *u) {
 }
 
 bool sched_can_inplace(const SchedNode *n, const Dep *read) {
-    if (n->kind != SCHED_node || n->op->cls == IR_template || n->writes.n != 1 || read->kind != DEP_memory)
+    if (n->kind != SCHED_node || n->op->cls == IR_template || n->writes.n != 1 ||
+        read->kind != DEP_memory)
         return false;
     for (int i = 0; i < n->outputs.n; i++)
         if (n->outputs.at[i]->ir->aliases.n)
@@ -133,7 +136,8 @@ static void after_readers(Users *u, SchedNode *n, const IrBuffer *by, const char
 }
 
 static void mutate(Users *u, SchedNode *n) {
-    const char *mode = n->writes.n == 1 && n->writes.at[0].kind == DEP_memory ? n->writes.at[0].mode : NULL;
+    const char *mode =
+        n->writes.n == 1 && n->writes.at[0].kind == DEP_memory ? n->writes.at[0].mode : NULL;
     for (int i = 0; i < n->outputs.n; i++) {
         const IrBuffer *b = n->outputs.at[i]->ir;
         for (int k = 0; k < b->mutations.n; k++) {
@@ -198,8 +202,8 @@ static void output_users(Users *u) {
         add_user(u, mutated.at[i], (SchedUser){0});
 }
 
-// One entry a node; flags of several uses hold only if they hold for all. A node's uses are neighbours, unless lists
-// of aliases were joined.
+// One entry a node; flags of several uses hold only if they hold for all. A node's uses are
+// neighbours, unless lists of aliases were joined.
 static void set_users(Schedule *s, SchedBuffer *b, const UserList *l) {
     Arena tmp = {0};
     SchedUser *users = ARENA_ARRAY(&tmp, l->at.n + 1, SchedUser);

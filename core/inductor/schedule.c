@@ -1,5 +1,5 @@
-// schedule.c: the schedule before fusion: a node an operation, what each reads and writes, the order of execution
-// without dead nodes (Scheduler._init of torch/_inductor/scheduler.py).
+// schedule.c: the schedule before fusion: a node an operation, what each reads and writes, the
+// order of execution without dead nodes (Scheduler._init of torch/_inductor/scheduler.py).
 #include "core/inductor/sched_impl.h"
 
 #include <assert.h>
@@ -130,7 +130,7 @@ void sched_set_reads(const Schedule *s, SchedNode *n, DepVec reads) {
     n->unmet = (DepVec){.at = unmet ? ARENA_ARRAY(s->arena, unmet, Dep) : NULL, .cap = unmet};
     for (int i = 0; i < reads.n; i++)
         if (!sched_is_available(s, reads.at[i].buf))
-            n->unmet.at[n->unmet.n++] = reads.at[i];
+            vec_push(s->arena, &n->unmet, reads.at[i]);
 }
 
 static SchedKind kind_of_op(const Schedule *s, const IrOp *op) {
@@ -184,7 +184,8 @@ static SchedNode *new_node(Schedule *s, IrOp *op) {
 static void union_deps(Schedule *s, SchedNode *g) {
     Arena tmp = {0};
     DepVec w = {0}, r = {0}, u = {0};
-    DepSet writes = depset_new(&tmp, &w), reads = depset_new(&tmp, &r), unmet = depset_new(&tmp, &u);
+    DepSet writes = depset_new(&tmp, &w), reads = depset_new(&tmp, &r),
+           unmet = depset_new(&tmp, &u);
     for (int i = 0; i < g->snodes.n; i++)
         for (int k = 0; k < g->snodes.at[i]->writes.n; k++)
             depset_add(&writes, &g->snodes.at[i]->writes.at[k]);
@@ -208,7 +209,10 @@ static void union_deps(Schedule *s, SchedNode *g) {
 
 SchedNode *sched_group(Schedule *s, SchedKind kind, SchedNode *const *snodes, int n) {
     SchedNode *g = ARENA_NEW(s->arena, SchedNode);
-    *g = (SchedNode){.kind = kind, .fused_into = g, .self = g, .min_order = snodes[0]->min_order,
+    *g = (SchedNode){.kind = kind,
+                     .fused_into = g,
+                     .self = g,
+                     .min_order = snodes[0]->min_order,
                      .max_order = snodes[0]->max_order};
     Buf name = {.arena = s->arena};
     const SchedNode *lead = NULL;
@@ -240,14 +244,14 @@ SchedNode *sched_group(Schedule *s, SchedKind kind, SchedNode *const *snodes, in
 
 typedef struct Visit {
     SchedNode *node;
-    const Dep **deps;   // unmet, by name
+    const Dep **deps; // unmet, by name
     int n, next;
 } Visit;
 
 static int by_buffer(const void *a, const void *b) {
     const Dep *x = *(const Dep *const *)a, *y = *(const Dep *const *)b;
     int c = strcmp(x->buf, y->buf);
-    return c ? c : (x < y ? -1 : x > y);    // neighbours of one array: keeps it stable
+    return c ? c : (x < y ? -1 : x > y); // neighbours of one array: keeps it stable
 }
 
 static Visit visit(Arena *tmp, SchedNode *n) {
@@ -413,8 +417,13 @@ bool sched_comes_before(const SchedNode *a, const SchedNode *b) {
 Schedule *schedule_new(const ScheduleRequest *r, const IrModule *module) {
     Arena *a = r->arena;
     Schedule *s = ARENA_NEW(a, Schedule);
-    *s = (Schedule){.arena = a, .module = module, .buffers = {.arena = a}, .mutation_renames = {.arena = a},
-                    .mutation_real_name = {.arena = a}, .available = {.arena = a}, .log = {.arena = a}};
+    *s = (Schedule){.arena = a,
+                    .module = module,
+                    .buffers = {.arena = a},
+                    .mutation_renames = {.arena = a},
+                    .mutation_real_name = {.arena = a},
+                    .available = {.arena = a},
+                    .log = {.arena = a}};
     for (int i = 0; i < module->inputs.n; i++)
         map_put_int(&s->available, module->inputs.at[i].name, 1);
     for (int i = 0; i < module->constants.n; i++)

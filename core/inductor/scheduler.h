@@ -1,5 +1,6 @@
-// scheduler.h: dependencies, fusion and memory plan over an IrModule (torch/_inductor/scheduler.py, dependencies.py,
-// memory.py, codegen/cpp.py CppScheduling). Two artifacts: the schedule before fusion and the one after.
+// scheduler.h: dependencies, fusion and memory plan over an IrModule (torch/_inductor/scheduler.py,
+// dependencies.py, memory.py, codegen/cpp.py CppScheduling). Two artifacts: the schedule before
+// fusion and the one after.
 #ifndef CORE_INDUCTOR_SCHEDULER_H
 #define CORE_INDUCTOR_SCHEDULER_H
 
@@ -18,7 +19,8 @@ typedef struct Dep {
     bool is_fake;               // weak
     bool indirect;              // memory: the index has a tmpK
     uint64_t hash;              // of all the above; set by the constructors below
-    const IrBuffer *ir;         // the buffer, NULL if the module has none of that name; set once a schedule has it
+    const IrBuffer *ir;         // the buffer, NULL if the module has none of that name; known once
+                                // the dep is a schedule's
     struct SchedBuffer *made;   // the same if the graph makes it; NULL: an input or constant
 } Dep;
 typedef VEC(Dep) DepVec;
@@ -26,7 +28,8 @@ typedef VEC(Dep) DepVec;
 // deps.c
 Dep dep_star(const char *buf, const char *mode);
 Dep dep_weak(const char *buf, const char *mutating_buf, bool is_fake);
-Dep dep_memory(const char *buf, const Expr *index, const Expr **vars, const Expr **sizes, int n_vars, const char *mode);
+Dep dep_memory(const char *buf, const Expr *index, const Expr **vars, const Expr **sizes,
+               int n_vars, const char *mode);
 bool dep_equal(const Dep *a, const Dep *b);
 void dep_print(Buf *out, const Dep *d);
 Dep dep_rename(const Dep *d, const char *buf);  // same, of another buffer
@@ -34,11 +37,14 @@ Dep dep_rename(const Dep *d, const char *buf);  // same, of another buffer
 void deps_add(Arena *a, DepVec *v, const Dep *d);
 bool deps_have(const DepVec *v, const Dep *d);
 DepVec deps_copy(Arena *a, const DepVec *v);    // without spare room
-// What a body reads and writes, in order of tracing; indexes are normalised: adjacent loops merged where this
-// one index allows it, variables named c0 …, trailing ones that do not occur dropped, indirectK by order tmpK.
+// What a body reads and writes, in order of tracing; indexes are normalised: adjacent loops merged
+// where this one index allows it, variables named c0 …, trailing ones that do not occur dropped,
+// indirectK by order tmpK.
 void deps_of_body(Arena *a, Sym *sym, const LoopBody *body, DepVec *reads, DepVec *writes);
 
-typedef enum SchedKind { SCHED_node, SCHED_extern, SCHED_nop, SCHED_fused, SCHED_outer_loop, SCHED_foreach, SCHED_grouped } SchedKind;
+typedef enum SchedKind {
+    SCHED_node, SCHED_extern, SCHED_nop, SCHED_fused, SCHED_outer_loop, SCHED_foreach, SCHED_grouped
+} SchedKind;
 extern const char *const sched_kind_name[];     // SchedulerNode, ExternKernelSchedulerNode, …
 
 typedef struct SchedNode SchedNode;
@@ -60,18 +66,20 @@ struct SchedNode {
     const char *name;           // op3, op1_op2
     IrOp *op;                   // single nodes
     VEC(SchedNode *) snodes;    // fused: the single nodes in order
-    VEC(SchedNode *) outer;     // outer_loop: the nests that share the outer loops, in order; their snodes make up snodes
+    VEC(SchedNode *) outer;     // outer_loop: the nests that share the outer loops, in order; their
+                                // single nodes make up snodes
     SchedNode *self;            // this node: the list of single nodes of a single node
     SchedNode *fused_into;      // the node of the list that holds this one; itself if not fused
-    DepVec reads, writes;       // in order of tracing, then mutation and ordering deps; printed sorted by text
+    DepVec reads, writes;       // in order of tracing, then those added; printed sorted
     DepVec unmet;               // reads of buffers made in this graph; the other reads are met
-    DepVec order_only;          // weak deps that PyTorch forgets when it recomputes a body; the order must still keep them
+    DepVec order_only;          // what PyTorch forgets as it recomputes a body; still kept to
     VEC(SchedBuffer *) outputs;
     LoopBody *body;             // of a single node; fusion by recompute replaces it
     int n_iter, n_red;          // group.iteration
     const Expr **iter, **red;
     int min_order, max_order;   // places before fusion, of the first and last of its nodes
-    uint64_t *ancestors;        // single nodes: bit i of word w: place (first_word + w) * 64 + i comes before by dependencies
+    // Single nodes: bit i of word w: the node at (first_word + w) * 64 + i comes before by dependencies.
+    uint64_t *ancestors;
     int first_word, n_words;
     int outer_depth;            // outer_loop: number of shared loops
     const Expr *flat_group[2];  // GPU dumps: group.iteration is (numel, rnumel); NULL otherwise
@@ -89,7 +97,7 @@ typedef struct FusionAttempt {
     int round;                  // 1 …
     const char *a, *b;          // node names at the time
     bool fused;
-    const char *reason;         // PyTorch's words if refused; how (vertical, horizontal, outer loop) if fused
+    const char *reason;         // PyTorch's words if refused, else vertical, horizontal, outer loop
     int64_t bytes;              // shared memory score
     int score_template, score_type, score_proximity;
 } FusionAttempt;
@@ -106,7 +114,7 @@ typedef struct Schedule {
     Buf log;                    // fusion.txt as TORCH_LOGS=fusion prints it
     int64_t peak_before, peak_after;    // bytes, by the peak-memory reordering
     bool fused;                 // made by schedule_fuse
-    Origins *origins;           // fused: item = position in nodes -> op numbers; before: position -> op number
+    Origins *origins;           // item = position in nodes -> op numbers
 } Schedule;
 
 typedef struct ScheduleRequest {
@@ -115,7 +123,7 @@ typedef struct ScheduleRequest {
     Diag *diag;
     const InductorConfig *config;   // NULL: defaults
     int stage;
-    const Overrides *overrides;     // behind `decisions`; NULL: none. fuse/nofuse of any two members of a pair count
+    const Overrides *overrides;     // behind `decisions`; NULL: none. Of any two members of a pair
 } ScheduleRequest;
 
 Schedule *schedule_new(const ScheduleRequest *r, const IrModule *module);
@@ -125,10 +133,13 @@ void schedule_print(Buf *out, const Schedule *s, IntVec *line_items);
 // Reads that text back into a module and schedule (no FX graph, no extern arguments).
 Schedule *schedule_parse(Arena *a, Sym *sym, Str text, const char *file, Diag *d);
 // Why two nodes are or would not be fused: the attempt, made now if it never was.
-FusionAttempt schedule_why(const ScheduleRequest *r, const Schedule *before, const char *a, const char *b);
+FusionAttempt schedule_why(const ScheduleRequest *r, const Schedule *before, const char *a,
+                           const char *b);
 
 // The memory plan: lines of the wrapper in order.
-typedef enum PlanKind { PLAN_alloc, PLAN_reuse, PLAN_alias, PLAN_call, PLAN_free, PLAN_del_input } PlanKind;
+typedef enum PlanKind {
+    PLAN_alloc, PLAN_reuse, PLAN_alias, PLAN_call, PLAN_free, PLAN_del_input
+} PlanKind;
 typedef struct PlanLine {
     PlanKind kind;
     const char *buf;            // the buffer; alloc, reuse, alias, free, del_input
@@ -137,19 +148,22 @@ typedef struct PlanLine {
     bool exact;                 // reuse: size and stride are those of `from`
     bool inplace;               // reuse decided by can_inplace (in_out_ptr)
     bool keep_from;             // reuse: `from` is an output and is not deleted
-    int node, n_nodes;          // call: positions in schedule->nodes; a kernel of several nodes takes [node, node + n_nodes)
+    int node, n_nodes;          // call: positions [node, node + n_nodes) in schedule->nodes
 } PlanLine;
 typedef struct MemoryPlan {
     VEC(PlanLine) lines;
     Map inplace;                // output buffer -> input buffer name it overwrites
-    Map removed;                // buffers that live only in registers of one loop nest (value 1) or in a local row
-                                // of a nest (value 2): neither allocated nor passed
-    Map local;                  // of the latter: number of the local row, 0 …, in its outer-loop node
-    Map split;                  // names of outer-loop nodes whose nests cannot share the outer loops after all
-    int64_t peak_planned, peak_unplanned;   // bytes, by hints: with reuse, and with memory of its own for each buffer
+    // Buffers without memory, neither allocated nor passed: 1: in registers of one loop nest; 2: a
+    // row that the nests of an outer-loop node hand on.
+    Map removed;
+    Map local;                  // of the rows: number of the row in its node, 0 …
+    Map split;                  // outer-loop nodes whose nests cannot share the outer loops
+    int64_t peak_planned;       // bytes, by hints
+    int64_t peak_unplanned;     // the same if each buffer had memory of its own
 } MemoryPlan;
 MemoryPlan *memory_plan(const ScheduleRequest *r, const Schedule *after);
-// Independent check: no live buffer is overwritten, nothing is read after free, all outputs survive.
+// Independent check: no live buffer is overwritten, nothing is read after free, all outputs
+// survive.
 bool memory_plan_verify(const MemoryPlan *p, const Schedule *after, Diag *d);
 
 #endif

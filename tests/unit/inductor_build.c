@@ -20,15 +20,21 @@ static const Expr **ints(Build *b, int v) {
 static IrBuffer *new_buffer(Build *b, const char *name, int size, IrOp *op) {
     IrBuffer *buf = ARENA_NEW(b->arena, IrBuffer);
     IrLayout *l = ARENA_NEW(b->arena, IrLayout);
-    *l = (IrLayout){.kind = IRL_fixed, .device = {.type = DEV_cpu, .index = -1}, .dtype = DT_f32, .ndim = 1,
-                    .size = ints(b, size), .stride = ints(b, 1), .offset = sym_int(b->sym, 0)};
+    *l = (IrLayout){.kind = IRL_fixed,
+                    .device = {.type = DEV_cpu, .index = -1},
+                    .dtype = DT_f32,
+                    .ndim = 1,
+                    .size = ints(b, size),
+                    .stride = ints(b, 1),
+                    .offset = sym_int(b->sym, 0)};
     *buf = (IrBuffer){.name = name, .layout = l, .op = op};
     map_put(&b->m->buffers, name, buf);
     return buf;
 }
 
 void build_input(Build *b, const char *name, int size) {
-    vec_push(b->arena, &b->m->inputs, (IrInput){.name = name, .buf = new_buffer(b, name, size, NULL)});
+    vec_push(b->arena, &b->m->inputs,
+             (IrInput){.name = name, .buf = new_buffer(b, name, size, NULL)});
 }
 
 void build_output(Build *b, const char *name) {
@@ -37,7 +43,10 @@ void build_output(Build *b, const char *name) {
 
 static IrOp *new_op(Build *b, const char *out, int size, IrClass cls) {
     IrOp *op = ARENA_NEW(b->arena, IrOp);
-    *op = (IrOp){.name = arena_printf(b->arena, "op%s", out + 3), .number = atoi(out + 3), .cls = cls, .origin_node = -1};
+    *op = (IrOp){.name = arena_printf(b->arena, "op%s", out + 3),
+                 .number = atoi(out + 3),
+                 .cls = cls,
+                 .origin_node = -1};
     vec_push(b->arena, &op->outputs, new_buffer(b, out, size, op));
     vec_push(b->arena, &b->m->ops, op);
     return op;
@@ -61,8 +70,10 @@ static int add_op(Build *b, LoopBody *body, LoopOp op) {
 
 static int add_load(Build *b, LoopBody *body, const char *spec) {
     const char *space = strchr(spec, ' ');
-    LoopOp op = {.kind = LOOP_load, .buf = arena_strndup(b->arena, spec, (size_t)(space - spec)),
-                 .index = add_index(b, body, space + 1), .index2 = -1};
+    LoopOp op = {.kind = LOOP_load,
+                 .buf = arena_strndup(b->arena, spec, (size_t)(space - spec)),
+                 .index = add_index(b, body, space + 1),
+                 .index2 = -1};
     return add_op(b, body, op);
 }
 
@@ -88,7 +99,8 @@ void build_loop(Build *b, LoopSpec s) {
     for (int i = 0; s.loads[i]; i++) {
         int v = add_load(b, body, s.loads[i]);
         if (s.indirect && i == 0) {
-            add_op(b, body, (LoopOp){.kind = LOOP_set_indirect, .arg = {v}, .index = -1, .index2 = -1});
+            add_op(b, body,
+                   (LoopOp){.kind = LOOP_set_indirect, .arg = {v}, .index = -1, .index2 = -1});
             vec_push(b->arena, &body->indirect, sym_symbol(b->sym, "indirect0"));
             continue;
         }
@@ -96,13 +108,22 @@ void build_loop(Build *b, LoopSpec s) {
         sum = sum < 0 ? v : add_op(b, body, add);
     }
     if (s.reduce) {
-        LoopOp red = {.kind = LOOP_reduction, .arg = {sum}, .mode = "sum", .dtype = DT_f32, .src_dtype = DT_f32,
-                      .index = -1, .index2 = -1};
+        LoopOp red = {.kind = LOOP_reduction,
+                      .arg = {sum},
+                      .mode = "sum",
+                      .dtype = DT_f32,
+                      .src_dtype = DT_f32,
+                      .index = -1,
+                      .index2 = -1};
         sum = add_op(b, body, red);
         op->reduction = "sum";
     }
-    LoopOp store = {.kind = s.reduce ? LOOP_store_reduction : LOOP_store, .buf = s.out, .arg = {sum}, .mode = s.mode,
-                    .index = add_index(b, body, s.store), .index2 = -1};
+    LoopOp store = {.kind = s.reduce ? LOOP_store_reduction : LOOP_store,
+                    .buf = s.out,
+                    .arg = {sum},
+                    .mode = s.mode,
+                    .index = add_index(b, body, s.store),
+                    .index2 = -1};
     body->blocks.at[0].result = add_op(b, body, store);
     op->body = body;
     op->loop_kind = s.reduce ? "Reduction" : "Pointwise";
@@ -115,7 +136,9 @@ void build_loop(Build *b, LoopSpec s) {
 }
 
 static ScheduleRequest request(Build *b) {
-    return (ScheduleRequest){.arena = b->arena, .diag = &b->diag, .overrides = b->overrides,
+    return (ScheduleRequest){.arena = b->arena,
+                             .diag = &b->diag,
+                             .overrides = b->overrides,
                              .decisions = decisions_new(b->arena, b->overrides)};
 }
 

@@ -1,4 +1,5 @@
-// inductor_build.h: small modules of loop IR made by hand, for rules that recorded dumps do not show.
+// inductor_build.h: small modules of loop IR made by hand, for rules that recorded dumps do not
+// show.
 #ifndef TESTS_UNIT_INDUCTOR_BUILD_H
 #define TESTS_UNIT_INDUCTOR_BUILD_H
 
@@ -9,18 +10,18 @@ typedef struct Build {
     Sym *sym;
     IrModule *m;
     Diag diag;
-    Overrides *overrides;   // NULL: none
+    Overrides *overrides; // NULL: none
 } Build;
 
 // One computed f32 buffer over loops p0 < size (and p1 < reduce): loads, adds them up, stores.
 typedef struct LoopSpec {
-    const char *out;        // buf3; its operation is op3
-    int size, reduce;       // reduce 0: pointwise
-    const char *loads[8];   // "arg0_1 p0": buffer and index
-    bool indirect;          // the first load is indirect0 of the expressions after it
-    const char *store;      // index
-    const char *mode;       // NULL or "atomic_add"
-    const char *mutates;    // buffer that it writes into
+    const char *out; // buf3; its operation is op3
+    int size, reduce; // reduce 0: pointwise
+    const char *loads[8]; // "arg0_1 p0": buffer and index
+    bool indirect; // the first load is indirect0 of the expressions after it
+    const char *store; // index
+    const char *mode; // NULL or "atomic_add"
+    const char *mutates; // buffer that it writes into
 } LoopSpec;
 
 Build build_new(Arena *a);

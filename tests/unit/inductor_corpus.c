@@ -22,7 +22,8 @@ static void add_models(Arena *a, const char *root, Names *out, Diag *d) {
 }
 
 int corpus_folders(Arena *a, const char ***out) {
-    static const char *const roots[] = {"tests/corpus", "../shared/corpus", "../shared/corpus_large"};
+    static const char *const roots[] = {"tests/corpus", "../shared/corpus",
+                                        "../shared/corpus_large"};
     Diag d = {.arena = a};
     Names names = {0};
     for (int i = 0; i < COUNT(roots); i++)
@@ -45,7 +46,8 @@ static IrLayout *read_annotation(Arena *a, Sym *sym, const char *text, Diag *d) 
     if (t == DT_none || text[n] != '[')
         return NULL;
     IrLayout *l = ARENA_NEW(a, IrLayout);
-    *l = (IrLayout){.dtype = t, .device = {.type = DEV_cpu, .index = -1}, .offset = sym_int(sym, 0)};
+    *l =
+        (IrLayout){.dtype = t, .device = {.type = DEV_cpu, .index = -1}, .offset = sym_int(sym, 0)};
     const Expr *size[16];
     for (const char *p = text + n + 1; *p && *p != ']' && l->ndim < 16;) {
         size_t len = strcspn(p, ",]");
@@ -69,7 +71,8 @@ static const char *find_in(Str text, const char *what) {
 }
 
 // `reader.symint(9)  # primals_2` gives the symbol of placeholder primals_2 its hint.
-static void set_hint(Arena *a, Sym *sym, Str runnable, const char *name, const char *expr, Diag *d) {
+static void set_hint(Arena *a, Sym *sym, Str runnable, const char *name, const char *expr,
+                     Diag *d) {
     const char *comment = find_in(runnable, arena_printf(a, ")  # %s\n", name));
     const Expr *e = sym_parse(sym, expr, (Place){0}, d);
     if (!comment || !e || !expr_name(e))
@@ -132,7 +135,8 @@ static void mark_donated(Arena *a, const char *folder, IrModule *m) {
         return;
     Str readable = corpus_text(a, folder, "fx_graph_readable.py");
     int outputs = 0;
-    for (const char *p = find_in(readable, "tangents_"); p && strncmp(p, "tangents_", 9) == 0; outputs++) {
+    for (const char *p = find_in(readable, "tangents_"); p && strncmp(p, "tangents_", 9) == 0;
+         outputs++) {
         const char *next = strstr(p, ", tangents_");
         p = next ? next + 2 : NULL;
     }
@@ -143,9 +147,11 @@ static void mark_donated(Arena *a, const char *folder, IrModule *m) {
     char **graphs = dir_list(a, dir, &n, &d);
     size_t model = (size_t)(at - path_base(folder));
     for (int i = 0; i < n; i++) {
-        if (strncmp(graphs[i], path_base(folder), model) != 0 || strncmp(graphs[i] + model, "forward", 7) != 0)
+        if (strncmp(graphs[i], path_base(folder), model) != 0 ||
+            strncmp(graphs[i] + model, "forward", 7) != 0)
             continue;
-        given = find_in(corpus_text(a, path_join(a, dir, graphs[i]), "fx_graph_readable.py"), "\n        return (");
+        given = find_in(corpus_text(a, path_join(a, dir, graphs[i]), "fx_graph_readable.py"),
+                        "\n        return (");
     }
     size_t len = 0;
     for (int i = 0; given && i < outputs && given[len]; i++)

@@ -18,8 +18,9 @@ START_TEST(test_same_as_recorded) {
         ScheduleRequest r = {.arena = &a, .diag = &d};
         Buf out = {.arena = &a};
         schedule_print(&out, schedule_fuse(&r, before), NULL);
-        ck_assert_msg(strcmp(buf_str(&out), corpus_text(&a, folders[i], "ir_post_fusion.txt").ptr) == 0,
-                      "%s differs", folders[i]);
+        ck_assert_msg(
+            strcmp(buf_str(&out), corpus_text(&a, folders[i], "ir_post_fusion.txt").ptr) == 0,
+            "%s differs", folders[i]);
         arena_free(&a);
     }
     arena_free(&all);
@@ -72,9 +73,16 @@ START_TEST(test_no_fusion_with_scatter) {
     build_input(&b, "arg0_1", 64);
     build_input(&b, "arg1_1", 64);
     build_loop(&b, (LoopSpec){.out = "buf0", .size = 64, .loads = {"arg1_1 p0"}, .store = "p0"});
-    build_loop(&b, (LoopSpec){.out = "buf1", .size = 64, .loads = {"arg0_1 p0", "arg1_1 p0"}, .indirect = true,
-                              .store = "indirect0", .mode = "atomic_add", .mutates = "buf0"});
-    build_loop(&b, (LoopSpec){.out = "buf2", .size = 64, .loads = {"buf0 p0", "arg1_1 p0"}, .store = "p0"});
+    build_loop(&b, (LoopSpec){.out = "buf1",
+                              .size = 64,
+                              .loads = {"arg0_1 p0", "arg1_1 p0"},
+                              .indirect = true,
+                              .store = "indirect0",
+                              .mode = "atomic_add",
+                              .mutates = "buf0"});
+    build_loop(
+        &b,
+        (LoopSpec){.out = "buf2", .size = 64, .loads = {"buf0 p0", "arg1_1 p0"}, .store = "p0"});
     build_output(&b, "buf2");
     Schedule *s = build_fused(&b);
     ck_assert(!build_together(s, "buf1", "buf2"));
@@ -89,8 +97,13 @@ START_TEST(test_no_fusion_with_a_write_to_one_place) {
     Build b = build_new(&a);
     build_input(&b, "arg0_1", 64);
     build_input(&b, "arg1_1", 64);
-    build_loop(&b, (LoopSpec){.out = "buf0", .size = 64, .loads = {"arg0_1 0", "arg1_1 p0"}, .store = "p0"});
-    build_loop(&b, (LoopSpec){.out = "buf1", .size = 64, .loads = {"arg1_1 p0"}, .store = "0", .mutates = "arg0_1"});
+    build_loop(
+        &b,
+        (LoopSpec){.out = "buf0", .size = 64, .loads = {"arg0_1 0", "arg1_1 p0"}, .store = "p0"});
+    build_loop(
+        &b,
+        (LoopSpec){
+            .out = "buf1", .size = 64, .loads = {"arg1_1 p0"}, .store = "0", .mutates = "arg0_1"});
     build_output(&b, "buf0");
     Schedule *s = build_fused(&b);
     ck_assert(!build_together(s, "buf0", "buf1"));
@@ -104,10 +117,17 @@ START_TEST(test_index_put_reads_first) {
     Build b = build_new(&a);
     build_input(&b, "arg0_1", 64);
     build_input(&b, "arg1_1", 64);
-    build_loop(&b, (LoopSpec){.out = "buf0", .size = 64, .loads = {"arg1_1 p0", "arg0_1 indirect0", "arg0_1 indirect0"},
-                              .indirect = true, .store = "p0"});
-    build_loop(&b, (LoopSpec){.out = "buf1", .size = 64, .loads = {"arg1_1 p0", "buf0 p0"}, .indirect = true,
-                              .store = "indirect0", .mutates = "arg0_1"});
+    build_loop(&b, (LoopSpec){.out = "buf0",
+                              .size = 64,
+                              .loads = {"arg1_1 p0", "arg0_1 indirect0", "arg0_1 indirect0"},
+                              .indirect = true,
+                              .store = "p0"});
+    build_loop(&b, (LoopSpec){.out = "buf1",
+                              .size = 64,
+                              .loads = {"arg1_1 p0", "buf0 p0"},
+                              .indirect = true,
+                              .store = "indirect0",
+                              .mutates = "arg0_1"});
     Schedule *s = build_fused(&b);
     ck_assert(!build_together(s, "buf0", "buf1"));
     ck_assert_int_eq(build_node(s, "buf0")->min_order, 0);
@@ -122,7 +142,10 @@ START_TEST(test_in_place_at_the_same_element_fuses) {
     Build b = build_new(&a);
     build_input(&b, "arg0_1", 64);
     build_loop(&b, (LoopSpec){.out = "buf0", .size = 64, .loads = {"arg0_1 p0"}, .store = "p0"});
-    build_loop(&b, (LoopSpec){.out = "buf1", .size = 64, .loads = {"buf0 p0"}, .store = "p0", .mutates = "arg0_1"});
+    build_loop(
+        &b,
+        (LoopSpec){
+            .out = "buf1", .size = 64, .loads = {"buf0 p0"}, .store = "p0", .mutates = "arg0_1"});
     build_output(&b, "buf0");
     Schedule *s = build_fused(&b);
     ck_assert(build_together(s, "buf0", "buf1"));
@@ -131,15 +154,18 @@ START_TEST(test_in_place_at_the_same_element_fuses) {
 }
 END_TEST
 
-// A -> E -> B and C -> F -> D with all four alike: A with D and C with B would each be fine, both close a cycle.
+// A -> E -> B and C -> F -> D with all four alike: A with D and C with B would each be fine, both
+// close a cycle.
 static void cross(Build *b) {
     build_input(b, "arg0_1", 64);
     build_loop(b, (LoopSpec){.out = "buf0", .size = 64, .loads = {"arg0_1 p0"}, .store = "p0"});
     build_extern(b, "buf1", 64, "buf0");
     build_loop(b, (LoopSpec){.out = "buf2", .size = 64, .loads = {"arg0_1 p0"}, .store = "p0"});
     build_extern(b, "buf3", 64, "buf2");
-    build_loop(b, (LoopSpec){.out = "buf4", .size = 64, .loads = {"buf1 p0", "arg0_1 p0"}, .store = "p0"});
-    build_loop(b, (LoopSpec){.out = "buf5", .size = 64, .loads = {"buf3 p0", "arg0_1 p0"}, .store = "p0"});
+    build_loop(
+        b, (LoopSpec){.out = "buf4", .size = 64, .loads = {"buf1 p0", "arg0_1 p0"}, .store = "p0"});
+    build_loop(
+        b, (LoopSpec){.out = "buf5", .size = 64, .loads = {"buf3 p0", "arg0_1 p0"}, .store = "p0"});
     build_output(b, "buf4");
     build_output(b, "buf5");
 }
@@ -177,24 +203,28 @@ START_TEST(test_overrides) {
     build_loop(&b, (LoopSpec){.out = "buf2", .size = 2, .loads = {"arg0_1 p0"}, .store = "p0"});
     build_loop(&b, (LoopSpec){.out = "buf3", .size = 2, .loads = {"arg0_1 p0"}, .store = "p0"});
     build_extern(&b, "buf4", 64, "buf1");
-    build_loop(&b, (LoopSpec){.out = "buf5", .size = 64, .loads = {"buf4 p0", "arg0_1 p0"}, .store = "p0"});
+    build_loop(
+        &b,
+        (LoopSpec){.out = "buf5", .size = 64, .loads = {"buf4 p0", "arg0_1 p0"}, .store = "p0"});
     build_output(&b, "buf2");
     build_output(&b, "buf3");
     build_output(&b, "buf5");
     Schedule *plain = build_fused(&b);
     ck_assert(build_together(plain, "buf0", "buf1"));
-    ck_assert(!build_together(plain, "buf2", "buf3"));  // 8 bytes shared are too few
+    ck_assert(!build_together(plain, "buf2", "buf3")); // 8 bytes shared are too few
     ck_assert_str_eq(reason(plain, "op2", "op3"), "score_fusion_memory_threshold");
     decide_override(b.overrides, DECIDE_fuse, "op0+op1", false);
     decide_override(b.overrides, DECIDE_fuse, "op2+op3", true);
-    decide_override(b.overrides, DECIDE_fuse, "op0+op5", true); // a library call lies between: impossible
+    decide_override(b.overrides, DECIDE_fuse, "op0+op5",
+                    true); // a library call lies between: impossible
     Schedule *s = build_fused(&b);
     ck_assert(!build_together(s, "buf0", "buf1"));
     ck_assert(build_together(s, "buf2", "buf3"));
     ck_assert(!build_together(s, "buf0", "buf5"));
     ck_assert_str_eq(diag_first(&(Diag){.arena = &a}), "");
     ck_assert_int_eq(b.diag.n, 1);
-    ck_assert_str_eq(b.diag.at[0].text, "cannot fuse op0 with op5: intermediate nodes between node1 & node2");
+    ck_assert_str_eq(b.diag.at[0].text,
+                     "cannot fuse op0 with op5: intermediate nodes between node1 & node2");
     arena_free(&a);
 }
 END_TEST
@@ -209,7 +239,8 @@ START_TEST(test_limit_keeps_a_prefix) {
         Schedule *before = corpus_schedule(&a, sym_new(&a), folder, "ir_pre_fusion.txt", &d);
         Overrides *o = overrides_new(&a);
         decide_limit(o, DECIDE_fuse, limit);
-        ScheduleRequest r = {.arena = &a, .diag = &d, .overrides = o, .decisions = decisions_new(&a, o)};
+        ScheduleRequest r = {
+            .arena = &a, .diag = &d, .overrides = o, .decisions = decisions_new(&a, o)};
         int n = schedule_fuse(&r, before)->nodes.n;
         ck_assert_int_eq(n, 11 - (limit < 3 ? limit : 3));
         ck_assert_int_le(n, previous);
@@ -222,8 +253,9 @@ END_TEST
 START_TEST(test_why) {
     Arena a = {0};
     Diag d = {.arena = &a};
-    Schedule *s = corpus_schedule(&a, sym_new(&a), "tests/corpus/mlp_softmax/cpu/model__0_inference_0.0",
-                                  "ir_pre_fusion.txt", &d);
+    Schedule *s =
+        corpus_schedule(&a, sym_new(&a), "tests/corpus/mlp_softmax/cpu/model__0_inference_0.0",
+                        "ir_pre_fusion.txt", &d);
     ScheduleRequest r = {.arena = &a, .diag = &d};
     FusionAttempt t = schedule_why(&r, s, "op8", "op10");
     ck_assert(!t.fused);
@@ -237,9 +269,15 @@ START_TEST(test_why) {
 END_TEST
 
 Suite *suite_inductor_fusion(void) {
-    const TTest *tests[] = {test_same_as_recorded, test_log_of_one_graph, test_no_fusion_with_scatter,
-                            test_no_fusion_with_a_write_to_one_place, test_index_put_reads_first,
-                            test_in_place_at_the_same_element_fuses, test_no_cycles, test_overrides,
-                            test_limit_keeps_a_prefix, test_why};
+    const TTest *tests[] = {test_same_as_recorded,
+                            test_log_of_one_graph,
+                            test_no_fusion_with_scatter,
+                            test_no_fusion_with_a_write_to_one_place,
+                            test_index_put_reads_first,
+                            test_in_place_at_the_same_element_fuses,
+                            test_no_cycles,
+                            test_overrides,
+                            test_limit_keeps_a_prefix,
+                            test_why};
     return unit_suite("inductor_fusion", tests, COUNT(tests));
 }

@@ -1,5 +1,5 @@
-// inductor_plan.c: the memory plan has the lines of the recorded wrappers, and an independent check accepts it and
-// refuses broken ones.
+// inductor_plan.c: the memory plan has the lines of the recorded wrappers, and an independent check
+// accepts it and refuses broken ones.
 #include "tests/unit/inductor_build.h"
 #include "tests/unit/inductor_corpus.h"
 #include "tests/unit/unit.h"
@@ -22,7 +22,8 @@ static bool no_event(const char *line) {
             return true;
     size_t n = strcspn(line, "\n");
     const char *symbol = strchr(line, '=');
-    bool is_symbol = line[0] == 's' && symbol && strspn(line + 1, "0123456789") + 2 == (size_t)(symbol - line);
+    bool is_symbol =
+        line[0] == 's' && symbol && strspn(line + 1, "0123456789") + 2 == (size_t)(symbol - line);
     return is_symbol || (n > 7 && strncmp(line + n - 7, " = args", 7) == 0);
 }
 
@@ -44,8 +45,10 @@ static void event(Arena *a, Buf *out, const char *line) {
 
 static const char *recorded(Arena *a, const char *folder) {
     Buf out = {.arena = a};
-    const char *p = strstr(corpus_text(a, folder, "output_code.py").ptr, "    def call(self, args):\n");
-    for (p = strchr(p, '\n') + 1; str_starts(p, "        ") && !str_starts(p, "        return"); p = strchr(p, '\n') + 1)
+    const char *p =
+        strstr(corpus_text(a, folder, "output_code.py").ptr, "    def call(self, args):\n");
+    for (p = strchr(p, '\n') + 1; str_starts(p, "        ") && !str_starts(p, "        return");
+         p = strchr(p, '\n') + 1)
         event(a, &out, p + 8);
     return buf_str(&out);
 }
@@ -55,11 +58,22 @@ static const char *planned(Arena *a, const MemoryPlan *p) {
     for (int i = 0; i < p->lines.n; i++) {
         const PlanLine *l = &p->lines.at[i];
         switch (l->kind) {
-        case PLAN_alloc: buf_printf(&out, "alloc %s\n", l->buf); break;
-        case PLAN_reuse: buf_printf(&out, "reuse %s %s\n", l->buf, l->from); break;
-        case PLAN_alias: buf_printf(&out, "alias %s %s\n", l->buf, l->from); break;
-        case PLAN_call: buf_puts(&out, "call\n"); break;
-        case PLAN_free: case PLAN_del_input: buf_printf(&out, "del %s\n", l->buf); break;
+        case PLAN_alloc:
+            buf_printf(&out, "alloc %s\n", l->buf);
+            break;
+        case PLAN_reuse:
+            buf_printf(&out, "reuse %s %s\n", l->buf, l->from);
+            break;
+        case PLAN_alias:
+            buf_printf(&out, "alias %s %s\n", l->buf, l->from);
+            break;
+        case PLAN_call:
+            buf_puts(&out, "call\n");
+            break;
+        case PLAN_free:
+        case PLAN_del_input:
+            buf_printf(&out, "del %s\n", l->buf);
+            break;
         }
     }
     return buf_str(&out);
@@ -76,7 +90,8 @@ START_TEST(test_same_as_recorded) {
         ScheduleRequest r = {.arena = &a, .diag = &d};
         Schedule *after = schedule_fuse(&r, before);
         MemoryPlan *p = memory_plan(&r, after);
-        ck_assert_msg(strcmp(planned(&a, p), recorded(&a, folders[i])) == 0, "%s differs", folders[i]);
+        ck_assert_msg(strcmp(planned(&a, p), recorded(&a, folders[i])) == 0, "%s differs",
+                      folders[i]);
         ck_assert_msg(memory_plan_verify(p, after, &d), "%s: %s", folders[i], diag_first(&d));
         ck_assert_int_le(p->peak_planned, p->peak_unplanned);
         arena_free(&a);
@@ -89,8 +104,9 @@ END_TEST
 START_TEST(test_broken_plans_are_refused) {
     Arena a = {0};
     Diag d = {.arena = &a};
-    Schedule *before = corpus_schedule(&a, sym_new(&a), "tests/corpus/mlp_softmax/cpu/model__0_inference_0.0",
-                                       "ir_pre_fusion.txt", &d);
+    Schedule *before =
+        corpus_schedule(&a, sym_new(&a), "tests/corpus/mlp_softmax/cpu/model__0_inference_0.0",
+                        "ir_pre_fusion.txt", &d);
     ScheduleRequest r = {.arena = &a, .diag = &d};
     Schedule *after = schedule_fuse(&r, before);
     int n = memory_plan(&r, after)->lines.n, broken = 0;
@@ -101,10 +117,13 @@ START_TEST(test_broken_plans_are_refused) {
             continue;
         const char *newest = NULL;
         for (int k = 0; k < i; k++)
-            newest = p->lines.at[k].kind == PLAN_alloc || p->lines.at[k].kind == PLAN_reuse ? p->lines.at[k].buf : newest;
+            newest = p->lines.at[k].kind == PLAN_alloc || p->lines.at[k].kind == PLAN_reuse
+                         ? p->lines.at[k].buf
+                         : newest;
         l->kind = PLAN_reuse;
         l->from = newest;
-        ck_assert_msg(!memory_plan_verify(p, after, &d), "%s in the memory of %s passes", l->buf, newest);
+        ck_assert_msg(!memory_plan_verify(p, after, &d), "%s in the memory of %s passes", l->buf,
+                      newest);
         broken++;
     }
     ck_assert_int_gt(broken, 0);
@@ -128,8 +147,9 @@ START_TEST(test_writes_over_its_input) {
     Schedule *after = chain_of_two(&b);
     ScheduleRequest r = {.arena = &a, .diag = &b.diag};
     MemoryPlan *p = memory_plan(&r, after);
-    ck_assert_str_eq(planned(&a, p), "alloc buf0\ncall\ndel arg0_1\nreuse buf1 buf0\ncall\nalloc buf2\ncall\n"
-                                     "reuse buf3 buf1\ncall\n");
+    ck_assert_str_eq(planned(&a, p),
+                     "alloc buf0\ncall\ndel arg0_1\nreuse buf1 buf0\ncall\nalloc buf2\ncall\n"
+                     "reuse buf3 buf1\ncall\n");
     ck_assert_str_eq(map_get(&p->inplace, "buf1"), "buf0");
     ck_assert_int_eq(p->peak_planned, 512);
     ck_assert(memory_plan_verify(p, after, &b.diag));
@@ -143,6 +163,7 @@ START_TEST(test_writes_over_its_input) {
 END_TEST
 
 Suite *suite_inductor_plan(void) {
-    const TTest *tests[] = {test_same_as_recorded, test_broken_plans_are_refused, test_writes_over_its_input};
+    const TTest *tests[] = {test_same_as_recorded, test_broken_plans_are_refused,
+                            test_writes_over_its_input};
     return unit_suite("inductor_plan", tests, COUNT(tests));
 }

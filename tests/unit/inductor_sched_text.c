@@ -1,4 +1,5 @@
-// inductor_sched_text.c: dumps of loop IR are read and printed back byte for byte; broken ones are refused.
+// inductor_sched_text.c: dumps of loop IR are read and printed back byte for byte; broken ones are
+// refused.
 #include "tests/unit/inductor_corpus.h"
 #include "tests/unit/unit.h"
 
@@ -21,7 +22,8 @@ START_TEST(test_dumps_print_back) {
             Buf out = {.arena = &a};
             IntVec lines = {0};
             schedule_print(&out, s, &lines);
-            ck_assert_msg(strcmp(buf_str(&out), text.ptr) == 0, "%s/%s differs", folders[i], files[k]);
+            ck_assert_msg(strcmp(buf_str(&out), text.ptr) == 0, "%s/%s differs", folders[i],
+                          files[k]);
             int newlines = 0;
             for (size_t p = 0; p < out.len; p++)
                 newlines += out.data[p] == '\n';
@@ -112,12 +114,17 @@ static const char *broken(Arena *a, const char *from, const char *to) {
 }
 
 START_TEST(test_messages) {
-    static const struct { const char *from, *to, *message; int line; } cases[] = {
+    static const struct {
+        const char *from, *to, *message;
+        int line;
+    } cases[] = {
         {"ops.load(", "ops.lode(", "ops.lode is not an operation of the loop IR", 20},
         {"get_index_1, load", "get_index_1, lode", "value 'lode' is not defined in this block", 22},
-        {"self.get_index('index0')", "self.get_index('index7')", "index7 is not defined in this body", 19},
+        {"self.get_index('index0')", "self.get_index('index7')",
+         "index7 is not defined in this body", 19},
         {"torch.float32", "torch.float33", "torch.float33 is not a dtype", 7},
-        {"SchedulerNode(Comp", "SchedulerKnot(Comp", "'SchedulerKnot' is not a kind of scheduler node", 1},
+        {"SchedulerNode(Comp", "SchedulerKnot(Comp",
+         "'SchedulerKnot' is not a kind of scheduler node", 1},
     };
     for (int i = 0; i < COUNT(cases); i++) {
         Arena a = {0};
@@ -132,6 +139,7 @@ START_TEST(test_messages) {
 END_TEST
 
 Suite *suite_inductor_sched_text(void) {
-    const TTest *tests[] = {test_dumps_print_back, test_small_dump, test_broken_dumps, test_messages};
+    const TTest *tests[] = {test_dumps_print_back, test_small_dump, test_broken_dumps,
+                            test_messages};
     return unit_suite("inductor_sched_text", tests, COUNT(tests));
 }

@@ -49,7 +49,10 @@ START_TEST(test_normalised_deps) {
     Arena a = {0};
     Build b = build_new(&a);
     build_input(&b, "arg0_1", 64);
-    build_loop(&b, (LoopSpec){.out = "buf0", .size = 8, .reduce = 4, .loads = {"arg0_1 4*p0 + p1", "arg0_1 p0", "arg0_1 p1 + 3"},
+    build_loop(&b, (LoopSpec){.out = "buf0",
+                              .size = 8,
+                              .reduce = 4,
+                              .loads = {"arg0_1 4*p0 + p1", "arg0_1 p0", "arg0_1 p1 + 3"},
                               .store = "p0"});
     build_output(&b, "buf0");
     Schedule *s = build_schedule(&b);
@@ -85,14 +88,18 @@ START_TEST(test_mutation_order) {
     Build b = build_new(&a);
     build_input(&b, "arg0_1", 8);
     build_loop(&b, (LoopSpec){.out = "buf0", .size = 8, .loads = {"arg0_1 p0"}, .store = "p0"});
-    build_loop(&b, (LoopSpec){.out = "buf1", .size = 8, .loads = {"arg0_1 p0"}, .store = "p0", .mutates = "arg0_1"});
+    build_loop(
+        &b,
+        (LoopSpec){
+            .out = "buf1", .size = 8, .loads = {"arg0_1 p0"}, .store = "p0", .mutates = "arg0_1"});
     build_loop(&b, (LoopSpec){.out = "buf2", .size = 8, .loads = {"arg0_1 p0"}, .store = "p0"});
     build_output(&b, "buf0");
     build_output(&b, "buf2");
     Schedule *s = build_schedule(&b);
     const SchedNode *write = build_node(s, "buf1"), *after = build_node(s, "buf2");
     ck_assert_int_eq(write->unmet.n, 1);
-    ck_assert_str_eq(dep_text(&a, &write->unmet, 0), "WeakDep(name='buf0', mutating_buf='buf1', is_fake=True)");
+    ck_assert_str_eq(dep_text(&a, &write->unmet, 0),
+                     "WeakDep(name='buf0', mutating_buf='buf1', is_fake=True)");
     ck_assert_str_eq(dep_text(&a, &after->unmet, 0), "MemoryDep('buf1', c0, {c0: 8})");
     ck_assert(sched_comes_before(build_node(s, "buf0"), write));
     ck_assert(sched_comes_before(build_node(s, "buf0"), after));
@@ -102,6 +109,7 @@ START_TEST(test_mutation_order) {
 END_TEST
 
 Suite *suite_inductor_schedule(void) {
-    const TTest *tests[] = {test_rebuilt_from_bodies, test_normalised_deps, test_dead_nodes_go, test_mutation_order};
+    const TTest *tests[] = {test_rebuilt_from_bodies, test_normalised_deps, test_dead_nodes_go,
+                            test_mutation_order};
     return unit_suite("inductor_schedule", tests, COUNT(tests));
 }
