@@ -276,34 +276,35 @@ bool meta_offsets_to_indices(MetaCtx *m, const Op *op, const Value *args, Value 
     return self && meta_out(out, meta_like(m, self, DT_i64, MF_preserve));
 }
 
-static bool adaptive(MetaCtx *m, const Op *op, const Value *args, TensorMeta **result) {
+static TensorMeta *adaptive(MetaCtx *m, const Op *op, const Value *args) {
     const TensorMeta *self = meta_self(m, op, args);
     int n = spatial_of(op);
     const Expr *size[SPATIAL] = {0};
     if (!self || !window_arg(m, op, args, "output_size", n, NULL, size))
-        return false;
+        return NULL;
     int lead = self->ndim - n;
-    if (lead < 1 || lead > 2)
-        return meta_fail(m, "RuntimeError: %s(): Expected %dD or %dD tensor, but got %s", op->name,
-                         n + 1, n + 2, meta_sizes_text(m, self->size, self->ndim));
+    if (lead < 1 || lead > 2) {
+        meta_fail(m, "RuntimeError: %s(): Expected %dD or %dD tensor, but got %s", op->name, n + 1,
+                  n + 2, meta_sizes_text(m, self->size, self->ndim));
+        return NULL;
+    }
     TensorMeta *t = meta_make(m, self->dtype, self->ndim, self->size, self->device);
     for (int i = 0; i < n; i++)
         t->size[lead + i] = size[i];
     meta_set_format(m, t, meta_suggest_format(m, self));
-    *result = t;
-    return true;
+    return t;
 }
 
 bool meta_adaptive(MetaCtx *m, const Op *op, const Value *args, Value *out) {
-    TensorMeta *t = NULL;
-    return adaptive(m, op, args, &t) && meta_out(out, t);
+    return meta_out(out, adaptive(m, op, args));
 }
 
 bool meta_adaptive_index(MetaCtx *m, const Op *op, const Value *args, Value *out) {
-    TensorMeta *t = NULL;
-    if (!adaptive(m, op, args, &t))
+    TensorMeta *t = adaptive(m, op, args);
+    if (!t)
         return false;
-    meta_set_format(m, t, t->ndim == 4 ? meta_suggest_format(m, args[0].tensor) : MF_contiguous);
+    if (t->ndim != 4)
+        meta_set_contiguous(m, t);
     return with_index(m, t, DT_i64, out);
 }
 

@@ -236,7 +236,7 @@ static bool argument(Body *t, Value *out);
 static bool list(Body *t, Value *out) {
     VEC(Value) items = {0};
     while (!accept(t, "]")) {
-        Value v;
+        Value v = val_none();
         if (items.n)
             accept(t, ",");
         if (!argument(t, &v))
@@ -290,7 +290,7 @@ static bool argument(Body *t, Value *out) {
     const Value *v = param(t, w);
     *out = v ? *v : literal(w);
     if (accept(t, "|")) {
-        Value instead;
+        Value instead = val_none();
         if (!argument(t, &instead))
             return false;
         if (out->kind == VAL_none)
@@ -313,7 +313,7 @@ static bool call(Body *t, Value *out) {
         const char *start = t->p, *key = word(t);
         bool is_kw = *key && *t->p == '=';
         t->p = is_kw ? t->p + 1 : start;
-        Value v;
+        Value v = val_none();
         if (n == COUNT(args) || n_kw + 1 == COUNT(kw) || !argument(t, &v))
             return false;
         if (!is_kw)

@@ -171,10 +171,11 @@ static double load_f64(DType d, const void *p) {
     return 0;
 }
 
-// As x86 converts: what does not fit becomes the smallest i64.
+// As x86 converts: what does not fit, NaN included, becomes the smallest i64.
 static int64_t f64_to_i64(double v) {
-    return v >= -0x1p63 && v < 0x1p63 ? (int64_t)v
-                                      : INT64_MIN; // cppcheck-suppress incorrectLogicOperator
+    if (v < 0x1p63)
+        return v >= -0x1p63 ? (int64_t)v : INT64_MIN;
+    return INT64_MIN;
 }
 
 static int64_t load_i64(DType d, const void *p) {
