@@ -299,3 +299,49 @@ bool meta_glu(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *half = t;
     return meta_out(out, meta_iterate(m, self->dtype, &half, 1, false));
 }
+
+// The memory-efficient kernels of a GPU: result as (B, L, H, E), log-sum-exp padded to 32, seed and
+// offset.
+bool meta_efficient_attention(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    enum { PAD = 32 };
+    const TensorMeta *q = meta_self(m, op, args);
+    const TensorMeta *k = meta_arg_tensor(op, args, "key"), *v = meta_arg_tensor(op, args, "value");
+    if (!attention_shapes(m, q, k, v) || q->ndim != 4)
+        return false;
+    Sym *s = m->sym;
+    bool keep = meta_arg_bool(op, args, "compute_log_sumexp");
+    const Expr *len =
+        keep ? sym_mul_int(s, sym_ceildiv(s, q->size[2], meta_int(m, PAD)), PAD) : meta_int(m, 0);
+    const Expr *size[3] = {q->size[0], q->size[1], len};
+    *out = meta_tuple(m, 4);
+    out->at[0] = val_tensor(attention_layout(m, q, v->size[3], q->dtype));
+    out->at[1] = val_tensor(meta_make(m, DT_f32, 3, size, q->device));
+    out->at[2] = out->at[3] = val_tensor(meta_make(m, DT_i64, 0, NULL, q->device));
+    return true;
+}
+
+bool meta_efficient_attention_backward(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *q = meta_arg_tensor(op, args, "query");
+    const TensorMeta *k = meta_arg_tensor(op, args, "key"), *v = meta_arg_tensor(op, args, "value");
+    if (!attention_shapes(m, q, k, v) || q->ndim != 4)
+        return false;
+    *out = meta_tuple(m, 4);
+    out->at[0] = val_tensor(attention_layout(m, q, q->size[3], q->dtype));
+    out->at[1] = val_tensor(attention_layout(m, k, k->size[3], q->dtype));
+    out->at[2] = val_tensor(attention_layout(m, v, v->size[3], q->dtype));
+    return true;
+}
+
+// _weight_norm_interface: the weight, and the norms that are g's shape.
+bool meta_weight_norm(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *v = meta_self(m, op, args), *g = meta_arg_tensor(op, args, "g");
+    if (!v || !g)
+        return false;
+    const TensorMeta *w = meta_like(m, v, v->dtype, MF_contiguous);
+    if (op->n_returns == 1)
+        return meta_out(out, w);
+    *out = meta_tuple(m, 2);
+    out->at[0] = val_tensor(w);
+    out->at[1] = val_tensor(meta_like(m, g, dtype_compute(g->dtype), MF_contiguous));
+    return true;
+}

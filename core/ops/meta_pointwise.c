@@ -400,3 +400,24 @@ bool meta_elementwise_loss(MetaCtx *m, const Op *op, const Value *args, Value *o
         return false;
     return reduction == 0 ? meta_out(out, t) : meta_out_new(m, out, dtype, 0, NULL, t->device);
 }
+
+// float_power: in double precision.
+bool meta_float_power(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    Operands o = operands(m, op, args);
+    bool complex = dtype_info[ops_result_type(o.values, o.n_values)].cls == DTC_COMPLEX;
+    return meta_out(out,
+                    meta_iterate(m, complex ? DT_c128 : DT_f64, o.tensors, o.n_tensors, o.wrapped));
+}
+
+// Gradients of two operands, each like its own: _prelu_kernel_backward, grid_sampler backward.
+bool meta_two_grads(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const Value *mask = meta_arg(op, args, "output_mask");
+    *out = meta_tuple(m, 2);
+    for (int i = 0; i < 2; i++) {
+        const TensorMeta *like = args[i + 1].kind == VAL_tensor ? args[i + 1].tensor : NULL;
+        bool wanted = mask->kind != VAL_list || (i < mask->n && mask->at[i].b);
+        if (like && wanted)
+            out->at[i] = val_tensor(meta_like(m, like, like->dtype, MF_contiguous));
+    }
+    return true;
+}

@@ -334,3 +334,89 @@ bool meta_prim_reduce(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const Value *v = meta_arg(op, args, "output_dtype");
     return self && reduce(m, op, args, v->kind == VAL_dtype ? v->dtype : self->dtype, out);
 }
+
+// Bins of a histogram over several dimensions: their counts by number or by edges, or the edges
+// themselves.
+bool meta_histogramdd(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *self = meta_self(m, op, args);
+    const Value *bins = meta_arg(op, args, "bins");
+    if (!self || bins->kind != VAL_list || bins->n > META_DIMS)
+        return false;
+    const Expr *size[META_DIMS];
+    for (int i = 0; i < bins->n; i++) {
+        if (bins->at[i].kind == VAL_tensor && bins->at[i].tensor->ndim)
+            size[i] = sym_add_int(m->sym, bins->at[i].tensor->size[0], -1);
+        else if (!val_as_expr(m->sym, &bins->at[i], &size[i]))
+            return false;
+    }
+    if (op->returns[0].type == AT_tensor)
+        return meta_out_new(m, out, self->dtype, bins->n, size, self->device);
+    *out = val_list(m->arena, VAL_list, bins->n);
+    for (int i = 0; i < bins->n; i++) {
+        const Expr *edges = sym_add_int(m->sym, size[i], 1);
+        out->at[i] = val_tensor(meta_make(m, self->dtype, 1, &edges, self->device));
+    }
+    return true;
+}
+
+// segment_reduce: the axis becomes one element a segment.
+bool meta_segment_reduce(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *data = meta_self(m, op, args),
+                     *lengths = meta_arg_tensor(op, args, "lengths");
+    const TensorMeta *offsets = meta_arg_tensor(op, args, "offsets"),
+                     *by = lengths ? lengths : offsets;
+    int axis;
+    if (!data || !by || !meta_dim(m, meta_arg_int(op, args, "axis", 0), data->ndim, &axis) ||
+        axis >= by->ndim)
+        return false;
+    TensorMeta *t = meta_make(m, data->dtype, data->ndim, data->size, data->device);
+    t->size[axis] = lengths ? by->size[axis] : sym_add_int(m->sym, by->size[axis], -1);
+    meta_set_contiguous(m, t);
+    return meta_out(out, t);
+}
+
+// quantile: one number a q, in front, unless q is a number.
+bool meta_quantile(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *self = meta_self(m, op, args), *q = meta_arg_tensor(op, args, "q");
+    uint64_t mask;
+    if (!self || !meta_dims(m, meta_arg(op, args, "dim"), self->ndim, false, &mask))
+        return false;
+    const TensorMeta *r = reduced(m, self, self->dtype, mask, meta_arg_bool(op, args, "keepdim"));
+    if (!q || q->ndim == 0)
+        return meta_out(out, r);
+    const Expr **size = ARENA_ARRAY(m->arena, r->ndim + 1, const Expr *);
+    size[0] = q->size[0];
+    for (int i = 0; i < r->ndim; i++)
+        size[i + 1] = r->size[i];
+    return meta_out_new(m, out, self->dtype, r->ndim + 1, size, self->device);
+}
+
+// _unique2, unique_consecutive, unique_dim: elements or slices of unknown number, where each went,
+// how often.
+bool meta_unique(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *self = meta_self(m, op, args);
+    const Expr *length = sym_create_unbacked(m->sym), *none = meta_int(m, 0);
+    const Value *along = meta_arg(op, args, "dim");
+    int dim = 0;
+    if (!self || (along->kind != VAL_none &&
+                  !meta_dim(m, meta_arg_int(op, args, "dim", 0), self->ndim, &dim)))
+        return false;
+    bool whole = along->kind == VAL_none;
+    TensorMeta *t = whole ? meta_make(m, self->dtype, 1, &length, self->device)
+                          : meta_make(m, self->dtype, self->ndim, self->size, self->device);
+    if (!whole && self->ndim) {
+        t->size[dim] = length;
+        meta_set_contiguous(m, t);
+    }
+    *out = meta_tuple(m, op->n_returns);
+    out->at[0] = val_tensor(t);
+    for (int i = 1; i < op->n_returns; i++) {
+        bool inverse = i == 1,
+             wanted = meta_arg_bool(op, args, inverse ? "return_inverse" : "return_counts");
+        const Expr *n = !wanted ? none : inverse && self->ndim ? self->size[dim] : length;
+        out->at[i] = val_tensor(inverse && wanted && whole
+                                    ? meta_make(m, DT_i64, self->ndim, self->size, self->device)
+                                    : meta_make(m, DT_i64, 1, &n, self->device));
+    }
+    return true;
+}

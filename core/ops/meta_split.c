@@ -366,3 +366,25 @@ bool meta_meshgrid(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     }
     return true;
 }
+
+// _chunk_cat: each tensor cut into n chunks along a dimension (padded to equal lengths), chunk by
+// chunk flat.
+bool meta_chunk_cat(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    int n, dim;
+    const TensorMeta **t = meta_tensors(m, &args[0], &n);
+    const Expr *chunks;
+    if (!t || !n || !t[0] || !val_as_expr(m->sym, meta_arg(op, args, "num_chunks"), &chunks) ||
+        !meta_dim(m, meta_arg_int(op, args, "dim", 0), t[0]->ndim, &dim))
+        return false;
+    const Expr **size = ARENA_ARRAY(m->arena, dim + 2, const Expr *), *total = meta_int(m, 0);
+    memcpy(size, t[0]->size, (size_t)dim * sizeof *size);
+    for (int i = 0; i < n; i++) {
+        const Expr *len = sym_ceildiv(m->sym, t[i]->size[dim], chunks);
+        for (int k = dim + 1; k < t[i]->ndim; k++)
+            len = sym_mul(m->sym, len, t[i]->size[k]);
+        total = sym_add(m->sym, total, len);
+    }
+    size[dim] = chunks;
+    size[dim + 1] = total;
+    return meta_out_new(m, out, t[0]->dtype, dim + 2, size, t[0]->device);
+}
