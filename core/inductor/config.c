@@ -1,4 +1,5 @@
-// config.c: the settings' defaults, as torch/_inductor/config.py has them for a CPU with two threads.
+// config.c: the settings' defaults, as torch/_inductor/config.py has them for a CPU with two
+// threads.
 #include "core/inductor/ir.h"
 
 InductorConfig inductor_config_default(void) {

@@ -1,5 +1,6 @@
-// fake_prop.c: what every node yields, by the ops' meta functions (PyTorch's FakeTensorProp). A graph read
-// from text has sizes but no strides, and tuples have no annotation at all; passes make nodes without any.
+// fake_prop.c: what every node yields, by the ops' meta functions (PyTorch's FakeTensorProp). A
+// graph read from text has sizes but no strides, and tuples have no annotation at all; passes make
+// nodes without any.
 #include "core/inductor/lower.h"
 #include "core/inductor/post_grad.h"
 
@@ -28,7 +29,7 @@ typedef struct Prop {
     Arena *arena;
     Sym *sym;
     const Graph *g;
-    Value *val;         // by node id
+    Value *val; // by node id
     int stage;
 } Prop;
 
@@ -82,7 +83,8 @@ static Value call_value(const Prop *p, const Node *n) {
     }
     if (!n->def || !n->def->meta)
         return n->val;
-    Value *bound = node_bound(n, p->arena), *in = ARENA_ARRAY(p->arena, n->def->n_args, Value), out = {0};
+    Value *bound = node_bound(n, p->arena), *in = ARENA_ARRAY(p->arena, n->def->n_args, Value),
+          out = {0};
     for (int k = 0; k < n->def->n_args; k++) {
         in[k] = arg_value(p, &bound[k]);
         if (has_opaque(&in[k]))
@@ -115,7 +117,7 @@ static bool is_alias(const Node *n, const Value *val) {
         return n->args[0].node->def && n->args[0].node->def->tags & OPT_view;
     if (!n->def)
         return false;
-    if (node_is(n, OP_aten_reshape_default)) {      // a view where the input's strides allow it
+    if (node_is(n, OP_aten_reshape_default)) { // a view where the input's strides allow it
         const Value *v = &val[n->args[0].node->id];
         return v->kind == VAL_tensor && meta_is_contiguous(n->graph->sym, v->tensor, MF_contiguous);
     }

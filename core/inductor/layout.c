@@ -1,7 +1,9 @@
-// layout.c: sizes and strides of buffers: contiguous and channels_last strides, stride orders and fill
-// orders (a fill order lists dimensions from the fastest; a stride order gives each dimension its rank).
+// layout.c: sizes and strides of buffers: contiguous and channels_last strides, stride orders and
+// fill orders (a fill order lists dimensions from the fastest; a stride order gives each dimension
+// its rank).
 #include "core/inductor/lower.h"
 
+#include <assert.h>
 #include <string.h>
 
 int64_t size_hint(Lower *l, const Expr *e) {
@@ -63,12 +65,13 @@ void strides_order_to_fill(int n, const int *order, int *fill) {
         fill[order[i]] = i;
 }
 
-IrLayout *layout_new(Lower *l, IrLayoutKind kind, Device dev, DType dtype, int ndim, const Expr *const *size,
-                     const Expr *const *stride, const Expr *offset) {
+IrLayout *layout_new(Lower *l, IrLayoutKind kind, Device dev, DType dtype, int ndim,
+                     const Expr *const *size, const Expr *const *stride, const Expr *offset) {
     IrLayout *y = ARENA_NEW(l->arena, IrLayout);
     *y = (IrLayout){.kind = kind, .device = dev, .dtype = dtype, .ndim = ndim, .offset = offset};
     y->size = ARENA_ARRAY(l->arena, ndim, const Expr *);
     y->stride = ARENA_ARRAY(l->arena, ndim, const Expr *);
+    assert(!ndim || size);
     if (!stride && size)
         stride = strides_contiguous(l, ndim, size);
     for (int i = 0; i < ndim; i++) {
@@ -86,19 +89,22 @@ bool layout_is_contiguous(Lower *l, const IrLayout *y) {
         if (expr_is(y->size[i], 0))
             return true;
     for (int i = 0; i < y->ndim; i++)
-        if (!size_is_one(l, y->size[i]) && want[i] != y->stride[i] && !sym_known_eq(l->sym, want[i], y->stride[i]))
+        if (!size_is_one(l, y->size[i]) && want[i] != y->stride[i] &&
+            !sym_known_eq(l->sym, want[i], y->stride[i]))
             return false;
     return true;
 }
 
-bool layout_is_channels_last(Lower *l, int ndim, const Expr *const *size, const Expr *const *stride) {
+bool layout_is_channels_last(Lower *l, int ndim, const Expr *const *size,
+                             const Expr *const *stride) {
     if (ndim != 4 && ndim != 5)
         return false;
     if (size_is_one(l, size[1]))
         return false;
     const Expr **want = strides_channels_last(l, ndim, size);
     for (int i = 0; i < ndim; i++)
-        if (!size_is_one(l, size[i]) && want[i] != stride[i] && !sym_known_eq(l->sym, want[i], stride[i]))
+        if (!size_is_one(l, size[i]) && want[i] != stride[i] &&
+            !sym_known_eq(l->sym, want[i], stride[i]))
             return false;
     return true;
 }
@@ -106,7 +112,7 @@ bool layout_is_channels_last(Lower *l, int ndim, const Expr *const *size, const 
 bool layout_is_stride_ordered(Lower *l, const IrLayout *y, const int *order) {
     int64_t last = -1;
     int prev = -1;
-    for (int k = 0; k < y->ndim; k++) {         // next higher rank among dimensions that matter
+    for (int k = 0; k < y->ndim; k++) { // next higher rank among dimensions that matter
         int at = -1;
         for (int i = 0; i < y->ndim; i++)
             if (!size_is_one(l, y->size[i]) && order[i] > prev && (at < 0 || order[i] < order[at]))

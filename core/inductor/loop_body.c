@@ -1,6 +1,6 @@
-// loop_body.c: loop bodies over other loops: substitution, the order of loops that suits most memory
-// accesses, and the merging of neighbouring loops (torch/_inductor/ir.py ComputedBuffer.simplify_and_reorder,
-// scheduler.py pick_loop_order).
+// loop_body.c: loop bodies over other loops: substitution, the order of loops that suits most
+// memory accesses, and the merging of neighbouring loops (torch/_inductor/ir.py
+// ComputedBuffer.simplify_and_reorder, scheduler.py pick_loop_order).
 #include "core/inductor/lower.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 // ---- the order of loops
 
 typedef struct OrderCtx {
-    const int64_t *const *strides;  // [address][dim]
+    const int64_t *const *strides; // [address][dim]
     int n_addr;
     const int64_t *sizes;
 } OrderCtx;
@@ -58,7 +58,8 @@ static void python_sort(const OrderCtx *c, int *v, int n) {
 }
 
 // Dimensions from the innermost to the outermost.
-int pick_loop_order(int n, const int64_t *const *strides, int n_addr, const int64_t *sizes, int *order) {
+int pick_loop_order(int n, const int64_t *const *strides, int n_addr, const int64_t *sizes,
+                    int *order) {
     for (int i = 0; i < n; i++)
         order[i] = n - 1 - i;
     OrderCtx c = {strides, n_addr, sizes};
@@ -69,8 +70,8 @@ int pick_loop_order(int n, const int64_t *const *strides, int n_addr, const int6
 // ---- simplification
 
 typedef struct Loop {
-    const Expr **vars;      // (n)
-    const Expr **sizes;     // (n)
+    const Expr **vars; // (n)
+    const Expr **sizes; // (n)
     int n;
 } Loop;
 
@@ -127,7 +128,8 @@ static void reorder(Arena *a, Sym *sym, const LoopBody *b, Loop *loop, int *from
     const Expr **s = ARENA_ARRAY(a, n, const Expr *);
     for (int k = 0; k < n_addr; k++) {
         int64_t *row = ARENA_ARRAY(a, n, int64_t);
-        sym_stride_vars(sym, without_indirect(sym, b, addr[k]), loop->vars, n, b->vars, b->n_vars, s);
+        sym_stride_vars(sym, without_indirect(sym, b, addr[k]), loop->vars, n, b->vars, b->n_vars,
+                        s);
         for (int i = 0; i < n; i++)
             row[i] = hint_of(sym, s[i]);
         strides[k] = row;
@@ -150,7 +152,8 @@ static void reorder(Arena *a, Sym *sym, const LoopBody *b, Loop *loop, int *from
 }
 
 static Loop loop_part(Arena *a, const LoopBody *b, int from, int to) {
-    Loop l = {ARENA_ARRAY(a, to - from, const Expr *), ARENA_ARRAY(a, to - from, const Expr *), to - from};
+    Loop l = {ARENA_ARRAY(a, to - from, const Expr *), ARENA_ARRAY(a, to - from, const Expr *),
+              to - from};
     for (int i = from; i < to; i++) {
         l.vars[i - from] = b->vars[i];
         l.sizes[i - from] = b->sizes[i];
@@ -158,13 +161,15 @@ static Loop loop_part(Arena *a, const LoopBody *b, int from, int to) {
     return l;
 }
 
-LoopBody *loop_body_simplify(Arena *a, Sym *sym, const LoopBody *plain, const Expr *const extra[], int n_extra) {
+LoopBody *loop_body_simplify(Arena *a, Sym *sym, const LoopBody *plain, const Expr *const extra[],
+                             int n_extra) {
     int n_index = plain->index.n + n_extra;
     const Expr **index = ARENA_ARRAY(a, n_index, const Expr *);
     for (int i = 0; i < n_index; i++)
         index[i] = i < plain->index.n ? plain->index.at[i] : extra[i - plain->index.n];
     const Expr **exprs = ARENA_ARRAY(a, plain->n_vars, const Expr *);
-    const Expr **vars = ARENA_ARRAY(a, plain->n_vars, const Expr *), **sizes = ARENA_ARRAY(a, plain->n_vars, const Expr *);
+    const Expr **vars = ARENA_ARRAY(a, plain->n_vars, const Expr *),
+               **sizes = ARENA_ARRAY(a, plain->n_vars, const Expr *);
     int n_vars = 0, n_iter = 0;
     for (int part = 0; part < 2; part++) {
         int from = part ? plain->n_iter : 0, to = part ? plain->n_vars : plain->n_iter;

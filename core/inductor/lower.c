@@ -1,6 +1,6 @@
 // lower.c: lowering walks the FX graph in order, as torch/_inductor/graph.py GraphLowering.run_node
-// does: each call through the table of lowerings (or to a library kernel), then the rules of realization
-// and of output strides; at the end every layout is decided and every loop body traced.
+// does: each call through the table of lowerings (or to a library kernel), then the rules of
+// realization and of output strides; at the end every layout is decided and every loop body traced.
 #include "core/inductor/lower.h"
 
 #include <stdlib.h>
@@ -17,8 +17,8 @@ static void add_origins(Arena *a, Ids *ids, const LVal *v) {
             add_origins(a, ids, &v->at[i]);
     if (v->kind != L_box)
         return;
-    // What lies in memory has its own; a view hands on those that it was made with, also over memory
-    // (torch/_inductor/ir.py, gather_origins).
+    // What lies in memory has its own; a view hands on those that it was made with, also over
+    // memory (torch/_inductor/ir.py, gather_origins).
     const Data *d = v->box->data;
     if (d->kind == D_store && d->buf)
         return;
@@ -58,7 +58,8 @@ static LVal input_tensor(Lower *l, const char *name, const TensorMeta *m) {
     LBuf *b = ARENA_NEW(l->arena, LBuf);
     b->ir = ARENA_NEW(l->arena, IrBuffer);
     b->ir->name = name;
-    b->ir->layout = layout_new(l, IRL_fixed, m->device, m->dtype, m->ndim, m->size, m->stride, NULL);
+    b->ir->layout =
+        layout_new(l, IRL_fixed, m->device, m->dtype, m->ndim, m->size, m->stride, NULL);
     b->is_input = true;
     b->node = -1;
     map_put(&l->by_name, name, b);
@@ -93,8 +94,9 @@ static void get_attr(Lower *l, const Node *n) {
 // ---- calls
 
 static bool is_getitem(const Node *n) {
-    return n->op == FX_call_function && n->n_args == 2
-           && (str_ends(n->target, "getitem") || (n->def && !n->def->schema && str_ends(n->target, "getitem")));
+    return n->op == FX_call_function && n->n_args == 2 &&
+           (str_ends(n->target, "getitem") ||
+            (n->def && !n->def->schema && str_ends(n->target, "getitem")));
 }
 
 static LVal call(Lower *l, const Node *n) {
@@ -114,16 +116,18 @@ static LVal call(Lower *l, const Node *n) {
     if (!n->def && str_starts(n->target, "torch.ops.") && node_val(l, n)->kind != VAL_none)
         return lower_opaque(l, n);
     if (!n->def) {
-        diag_fail(l->req->diag, "cannot lower %s: %s is not an operator that is known here", n->name, n->target);
+        diag_fail(l->req->diag, "cannot lower %s: %s is not an operator that is known here",
+                  n->name, n->target);
         l->failed = true;
         return (LVal){0};
     }
     Value *args = node_bound(n, l->arena);
     const Lowering *w = lowering_of(n->def->id);
-    Decide q = {.kind = DECIDE_lowering, .key = n->name, .by_default = w != NULL,
+    Decide q = {.kind = DECIDE_lowering,
+                .key = n->name,
+                .by_default = w != NULL,
                 .reason = w ? "it has a lowering" : "no lowering: a library kernel is called"};
-    if (w && decide(l->req->decisions, &q))
-    {
+    if (w && decide(l->req->decisions, &q)) {
         l->promote = w->promote;
         return w->fn(l, args, w->kind);
     }
@@ -141,13 +145,15 @@ static bool used_by_output(const Node *n) {
 
 static bool used_by_as_strided(const Node *n) {
     for (int i = 0; i < n->n_users; i++)
-        if (node_is(n->users[i], OP_aten_as_strided_default) || node_is(n->users[i], OP_aten_as_strided_scatter_default)
-            || node_is(n->users[i], OP_aten_as_strided__default))
+        if (node_is(n->users[i], OP_aten_as_strided_default) ||
+            node_is(n->users[i], OP_aten_as_strided_scatter_default) ||
+            node_is(n->users[i], OP_aten_as_strided__default))
             return true;
     return false;
 }
 
-// Outputs of a forward graph are the user's first, then what is saved for backward: placeholders lead those.
+// Outputs of a forward graph are the user's first, then what is saved for backward: placeholders
+// lead those.
 static int visible_outputs(Lower *l, const Value *list) {
     bool forward = false, backward = false;
     if (l->req->n_visible > 0)
@@ -157,8 +163,8 @@ static int visible_outputs(Lower *l, const Value *list) {
         backward |= n->op == FX_placeholder && str_starts(n->name, "tangents_");
     }
     int k = 0;
-    while (k < list->n && !(forward && !backward && list->at[k].kind == VAL_node
-                            && list->at[k].node->op == FX_placeholder))
+    while (k < list->n && !(forward && !backward && list->at[k].kind == VAL_node &&
+                            list->at[k].node->op == FX_placeholder))
         k++;
     return k;
 }
@@ -194,8 +200,8 @@ static bool dense_meta(Lower *l, const TensorMeta *m) {
 
 // An output that only the backward pass sees may keep the layout that convolutions like.
 static bool prefers_channels_last(Lower *l, const Node *n, const Box *b, const TensorMeta *m) {
-    return l->channels_last && l->channels_last[n->id] && data_ndim(b->data) == 4 && !is_visible(l, n)
-           && !used_by_as_strided(n) && dense_meta(l, m);
+    return l->channels_last && l->channels_last[n->id] && data_ndim(b->data) == 4 &&
+           !is_visible(l, n) && !used_by_as_strided(n) && dense_meta(l, m);
 }
 
 static Box *output_strides(Lower *l, const Node *n, Box *b) {
@@ -208,7 +214,8 @@ static Box *output_strides(Lower *l, const Node *n, Box *b) {
     const Expr *const *stride = m->stride;
     if (prefers_channels_last(l, n, b, m))
         stride = strides_channels_last(l, 4, data_size(b->data));
-    if (b->data->kind == D_view || b->data->kind == D_reinterpret || (n->def && n->def->tags & OPT_view)) {
+    if (b->data->kind == D_view || b->data->kind == D_reinterpret ||
+        (n->def && n->def->tags & OPT_view)) {
         int order[64];
         strides_order(l, m->ndim, stride, order);
         return box_require_order(l, b, order);
@@ -227,11 +234,13 @@ static Box *reused(Lower *l, const Node *n, Box *b) {
             Data *d = b->data;
             if (d->kind == D_store)
                 data_realize(l, d, "output with several users");
-        } else if (u->def ? op_needs_realized_inputs(u->def) : str_starts(u->target, "torch.ops.")) {
+        } else if (u->def ? op_needs_realized_inputs(u->def)
+                          : str_starts(u->target, "torch.ops.")) {
             box_realize_hint(l, b);
             const TensorMeta *m = node_meta(l, n);
-            bool fixed = is_call_of(u, OP_aten_convolution_backward_default, OP_aten_mm_default, OP_aten__int_mm_default)
-                         || (!l->layout_opt && node_is(u, OP_aten_convolution_default));
+            bool fixed = is_call_of(u, OP_aten_convolution_backward_default, OP_aten_mm_default,
+                                    OP_aten__int_mm_default) ||
+                         (!l->layout_opt && node_is(u, OP_aten_convolution_default));
             if (fixed && m && m->ndim) {
                 int order[64];
                 strides_order(l, m->ndim, m->stride, order);
@@ -243,20 +252,26 @@ static Box *reused(Lower *l, const Node *n, Box *b) {
     return b;
 }
 
+static void register_read(Lower *l, const char *buf, Box *b) {
+    MapEntry *e = map_at(&l->users, buf);
+    if (!e->ptr)
+        e->ptr = ARENA_NEW(l->arena, BoxVec);
+    BoxVec *v = e->ptr;
+    if (!v->n || vec_last(v) != b)
+        vec_push(l->arena, v, b);
+}
+
 static void register_reads(Lower *l, Box *b) {
     Data *d = data_unwrap(b->data);
     if (d->kind != D_store)
         return;
-    OpCount *c = d->buf ? NULL : loops_count(l, d->loops);
-    for (int i = 0; i < (c ? c->reads.n : 1); i++) {
-        const char *name = c ? c->reads.at[i].buf : d->buf->ir->name;
-        MapEntry *e = map_at(&l->users, name);
-        if (!e->ptr)
-            e->ptr = ARENA_NEW(l->arena, BoxVec);
-        BoxVec *v = e->ptr;
-        if (!v->n || vec_last(v) != b)
-            vec_push(l->arena, v, b);
+    if (d->buf) {
+        register_read(l, d->buf->ir->name, b);
+        return;
     }
+    const OpCount *c = loops_count(l, d->loops);
+    for (int i = 0; i < c->reads.n; i++)
+        register_read(l, c->reads.at[i].buf, b);
 }
 
 static void after(Lower *l, const Node *n, LVal *v) {
@@ -326,7 +341,8 @@ static void finalize(Lower *l) {
             }
 }
 
-// What a convolution reads or makes, what leads to it, and what follows from that up to the last one.
+// What a convolution reads or makes, what leads to it, and what follows from that up to the last
+// one.
 static bool *find_channels_last(Lower *l) {
     bool *set = ARENA_ARRAY(l->arena, l->g->by_id.n, bool);
     const Node *last = NULL;
@@ -353,19 +369,21 @@ static bool decide_layout_opt(Lower *l) {
         return false;
     bool any = false;
     GRAPH_EACH(l->g, n)
-        if (node_is(n, OP_aten_convolution_default)) {
-            const TensorMeta *m = node_meta(l, n);
-            any = true;
-            if (m && m->device.type != DEV_cpu)
-                return false;
-        }
+    if (node_is(n, OP_aten_convolution_default)) {
+        const TensorMeta *m = node_meta(l, n);
+        any = true;
+        if (m && m->device.type != DEV_cpu)
+            return false;
+    }
     return any;
 }
 
 IrModule *inductor_lower(const LowerRequest *request) {
-    Lower l = {.req = request, .arena = request->arena, .sym = request->graph->sym, .g = request->graph};
+    Lower l = {
+        .req = request, .arena = request->arena, .sym = request->graph->sym, .g = request->graph};
     l.m = ARENA_NEW(l.arena, IrModule);
-    *l.m = (IrModule){.arena = l.arena, .sym = l.sym, .graph = request->graph, .buffers = {.arena = l.arena}};
+    *l.m = (IrModule){
+        .arena = l.arena, .sym = l.sym, .graph = request->graph, .buffers = {.arena = l.arena}};
     l.by_name.arena = l.arena;
     l.users.arena = l.arena;
     l.env = ARENA_ARRAY(l.arena, l.g->by_id.n, LVal);

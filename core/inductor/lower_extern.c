@@ -1,6 +1,6 @@
 // lower_extern.c: calls of library kernels: matrix products, convolutions, and every op without a
-// lowering (a FallbackKernel and one MultiOutput a result). Source: torch/_inductor/kernel/mm.py, bmm.py,
-// conv.py; ir.py ExternKernelOut, FallbackKernel.
+// lowering (a FallbackKernel and one MultiOutput a result). Source: torch/_inductor/kernel/mm.py,
+// bmm.py, conv.py; ir.py ExternKernelOut, FallbackKernel.
 #include "core/inductor/lower.h"
 #include "core/inductor/lowerings.h"
 
@@ -83,7 +83,8 @@ void extern_set_args(Lower *l, IrOp *op, const IrArg *args, int n) {
     }
 }
 
-LVal lower_extern(Lower *l, const char *kernel, const Op *op, IrClass cls, IrLayout *layout, const IrArg *args, int n) {
+LVal lower_extern(Lower *l, const char *kernel, const Op *op, IrClass cls, IrLayout *layout,
+                  const IrArg *args, int n) {
     LBuf *b = buffer_register(l, layout, cls);
     b->is_extern = true;
     b->is_extern_alloc = cls == IR_extern_alloc;
@@ -124,12 +125,16 @@ LVal lower_mm(Lower *l, const Value *args, LoopOpKind kind) {
 
 // addmm and baddbmm: the summand is realized in its own size.
 LVal lower_addmm(Lower *l, const Value *args, LoopOpKind kind) {
-    Box *in = arg_box(l, args, 0), *a = realized(l, arg_box(l, args, 1)), *b = realized(l, arg_box(l, args, 2));
+    Box *in = arg_box(l, args, 0), *a = realized(l, arg_box(l, args, 1)),
+        *b = realized(l, arg_box(l, args, 2));
     IrLayout *y = product_layout(l, a, b);
     Box *wide = expand_box(l, in, y->ndim, y->size);
     data_as_input(l, wide->data);
-    IrArg arg[5] = {data_arg(l, in->data), data_arg(l, a->data), data_arg(l, b->data),
-                    {.kw = "alpha", .value = plain_value(l, &args[4])}, {.kw = "beta", .value = plain_value(l, &args[3])}};
+    IrArg arg[5] = {data_arg(l, in->data),
+                    data_arg(l, a->data),
+                    data_arg(l, b->data),
+                    {.kw = "alpha", .value = plain_value(l, &args[4])},
+                    {.kw = "beta", .value = plain_value(l, &args[3])}};
     const char *name = kind == LOOP_mul ? "extern_kernels.baddbmm" : "extern_kernels.addmm";
     return lower_extern(l, name, l->node->def, IR_extern_out, y, arg, 5);
 }
@@ -142,19 +147,23 @@ static bool preferred_for_bmm(Lower *l, const TensorMeta *m) {
     int n = m->ndim;
     if (!m->stride)
         return true;
-    const Expr *s1 = m->stride[n - 1], *s2 = m->stride[n - 2], *z1 = m->size[n - 1], *z2 = m->size[n - 2];
-    return (size_is_one(l, s1) && (size_is_one(l, z2) || size_hint(l, s2) >= size_hint(l, z1)))
-           || (size_is_one(l, s2) && (size_is_one(l, z1) || size_hint(l, s1) >= size_hint(l, z2)));
+    const Expr *s1 = m->stride[n - 1], *s2 = m->stride[n - 2], *z1 = m->size[n - 1],
+               *z2 = m->size[n - 2];
+    return (size_is_one(l, s1) && (size_is_one(l, z2) || size_hint(l, s2) >= size_hint(l, z1))) ||
+           (size_is_one(l, s2) && (size_is_one(l, z1) || size_hint(l, s1) >= size_hint(l, z2)));
 }
 
 LVal lower_bmm(Lower *l, const Value *args, LoopOpKind kind) {
     Box *in[2] = {arg_box(l, args, 0), arg_box(l, args, 1)};
     (void)kind;
     if (data_device(in[0]->data).type == DEV_cpu) {
-        if (size_is_one(l, data_size(in[0]->data)[1]) || size_is_one(l, data_size(in[1]->data)[2])) {
+        if (size_is_one(l, data_size(in[0]->data)[1]) ||
+            size_is_one(l, data_size(in[1]->data)[2])) {
             bool axis[4] = {false, false, true, false};
-            Box *a = unsqueeze_box(l, in[0], data_ndim(in[0]->data)), *b = unsqueeze_box(l, in[1], 1);
-            return lv_box(sum_box(l, box_binary(l, LOOP_mul, a, b, PK_default), axis, false, DT_none));
+            Box *a = unsqueeze_box(l, in[0], data_ndim(in[0]->data)),
+                *b = unsqueeze_box(l, in[1], 1);
+            return lv_box(
+                sum_box(l, box_binary(l, LOOP_mul, a, b, PK_default), axis, false, DT_none));
         }
         for (int i = 0; i < 2; i++) {
             const TensorMeta *m = arg_meta(l, &args[i]);
@@ -178,8 +187,9 @@ static Value tuple_of(Lower *l, const Value *v, int n) {
 static IrLayout *conv_layout(Lower *l, Box *x, Box *w) {
     const TensorMeta *m = node_meta(l, l->node);
     const IrLayout *a = data_layout(x->data), *b = data_layout(w->data);
-    bool last = m->ndim == 4 && ((a && layout_is_channels_last(l, a->ndim, a->size, a->stride))
-                                 || (b && layout_is_channels_last(l, b->ndim, b->size, b->stride)) || l->layout_opt);
+    bool last = m->ndim == 4 &&
+                ((a && layout_is_channels_last(l, a->ndim, a->size, a->stride)) ||
+                 (b && layout_is_channels_last(l, b->ndim, b->size, b->stride)) || l->layout_opt);
     const Expr **stride = last ? strides_channels_last(l, m->ndim, m->size) : NULL;
     return layout_new(l, IRL_fixed, m->device, m->dtype, m->ndim, m->size, stride, NULL);
 }
@@ -210,10 +220,12 @@ LVal lower_convolution(Lower *l, const Value *args, LoopOpKind kind) {
         arg[n++] = data_arg(l, bias->data);
         buf_freeze(l, data_unwrap(bias->data)->buf);
     }
-    static const char *const kw[] = {"stride", "padding", "dilation", "transposed", "output_padding", "groups"};
+    static const char *const kw[] = {"stride",     "padding",        "dilation",
+                                     "transposed", "output_padding", "groups"};
     for (int i = 0; i < 6; i++) {
         bool scalar = i == 3 || i == 5;
-        arg[n++] = (IrArg){.kw = kw[i], .value = scalar ? args[3 + i] : tuple_of(l, &args[3 + i], spatial)};
+        arg[n++] = (IrArg){.kw = kw[i],
+                           .value = scalar ? args[3 + i] : tuple_of(l, &args[3 + i], spatial)};
     }
     if (!bias)
         arg[n++] = (IrArg){.kw = "bias"};
@@ -284,13 +296,16 @@ static Device first_device(Lower *l, const Value *args, int n) {
 }
 
 // The call and, for each tensor that it gives, a MultiOutput.
-static LVal packed_call(Lower *l, const char *kernel, const Op *op, Value out, Device dev, const IrArg *arg, int n) {
-    IrLayout *y = layout_new(l, out.kind == VAL_none ? IRL_none : IRL_multi_output, dev, DT_none, 0, NULL, NULL, NULL);
+static LVal packed_call(Lower *l, const char *kernel, const Op *op, Value out, Device dev,
+                        const IrArg *arg, int n) {
+    IrLayout *y = layout_new(l, out.kind == VAL_none ? IRL_none : IRL_multi_output, dev, DT_none, 0,
+                             NULL, NULL, NULL);
     LBuf *packed = buffer_register(l, y, IR_fallback);
     packed->is_extern = true;
     packed->ir->op->kernel = kernel;
     packed->ir->op->def = op;
-    packed->ir->op->side_effects = !op || op->tags & (OPT_impure | OPT_mutates) || out.kind == VAL_none;
+    packed->ir->op->side_effects =
+        !op || op->tags & (OPT_impure | OPT_mutates) || out.kind == VAL_none;
     extern_set_args(l, packed->ir->op, arg, n);
     if (out.kind == VAL_tensor)
         return multi_output(l, packed, out.tensor, -1);
@@ -318,20 +333,23 @@ LVal lower_fallback(Lower *l, const Op *op, const Value *args) {
     return packed_call(l, op->qualname, op, out, first_device(l, args, op->n_args), arg, n);
 }
 
-// An operator that is only known by name: called with what the graph gives it, in the strides it has there.
+// An operator that is only known by name: called with what the graph gives it, in the strides it
+// has there.
 LVal lower_opaque(Lower *l, const Node *n) {
     const Value out = *node_val(l, n);
     IrArg *arg = ARENA_ARRAY(l->arena, n->n_args + n->n_kwargs, IrArg);
     for (int i = 0; i < n->n_args; i++) {
         const TensorMeta *m = arg_meta(l, &n->args[i]);
         Box *b = m ? arg_box(l, n->args, i) : NULL;
-        arg[i] = b ? data_arg(l, box_require_exact(l, b, m->stride)->data) : extern_arg(l, &n->args[i]);
+        arg[i] =
+            b ? data_arg(l, box_require_exact(l, b, m->stride)->data) : extern_arg(l, &n->args[i]);
     }
     for (int i = 0; i < n->n_kwargs; i++) {
         arg[n->n_args + i] = extern_arg(l, &n->kwargs[i].value);
         arg[n->n_args + i].kw = n->kwargs[i].name;
     }
-    return packed_call(l, n->target, NULL, out, first_device(l, n->args, n->n_args), arg, n->n_args + n->n_kwargs);
+    return packed_call(l, n->target, NULL, out, first_device(l, n->args, n->n_args), arg,
+                       n->n_args + n->n_kwargs);
 }
 
 // ---- fallbacks that ask for strides

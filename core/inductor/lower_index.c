@@ -1,6 +1,6 @@
-// lower_index.c: indexing by tensors. Reads load the index, make it a variable (set_indirect) and load;
-// writes become a Scatter into the target, or a library call where adding needs more than one thread.
-// Source: torch/_inductor/lowering.py index_impl, index_put_impl_, scatter_reduce_.
+// lower_index.c: indexing by tensors. Reads load the index, make it a variable (set_indirect) and
+// load; writes become a Scatter into the target, or a library call where adding needs more than one
+// thread. Source: torch/_inductor/lowering.py index_impl, index_put_impl_, scatter_reduce_.
 #include "core/inductor/lower.h"
 #include "core/inductor/lowerings.h"
 
@@ -8,14 +8,14 @@
 
 typedef struct IndexCtx {
     Fn x;
-    int n_x;                    // dimensions of x
-    const Expr *size[64];       // of x
+    int n_x; // dimensions of x
+    const Expr *size[64]; // of x
     int n_indices;
     bool given[64];
-    Fn index[64];               // where given
-    int rank;                   // dimensions of the (broadcast) indices
-    int first, last;            // first and last given index
-    int start;                  // where the indices' dimensions stand in the result
+    Fn index[64]; // where given
+    int rank; // dimensions of the (broadcast) indices
+    int first, last; // first and last given index
+    int start; // where the indices' dimensions stand in the result
     bool check, wrap;
 } IndexCtx;
 
@@ -27,7 +27,8 @@ static void index_expressions(Tracer *t, const IndexCtx *c, Index idx, const Exp
         if (!c->given[i])
             out[i] = idx[next++];
         else
-            out[i] = t_indirect(t, t_call(t, c->index[i], idx + c->start, NULL), c->size[i], c->check, c->wrap);
+            out[i] = t_indirect(t, t_call(t, c->index[i], idx + c->start, NULL), c->size[i],
+                                c->check, c->wrap);
     }
     if (c->last < c->start)
         next += c->rank;
@@ -47,8 +48,10 @@ static void run_index_out(Tracer *t, const void *ctx, Index idx, const Expr **ou
     index_expressions(t, ctx, idx, out);
 }
 
-// Fills c from x's size and a list of index tensors, and the result's size; false if a mask is among them.
-static bool index_ctx(Lower *l, IndexCtx *c, Box *x, const LVal *list, int *n_out, const Expr **out) {
+// Fills c from x's size and a list of index tensors, and the result's size; false if a mask is
+// among them.
+static bool index_ctx(Lower *l, IndexCtx *c, Box *x, const LVal *list, int *n_out,
+                      const Expr **out) {
     Box *in[64];
     int where[64], n = 0;
     bool apart = false;
@@ -100,16 +103,17 @@ LVal lower_index(Lower *l, const Value *args, LoopOpKind kind) {
     if (!index_ctx(l, c, x, &list, &n, size))
         return lower_fallback(l, l->node->def, args);
     c->x = data_loader(l, x->data);
-    return lv_box(pointwise_new(l, data_dtype(x->data), data_device(x->data), n, size, (Fn){run_index, c}));
+    return lv_box(
+        pointwise_new(l, data_dtype(x->data), data_device(x->data), n, size, (Fn){run_index, c}));
 }
 
 // ---- embedding and gather
 
 typedef struct GatherCtx {
     Fn x, index;
-    int n, dim;             // dimensions of the index
-    int n_index;            // embedding: dimensions of the indices
-    const Expr *size;       // of the dimension indexed
+    int n, dim; // dimensions of the index
+    int n_index; // embedding: dimensions of the indices
+    const Expr *size; // of the dimension indexed
 } GatherCtx;
 
 static TVal run_embedding(Tracer *t, const void *ctx, Index idx, Index red) {
@@ -127,12 +131,15 @@ LVal lower_embedding(Lower *l, const Value *args, LoopOpKind kind) {
     const Expr *size[64];
     GatherCtx *c = ARENA_NEW(l->arena, GatherCtx);
     (void)kind;
-    *c = (GatherCtx){.x = data_loader(l, w->data), .index = data_loader(l, ids->data), .n_index = data_ndim(ids->data),
+    *c = (GatherCtx){.x = data_loader(l, w->data),
+                     .index = data_loader(l, ids->data),
+                     .n_index = data_ndim(ids->data),
                      .size = data_size(w->data)[0]};
     c->n = c->n_index + data_ndim(w->data) - 1;
     for (int i = 0; i < c->n; i++)
         size[i] = i < c->n_index ? data_size(ids->data)[i] : data_size(w->data)[i - c->n_index + 1];
-    return lv_box(pointwise_new(l, data_dtype(w->data), data_device(w->data), c->n, size, (Fn){run_embedding, c}));
+    return lv_box(pointwise_new(l, data_dtype(w->data), data_device(w->data), c->n, size,
+                                (Fn){run_embedding, c}));
 }
 
 static TVal run_gather(Tracer *t, const void *ctx, Index idx, Index red) {
@@ -160,8 +167,8 @@ LVal lower_gather(Lower *l, const Value *args, LoopOpKind kind) {
     c->size = data_size(x->data)[n ? c->dim : 0];
     c->x = data_loader(l, x->data);
     c->index = data_loader(l, index->data);
-    return lv_box(pointwise_new(l, data_dtype(x->data), data_device(x->data), c->n, data_size(index->data),
-                                (Fn){run_gather, c}));
+    return lv_box(pointwise_new(l, data_dtype(x->data), data_device(x->data), c->n,
+                                data_size(index->data), (Fn){run_gather, c}));
 }
 
 // ---- writes
@@ -170,7 +177,8 @@ static bool adds_by_fallback(DType d) {
     return d == DT_i64 || d == DT_b8 || d == DT_bf16;
 }
 
-static bool index_put_by_loops(Lower *l, Box *self, const LVal *list, Box *values, bool accumulate, bool check) {
+static bool index_put_by_loops(Lower *l, Box *self, const LVal *list, Box *values, bool accumulate,
+                               bool check) {
     const Expr *size[128];
     int n = 0;
     IndexCtx *c = ARENA_NEW(l->arena, IndexCtx);
@@ -213,11 +221,14 @@ static bool put_masked(Lower *l, Box *self, const LVal *list, Box *values, bool 
 }
 
 static void index_put_fallback(Lower *l, Box *self, const Value *args) {
-    IrArg arg[4] = {data_arg(l, self->data), extern_arg(l, &args[1]), extern_arg(l, &args[2]), extern_arg(l, &args[3])};
+    IrArg arg[4] = {data_arg(l, self->data), extern_arg(l, &args[1]), extern_arg(l, &args[2]),
+                    extern_arg(l, &args[3])};
     LBuf *target = data_unwrap(self->data)->buf;
     buf_mark_mutated(l, target);
-    LBuf *b = buffer_register(l, layout_new(l, IRL_none, data_device(self->data), data_dtype(self->data), 0, NULL, NULL,
-                                            NULL), IR_index_put_fallback);
+    LBuf *b = buffer_register(l,
+                              layout_new(l, IRL_none, data_device(self->data),
+                                         data_dtype(self->data), 0, NULL, NULL, NULL),
+                              IR_index_put_fallback);
     b->ir->op->kernel = "aten.index_put_";
     b->ir->op->def = op_at(OP_aten_index_put__default);
     vec_push(l->arena, &b->ir->mutations, target->ir->name);
@@ -229,7 +240,7 @@ LVal lower_index_put(Lower *l, const Value *args, LoopOpKind kind) {
     Box *self = arg_box(l, args, 0), *values = arg_box(l, args, 2);
     LVal list = l_of(l, &args[1]);
     bool accumulate = arg_bool(args, 3);
-    if (kind == LOOP_identity)      // the functional form
+    if (kind == LOOP_identity) // the functional form
         self = clone_box(l, self);
     if (!values)
         values = full_box(l, args[2], data_dtype(self->data), data_device(self->data), 0, NULL);
@@ -256,16 +267,18 @@ static void run_scatter_out(Tracer *t, const void *ctx, Index idx, const Expr **
     out[c->dim] = v;
 }
 
-static void scatter_by_kernel(Lower *l, Box *self, Box *index, Box *src, const Value *args, const char *reduce,
-                              bool include_self) {
+static void scatter_by_kernel(Lower *l, Box *self, Box *index, Box *src, const Value *args,
+                              const char *reduce, bool include_self) {
     IrArg arg[6] = {data_arg(l, self->data), {.value = args[1]}, data_arg(l, index->data)};
     arg[3] = src ? data_arg(l, src->data) : (IrArg){.value = args[3]};
     arg[4] = (IrArg){.kw = "reduce", .value = val_str(reduce)};
     arg[5] = (IrArg){.kw = "include_self", .value = val_bool(include_self)};
     LBuf *target = data_unwrap(self->data)->buf;
     buf_mark_mutated(l, target);
-    LBuf *b = buffer_register(l, layout_new(l, IRL_none, data_device(self->data), data_dtype(self->data), 0, NULL, NULL,
-                                            NULL), IR_scatter_fallback);
+    LBuf *b = buffer_register(l,
+                              layout_new(l, IRL_none, data_device(self->data),
+                                         data_dtype(self->data), 0, NULL, NULL, NULL),
+                              IR_scatter_fallback);
     b->ir->op->kernel = "aten.scatter_reduce_.two";
     b->ir->op->def = op_find("torch.ops.aten.scatter_reduce_.two");
     vec_push(l->arena, &b->ir->mutations, target->ir->name);
@@ -273,7 +286,8 @@ static void scatter_by_kernel(Lower *l, Box *self, Box *index, Box *src, const V
     extern_set_args(l, b->ir->op, arg, 6);
 }
 
-// kind: LOOP_add for scatter_add, LOOP_identity for scatter; in place or on a copy by the op's name.
+// kind: LOOP_add for scatter_add, LOOP_identity for scatter; in place or on a copy by the op's
+// name.
 LVal lower_scatter(Lower *l, const Value *args, LoopOpKind kind) {
     const Op *op = l->node->def;
     Box *self = arg_box(l, args, 0), *index = arg_box(l, args, 2), *src = arg_box(l, args, 3);
@@ -289,12 +303,15 @@ LVal lower_scatter(Lower *l, const Value *args, LoopOpKind kind) {
         self = clone_box(l, self);
     DType d = data_dtype(self->data);
     bool sums = reduce && !strcmp(reduce, "sum");
-    bool by_kernel = reduce && (!sums || d == DT_i64 || d == DT_b8 || !include_self
-                                || (src && l->req->config->threads != 1 && data_device(self->data).type == DEV_cpu));
+    bool by_kernel =
+        reduce &&
+        (!sums || d == DT_i64 || d == DT_b8 || !include_self ||
+         (src && l->req->config->threads != 1 && data_device(self->data).type == DEV_cpu));
     box_realize(l, self, "written in place");
     if (by_kernel) {
         if (!src)
-            src = full_box(l, args[3], d, data_device(self->data), data_ndim(index->data), data_size(index->data));
+            src = full_box(l, args[3], d, data_device(self->data), data_ndim(index->data),
+                           data_size(index->data));
         scatter_by_kernel(l, self, index, src, args, reduce, include_self);
         return lv_box(self);
     }
@@ -304,7 +321,8 @@ LVal lower_scatter(Lower *l, const Value *args, LoopOpKind kind) {
     c->dim = (int)(dim < 0 ? dim + c->n : dim);
     c->size = data_size(self->data)[c->dim];
     c->index = data_loader(l, index->data);
-    Box *values = src ? src : full_box(l, args[3], d, data_device(self->data), c->n, data_size(index->data));
+    Box *values =
+        src ? src : full_box(l, args[3], d, data_device(self->data), c->n, data_size(index->data));
     Loops *p = loops_new(l, LK_scatter, d, data_device(self->data), c->n, data_size(index->data),
                          data_loader(l, values->data));
     p->scatter = run_scatter_out;

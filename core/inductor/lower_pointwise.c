@@ -1,5 +1,6 @@
-// lower_pointwise.c: elementwise operations: type promotion, broadcasting, constants, and the few that
-// are more than one loop operation. Source: torch/_inductor/lowering.py make_pointwise and its users.
+// lower_pointwise.c: elementwise operations: type promotion, broadcasting, constants, and the few
+// that are more than one loop operation. Source: torch/_inductor/lowering.py make_pointwise and its
+// users.
 #include "core/inductor/lower.h"
 #include "core/inductor/lowerings.h"
 
@@ -10,14 +11,20 @@
 
 static DTypeClass scalar_class(const Value *v) {
     switch ((int)v->kind) {
-    case VAL_bool: return DTC_BOOL;
-    case VAL_float: case VAL_symfloat: return DTC_FLOAT;
-    case VAL_complex: return DTC_COMPLEX;
-    default: return DTC_INT;
+    case VAL_bool:
+        return DTC_BOOL;
+    case VAL_float:
+    case VAL_symfloat:
+        return DTC_FLOAT;
+    case VAL_complex:
+        return DTC_COMPLEX;
+    default:
+        return DTC_INT;
     }
 }
 
-DType args_promoted(const DType *tensors, const int *ndims, int n, const Value *scalars, int n_scalars, Promote p) {
+DType args_promoted(const DType *tensors, const int *ndims, int n, const Value *scalars,
+                    int n_scalars, Promote p) {
     DTypeClass top = DTC_BOOL;
     for (int i = 0; i < n; i++)
         top = dtype_info[tensors[i]].cls > top ? dtype_info[tensors[i]].cls : top;
@@ -32,7 +39,10 @@ DType args_promoted(const DType *tensors, const int *ndims, int n, const Value *
     }
     DType d = more != DT_none ? more : zero_dim;
     if (d == DT_none)
-        d = top == DTC_FLOAT ? DT_f32 : top == DTC_INT ? DT_i64 : top == DTC_COMPLEX ? DT_c64 : DT_b8;
+        d = top == DTC_FLOAT     ? DT_f32
+            : top == DTC_INT     ? DT_i64
+            : top == DTC_COMPLEX ? DT_c64
+                                 : DT_b8;
     if (p == PK_int_to_float && (dtype_is_int(d) || d == DT_b8))
         d = DT_f32;
     if (p == PK_bool_to_long && d == DT_b8)
@@ -59,15 +69,17 @@ static TVal run_pointwise(Tracer *t, const void *ctx, Index idx, Index red) {
 
 Box *pointwise_op(Lower *l, LoopOpKind kind, DType out, Box *const *in, int n) {
     PwCtx *c = ARENA_NEW(l->arena, PwCtx);
-    const Data *shape = NULL;
+    assert(n > 0 && n <= 4 && in[0]);
+    const Data *shape = in[0]->data;
     c->kind = kind;
     c->n = n;
     for (int i = 0; i < n; i++) {
         c->in[i] = data_loader(l, in[i]->data);
-        if (!shape || (shape->kind == D_const || shape->kind == D_index))
+        if (shape->kind == D_const || shape->kind == D_index)
             shape = in[i]->data;
     }
-    return pointwise_new(l, out, data_device(shape), data_ndim(shape), data_size(shape), (Fn){run_pointwise, c});
+    return pointwise_new(l, out, data_device(shape), data_ndim(shape), data_size(shape),
+                         (Fn){run_pointwise, c});
 }
 
 typedef struct CastCtx {
@@ -87,12 +99,14 @@ Box *box_to_dtype(Lower *l, Box *b, DType dtype) {
         return b;
     CastCtx *c = ARENA_NEW(l->arena, CastCtx);
     *c = (CastCtx){data_loader(l, b->data), dtype, from};
-    return pointwise_new(l, dtype, data_device(b->data), data_ndim(b->data), data_size(b->data), (Fn){run_cast, c});
+    return pointwise_new(l, dtype, data_device(b->data), data_ndim(b->data), data_size(b->data),
+                         (Fn){run_cast, c});
 }
 
 Box *clone_box(Lower *l, Box *b) {
     Data *d = b->data;
-    return pointwise_new(l, data_dtype(d), data_device(d), data_ndim(d), data_size(d), data_loader(l, d));
+    return pointwise_new(l, data_dtype(d), data_device(d), data_ndim(d), data_size(d),
+                         data_loader(l, d));
 }
 
 Box *expand_box(Lower *l, Box *b, int n, const Expr *const *size) {
@@ -119,8 +133,10 @@ void broadcast_boxes(Lower *l, Box **in, int n) {
             int k = d - (ndim - data_ndim(in[i]->data));
             if (k >= 0 && size_is_one(l, size[d]))
                 size[d] = data_size(in[i]->data)[k];
-            else if (k >= 0 && !size_is_one(l, data_size(in[i]->data)[k]) && size[d] != data_size(in[i]->data)[k])
-                sym_guard_eq(l->sym, size[d], data_size(in[i]->data)[k], l->req->stage, "broadcast");
+            else if (k >= 0 && !size_is_one(l, data_size(in[i]->data)[k]) &&
+                     size[d] != data_size(in[i]->data)[k])
+                sym_guard_eq(l->sym, size[d], data_size(in[i]->data)[k], l->req->stage,
+                             "broadcast");
         }
     }
     for (int i = 0; i < n; i++) {
@@ -133,11 +149,12 @@ void broadcast_boxes(Lower *l, Box **in, int n) {
     }
 }
 
-// Operands: tensors (converted to one dtype, broadcast) and Python scalars (constants of the first's dtype).
+// Operands: tensors (converted to one dtype, broadcast) and Python scalars (constants of the
+// first's dtype).
 typedef struct Operands {
     Box *box[4];
     int n;
-    DType dtype;        // promoted
+    DType dtype; // promoted
 } Operands;
 
 static Operands operands(Lower *l, const Value *args, int n, Promote p) {
@@ -178,12 +195,17 @@ static Operands operands(Lower *l, const Value *args, int n, Promote p) {
 
 static LoopOpKind bool_variant(LoopOpKind kind) {
     switch ((int)kind) {
-    case LOOP_add: return LOOP_logical_or;
-    case LOOP_mul: return LOOP_logical_and;
-    case LOOP_bitwise_not: return LOOP_logical_not;
+    case LOOP_add:
+        return LOOP_logical_or;
+    case LOOP_mul:
+        return LOOP_logical_and;
+    case LOOP_bitwise_not:
+        return LOOP_logical_not;
     case LOOP_abs:
-    case LOOP_sign: return LOOP_identity;
-    default: return kind;
+    case LOOP_sign:
+        return LOOP_identity;
+    default:
+        return kind;
     }
 }
 
@@ -210,8 +232,9 @@ Box *box_binary_scalar(Lower *l, LoopOpKind kind, Box *a, Value v, Promote p) {
     DType d = p == PK_none ? dt : args_promoted(&dt, &nd, 1, &v, 1, p);
     a = box_to_dtype(l, a, d);
     const Expr *e = NULL;
-    Data *c = v.kind == VAL_sym && val_as_expr(l->sym, &v, &e) ? data_index(l, e, d, data_device(a->data))
-                                                              : data_const(l, v, d, data_device(a->data));
+    Data *c = v.kind == VAL_sym && val_as_expr(l->sym, &v, &e)
+                  ? data_index(l, e, d, data_device(a->data))
+                  : data_const(l, v, d, data_device(a->data));
     Operands o = {.box = {a, box_new(l, c)}, .n = 2, .dtype = d};
     return pointwise_of(l, kind, &o).box;
 }
@@ -224,12 +247,14 @@ LVal lower_pointwise(Lower *l, const Value *args, LoopOpKind kind) {
 // add and sub: the second operand times alpha.
 LVal lower_add(Lower *l, const Value *args, LoopOpKind kind) {
     Operands o = operands(l, args, 2, PK_default);
-    bool one = (args[2].kind == VAL_int && args[2].i == 1) || (args[2].kind == VAL_float && args[2].f == 1);
+    bool one = (args[2].kind == VAL_int && args[2].i == 1) ||
+               (args[2].kind == VAL_float && args[2].f == 1);
     if (!one && args[2].kind != VAL_none) {
         Data *k = data_const(l, args[2], o.dtype, data_device(o.box[0]->data));
         Box *in[2] = {o.box[1], box_new(l, k)};
         o.box[1] = pointwise_op(l, LOOP_mul, o.dtype, in, 2);
-        if (o.box[1]->data->kind == D_store && data_ndim(o.box[1]->data) != data_ndim(o.box[0]->data))
+        if (o.box[1]->data->kind == D_store &&
+            data_ndim(o.box[1]->data) != data_ndim(o.box[0]->data))
             broadcast_boxes(l, o.box, 2);
     }
     return pointwise_of(l, kind, &o);
@@ -257,7 +282,8 @@ LVal lower_rounding(Lower *l, const Value *args, LoopOpKind kind) {
 LVal lower_isnan(Lower *l, const Value *args, LoopOpKind kind) {
     Box *x = arg_box(l, args, 0);
     if (!dtype_is_float(data_dtype(x->data)))
-        return lv_box(full_box(l, val_bool(false), DT_b8, data_device(x->data), data_ndim(x->data), data_size(x->data)));
+        return lv_box(full_box(l, val_bool(false), DT_b8, data_device(x->data), data_ndim(x->data),
+                               data_size(x->data)));
     return lv_box(pointwise_op(l, kind, DT_b8, &x, 1));
 }
 
@@ -278,7 +304,8 @@ LVal lower_div(Lower *l, const Value *args, LoopOpKind kind) {
 
 LVal lower_div_mode(Lower *l, const Value *args, LoopOpKind kind) {
     (void)kind;
-    bool floor = args[2].kind == VAL_str && args[2].s[0] == 'f', trunc = args[2].kind == VAL_str && args[2].s[0] == 't';
+    bool floor = args[2].kind == VAL_str && args[2].s[0] == 'f',
+         trunc = args[2].kind == VAL_str && args[2].s[0] == 't';
     if (!floor && !trunc)
         return lower_div(l, args, LOOP_truediv);
     Operands o = operands(l, args, 2, PK_default);
@@ -335,14 +362,15 @@ LVal lower_pow(Lower *l, const Value *args, LoopOpKind kind) {
     if (a && !b && e.kind == VAL_int && ((e.i > -32 && e.i < 32) || (integral && e.i >= 0))) {
         PowCtx *c = ARENA_NEW(l->arena, PowCtx);
         *c = (PowCtx){data_loader(l, a->data), e.i, o.dtype};
-        return lv_box(pointwise_new(l, o.dtype, data_device(a->data), data_ndim(a->data), data_size(a->data),
-                                    (Fn){run_pow, c}));
+        return lv_box(pointwise_new(l, o.dtype, data_device(a->data), data_ndim(a->data),
+                                    data_size(a->data), (Fn){run_pow, c}));
     }
     double base = 0;
     if (!a && val_as_float(&args[0], &base)) {
         b = o.box[1];
         if (base == 1)
-            return lv_box(full_box(l, val_int(1), o.dtype, data_device(b->data), data_ndim(b->data), data_size(b->data)));
+            return lv_box(full_box(l, val_int(1), o.dtype, data_device(b->data), data_ndim(b->data),
+                                   data_size(b->data)));
         if (base == 2 && dtype_is_float(o.dtype))
             return lv_box(pointwise_op(l, LOOP_exp2, o.dtype, &b, 1));
     }
@@ -375,8 +403,9 @@ LVal lower_where(Lower *l, const Value *args, LoopOpKind kind) {
     broadcast_boxes(l, tensors, k);
     in[0] = tensors[0];
     for (int i = 0, at = 1; i < 2; i++)
-        in[i + 1] = v[i].kind == L_box ? box_to_dtype(l, tensors[at++], d)
-                                       : box_new(l, data_const(l, v[i].v, d, data_device(in[0]->data)));
+        in[i + 1] = v[i].kind == L_box
+                        ? box_to_dtype(l, tensors[at++], d)
+                        : box_new(l, data_const(l, v[i].v, d, data_device(in[0]->data)));
     return lv_box(pointwise_op(l, kind, d, in, 3));
 }
 
@@ -448,7 +477,9 @@ LVal lower_iota(Lower *l, const Value *args, LoopOpKind kind) {
     const TensorMeta *m = node_meta(l, l->node);
     IotaCtx *c = ARENA_NEW(l->arena, IotaCtx);
     (void)kind;
-    *c = (IotaCtx){arg_expr(l, args, 1), arg_expr(l, args, 2), args[3].kind == VAL_dtype ? args[3].dtype : DT_i64};
+    *c = (IotaCtx){arg_expr(l, args, 1), arg_expr(l, args, 2),
+                   args[3].kind == VAL_dtype ? args[3].dtype : DT_i64};
     const Expr *n = arg_expr(l, args, 0);
-    return lv_box(pointwise_new(l, c->dtype, m ? m->device : (Device){DEV_cpu, -1}, 1, &n, (Fn){run_iota, c}));
+    return lv_box(pointwise_new(l, c->dtype, m ? m->device : (Device){DEV_cpu, -1}, 1, &n,
+                                (Fn){run_iota, c}));
 }

@@ -1,5 +1,5 @@
-// lower_pool.c: pooling over windows: loads at shifted indexes, masked where the window leaves the input,
-// unrolled. Source: torch/_inductor/lowering.py _max_pool_with_offsets, _avg_poolnd.
+// lower_pool.c: pooling over windows: loads at shifted indexes, masked where the window leaves the
+// input, unrolled. Source: torch/_inductor/lowering.py _max_pool_with_offsets, _avg_poolnd.
 #include "core/inductor/lower.h"
 #include "core/inductor/lowerings.h"
 
@@ -7,13 +7,13 @@
 
 typedef struct Pool {
     Fn x;
-    int n, dim;                             // dimensions; spatial ones
-    const Expr *h[3];                       // input size
+    int n, dim; // dimensions; spatial ones
+    const Expr *h[3]; // input size
     int64_t kernel[3], stride[3], pad[3], dilation[3];
-    bool masked;                            // some window leaves the input
+    bool masked; // some window leaves the input
     Value fill;
     DType dtype;
-    bool include_pad;                       // average: padding counts
+    bool include_pad; // average: padding counts
 } Pool;
 
 static TVal load_masked(Tracer *t, const Pool *p, const Expr **at) {
@@ -31,7 +31,7 @@ static TVal load_masked(Tracer *t, const Pool *p, const Expr **at) {
 
 static TVal run_window(Tracer *t, const void *ctx, Index idx, Index red) {
     const Pool *p = ctx;
-    const Expr *at[64];
+    const Expr *at[64] = {0};
     int first = p->n - p->dim;
     for (int i = 0; i < p->n; i++) {
         if (i < first) {
@@ -39,7 +39,8 @@ static TVal run_window(Tracer *t, const void *ctx, Index idx, Index red) {
             continue;
         }
         int k = i - first;
-        const Expr *out = sym_mul_int(t->sym, idx[i], p->stride[k]), *in = sym_mul_int(t->sym, red[k], p->dilation[k]);
+        const Expr *out = sym_mul_int(t->sym, idx[i], p->stride[k]),
+                   *in = sym_mul_int(t->sym, red[k], p->dilation[k]);
         at[i] = sym_add_int(t->sym, sym_add(t->sym, out, in), -p->pad[k]);
     }
     return p->masked ? load_masked(t, p, at) : t_call(t, p->x, at, NULL);
@@ -53,8 +54,8 @@ static void ints(Lower *l, const Value *v, int dim, int64_t fallback, int64_t *o
 }
 
 // Result size from the node's metadata; whether a ceiling made the last window leave the input.
-static Pool *pool_new(Lower *l, Box *x, int dim, const Value *kernel, const Value *stride, const Value *pad,
-                      const Value *dilation, const TensorMeta *out) {
+static Pool *pool_new(Lower *l, Box *x, int dim, const Value *kernel, const Value *stride,
+                      const Value *pad, const Value *dilation, const TensorMeta *out) {
     Pool *p = ARENA_NEW(l->arena, Pool);
     p->n = data_ndim(x->data);
     p->dim = dim;
@@ -68,8 +69,10 @@ static Pool *pool_new(Lower *l, Box *x, int dim, const Value *kernel, const Valu
     ints(l, dilation, dim, 1, p->dilation);
     for (int i = 0; i < dim; i++) {
         p->h[i] = data_size(x->data)[p->n - dim + i];
-        int64_t last = (size_hint(l, out->size[p->n - dim + i]) - 1) * p->stride[i] + (p->kernel[i] - 1) * p->dilation[i];
-        p->masked |= p->pad[i] != 0 || p->dilation[i] > 1 || last - p->pad[i] >= size_hint(l, p->h[i]);
+        int64_t last = (size_hint(l, out->size[p->n - dim + i]) - 1) * p->stride[i] +
+                       (p->kernel[i] - 1) * p->dilation[i];
+        p->masked |=
+            p->pad[i] != 0 || p->dilation[i] > 1 || last - p->pad[i] >= size_hint(l, p->h[i]);
     }
     p->x = data_loader(l, x->data);
     return p;
@@ -107,8 +110,10 @@ LVal lower_max_pool(Lower *l, const Value *args, LoopOpKind kind) {
     const Expr **red = window_sizes(l, p);
     Fn fn = {run_window, p};
     Device dev = data_device(x->data);
-    Box *v = reduce_window(l, "max", fn, p->n, m->size, p->dim, red, p->dtype, p->dtype, dev, POOL_UNROLL);
-    Box *i = reduce_window(l, "argmax", fn, p->n, m->size, p->dim, red, DT_i64, p->dtype, dev, POOL_UNROLL);
+    Box *v = reduce_window(l, "max", fn, p->n, m->size, p->dim, red, p->dtype, p->dtype, dev,
+                           POOL_UNROLL);
+    Box *i = reduce_window(l, "argmax", fn, p->n, m->size, p->dim, red, DT_i64, p->dtype, dev,
+                           POOL_UNROLL);
     LVal both = lv_list(l, 2);
     both.at[0] = lv_box(v);
     both.at[1] = lv_box(box_to_dtype(l, i, DT_i8));
@@ -123,8 +128,10 @@ static TVal run_count(Tracer *t, const void *ctx, Index idx, Index red) {
     TVal product = {0};
     (void)red;
     for (int i = 0; i < p->dim; i++) {
-        const Expr *from = sym_add_int(s, sym_mul_int(s, idx[p->n - p->dim + i], p->stride[i]), -p->pad[i]);
-        const Expr *to = sym_min(s, sym_add_int(s, from, p->kernel[i]), sym_add_int(s, p->h[i], p->pad[i]));
+        const Expr *from =
+            sym_add_int(s, sym_mul_int(s, idx[p->n - p->dim + i], p->stride[i]), -p->pad[i]);
+        const Expr *to =
+            sym_min(s, sym_add_int(s, from, p->kernel[i]), sym_add_int(s, p->h[i], p->pad[i]));
         if (!p->include_pad) {
             from = sym_max(s, from, sym_int(s, 0));
             to = sym_min(s, to, p->h[i]);
@@ -150,15 +157,17 @@ LVal lower_avg_pool(Lower *l, const Value *args, LoopOpKind kind) {
     for (int i = 0; i < dim; i++)
         window *= p->kernel[i];
     DType out = p->dtype;
-    Box *sum = reduce_window(l, "sum", (Fn){run_window, p}, p->n, m->size, dim, window_sizes(l, p), out, out,
-                             data_device(x->data), POOL_UNROLL + 1);
+    Box *sum = reduce_window(l, "sum", (Fn){run_window, p}, p->n, m->size, dim, window_sizes(l, p),
+                             out, out, data_device(x->data), POOL_UNROLL + 1);
     if (!p->masked || args[6].kind != VAL_none) {
         Value by = args[6].kind != VAL_none ? args[6] : val_int(window);
         bool integral = dtype_is_int(out);
-        return lv_box(box_binary_scalar(l, integral ? LOOP_truncdiv : LOOP_truediv, sum, by, PK_none));
+        return lv_box(
+            box_binary_scalar(l, integral ? LOOP_truncdiv : LOOP_truediv, sum, by, PK_none));
     }
     Box *count = pointwise_new(l, out, data_device(x->data), p->n, m->size, (Fn){run_count, p});
-    return lv_box(box_binary(l, dtype_is_int(out) ? LOOP_truncdiv : LOOP_truediv, sum, count, PK_none));
+    return lv_box(
+        box_binary(l, dtype_is_int(out) ? LOOP_truncdiv : LOOP_truediv, sum, count, PK_none));
 }
 
 // Sizes that divide are plain windows; others are left to the library.
@@ -172,7 +181,8 @@ LVal lower_adaptive_avg_pool(Lower *l, const Value *args, LoopOpKind kind) {
         return lower_fallback(l, l->node->def, args);
     Value kernel = val_list(l->arena, VAL_list, dim);
     for (int i = 0; i < dim; i++) {
-        int64_t in = size_hint(l, data_size(x->data)[n - dim + i]), out = size_hint(l, m->size[n - dim + i]);
+        int64_t in = size_hint(l, data_size(x->data)[n - dim + i]),
+                out = size_hint(l, m->size[n - dim + i]);
         if (out <= 0 || in % out)
             return lower_fallback(l, l->node->def, args);
         kernel.at[i] = val_int(in / out);
@@ -183,7 +193,7 @@ LVal lower_adaptive_avg_pool(Lower *l, const Value *args, LoopOpKind kind) {
     Value none = {0};
     box_realize_hint(l, x);
     Pool *p = pool_new(l, x, dim, &kernel, &none, &none, &none, m);
-    Box *sum = reduce_window(l, "sum", (Fn){run_window, p}, n, m->size, dim, window_sizes(l, p), p->dtype, p->dtype,
-                             data_device(x->data), POOL_UNROLL + 1);
+    Box *sum = reduce_window(l, "sum", (Fn){run_window, p}, n, m->size, dim, window_sizes(l, p),
+                             p->dtype, p->dtype, data_device(x->data), POOL_UNROLL + 1);
     return lv_box(box_binary_scalar(l, LOOP_truediv, sum, val_int(window), PK_none));
 }

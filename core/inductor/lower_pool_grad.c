@@ -1,6 +1,6 @@
-// lower_pool_grad.c: gradients of max pooling: where each window's maximum was, as an index into the
-// input, and the gradients of the windows that an element may have won, gathered without atomics.
-// Source: torch/_inductor/lowering.py max_pool2d_with_indices_backward.
+// lower_pool_grad.c: gradients of max pooling: where each window's maximum was, as an index into
+// the input, and the gradients of the windows that an element may have won, gathered without
+// atomics. Source: torch/_inductor/lowering.py max_pool2d_with_indices_backward.
 #include "core/inductor/lower.h"
 #include "core/inductor/lowerings.h"
 
@@ -19,11 +19,12 @@ static bool ints_of(Lower *l, const Value *v, int dim, const int64_t *fallback, 
     return true;
 }
 
-static bool geometry(Lower *l, const Value *kernel, const Value *stride, const Value *pad, const Value *dilation, int dim,
-                     Geometry *g) {
+static bool geometry(Lower *l, const Value *kernel, const Value *stride, const Value *pad,
+                     const Value *dilation, int dim, Geometry *g) {
     static const int64_t zero[3] = {0}, one[3] = {1, 1, 1};
-    return dim <= 3 && ints_of(l, kernel, dim, one, g->kernel) && ints_of(l, stride, dim, g->kernel, g->stride)
-           && ints_of(l, pad, dim, zero, g->pad) && ints_of(l, dilation, dim, one, g->dilation);
+    return dim <= 3 && ints_of(l, kernel, dim, one, g->kernel) &&
+           ints_of(l, stride, dim, g->kernel, g->stride) && ints_of(l, pad, dim, zero, g->pad) &&
+           ints_of(l, dilation, dim, one, g->dilation);
 }
 
 // ---- offsets within a window to flat indexes into the input
@@ -33,14 +34,15 @@ typedef struct OffsetCtx {
     int n, dim;
     Geometry g;
     const Expr *input[3];
-    const Expr *window;         // elements of one
+    const Expr *window; // elements of one
 } OffsetCtx;
 
 static TVal run_offsets(Tracer *t, const void *ctx, Index idx, Index red) {
     const OffsetCtx *c = ctx;
     Sym *s = t->sym;
     (void)red;
-    const Expr *rest = t_indirect(t, t_call(t, c->offsets, idx, NULL), c->window, true, true), *inc[3], *flat = NULL;
+    const Expr *rest = t_indirect(t, t_call(t, c->offsets, idx, NULL), c->window, true, true),
+               *inc[3], *flat = NULL;
     for (int d = c->dim - 1; d > 0; d--) {
         const Expr *k = sym_int(s, c->g.kernel[d]), *q = sym_floordiv(s, rest, k);
         inc[d] = sym_sub(s, rest, sym_mul(s, q, k));
@@ -72,7 +74,8 @@ LVal lower_pool_indices(Lower *l, const Value *args, LoopOpKind kind) {
     }
     c->window = sym_int(l->sym, window);
     c->offsets = data_loader(l, x->data);
-    return lv_box(pointwise_new(l, DT_i64, data_device(x->data), c->n, data_size(x->data), (Fn){run_offsets, c}));
+    return lv_box(pointwise_new(l, DT_i64, data_device(x->data), c->n, data_size(x->data),
+                                (Fn){run_offsets, c}));
 }
 
 // ---- gradient
@@ -82,7 +85,7 @@ typedef struct GradCtx {
     int n;
     Geometry g;
     const Expr *width, *pooled[2];
-    int windows[2];             // windows that one row (column) may lie in
+    int windows[2]; // windows that one row (column) may lie in
     DType dtype;
 } GradCtx;
 
@@ -145,10 +148,10 @@ static int windows_of(int64_t kernel, int64_t stride) {
 
 static bool has_unit_channel_stride(Lower *l, Data *d) {
     IrLayout *y = data_layout(d);
-    if (!y && d->kind == D_store && d->loops) {     // as it would be laid out
+    if (!y && d->kind == D_store && d->loops) { // as it would be laid out
         LBuf b = {.ir = &(IrBuffer){0}, .loops = d->loops};
-        b.ir->layout = layout_new(l, IRL_flexible, d->loops->device, d->loops->dtype, d->loops->ndim, d->loops->ranges, NULL,
-                                  NULL);
+        b.ir->layout = layout_new(l, IRL_flexible, d->loops->device, d->loops->dtype,
+                                  d->loops->ndim, d->loops->ranges, NULL, NULL);
         buf_decide(l, &b);
         y = b.ir->layout;
     }
@@ -159,9 +162,9 @@ LVal lower_max_pool_backward(Lower *l, const Value *args, LoopOpKind kind) {
     Box *grad = arg_box(l, args, 0), *x = arg_box(l, args, 1), *indices = arg_box(l, args, 7);
     GradCtx *c = ARENA_NEW(l->arena, GradCtx);
     (void)kind;
-    bool ok = geometry(l, &args[2], &args[3], &args[4], &args[5], 2, &c->g) && c->g.dilation[0] == 1
-              && c->g.dilation[1] == 1 && c->g.stride[0] > 0 && c->g.stride[1] > 0 && c->g.kernel[0] < 64
-              && c->g.kernel[1] < 64;
+    bool ok = geometry(l, &args[2], &args[3], &args[4], &args[5], 2, &c->g) &&
+              c->g.dilation[0] == 1 && c->g.dilation[1] == 1 && c->g.stride[0] > 0 &&
+              c->g.stride[1] > 0 && c->g.kernel[0] < 64 && c->g.kernel[1] < 64;
     for (int d = 0; ok && d < 2; d++)
         c->windows[d] = windows_of(c->g.kernel[d], c->g.stride[d]);
     if (!ok || c->windows[0] * c->windows[1] > 25)
@@ -174,7 +177,7 @@ LVal lower_max_pool_backward(Lower *l, const Value *args, LoopOpKind kind) {
         c->pooled[d] = data_size(grad->data)[c->n - 2 + d];
     c->indices = data_loader(l, indices->data);
     c->grad = data_loader(l, grad->data);
-    Box *out = pointwise_new(l, data_dtype(grad->data), data_device(grad->data), c->n, data_size(x->data),
-                             (Fn){run_grad, c});
+    Box *out = pointwise_new(l, data_dtype(grad->data), data_device(grad->data), c->n,
+                             data_size(x->data), (Fn){run_grad, c});
     return lv_box(last ? box_require_channels_last(l, out) : out);
 }

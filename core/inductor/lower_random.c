@@ -1,5 +1,6 @@
-// lower_random.c: Inductor's own random numbers: a buffer of seeds made by a library call, and values from
-// (seed, position). Source: torch/_inductor/lowering.py inductor_seeds, inductor_random; ir.py RandomSeeds.
+// lower_random.c: Inductor's own random numbers: a buffer of seeds made by a library call, and
+// values from (seed, position). Source: torch/_inductor/lowering.py inductor_seeds,
+// inductor_random; ir.py RandomSeeds.
 #include "core/inductor/lower.h"
 #include "core/inductor/lowerings.h"
 
@@ -13,7 +14,8 @@ LVal lower_seeds(Lower *l, const Value *args, LoopOpKind kind) {
     IrLayout *y = layout_new(l, IRL_fixed, dev, DT_i64, 1, &n, NULL, NULL);
     Value size = val_exprs(l->arena, &n, 1);
     IrArg arg[3] = {{.value = val_int(INT64_MIN)}, {.value = val_int(INT64_MAX)}, {.value = size}};
-    return lower_extern(l, "aten.randint.low_out", op_find("torch.ops.aten.randint.low_out"), IR_random_seeds, y, arg, 3);
+    return lower_extern(l, "aten.randint.low_out", op_find("torch.ops.aten.randint.low_out"),
+                        IR_random_seeds, y, arg, 3);
 }
 
 typedef struct SeedCtx {
@@ -38,7 +40,7 @@ LVal lower_lookup_seed(Lower *l, const Value *args, LoopOpKind kind) {
 typedef struct RandomCtx {
     Fn seed;
     int n;
-    const Expr **stride;        // contiguous
+    const Expr **stride; // contiguous
     const Expr **size;
     LoopOpKind kind;
     const Expr *low, *high;

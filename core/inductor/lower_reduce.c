@@ -1,6 +1,7 @@
-// lower_reduce.c: reductions. A reduction is realized at once; a short one (below eight elements) over
-// more than one output becomes a pointwise chain instead; variance goes through Welford's algorithm, or
-// in two steps where it would be unrolled. Source: torch/_inductor/lowering.py, ir.py Reduction.create.
+// lower_reduce.c: reductions. A reduction is realized at once; a short one (below eight elements)
+// over more than one output becomes a pointwise chain instead; variance goes through Welford's
+// algorithm, or in two steps where it would be unrolled. Source: torch/_inductor/lowering.py, ir.py
+// Reduction.create.
 #include "core/inductor/lower.h"
 #include "core/inductor/lowerings.h"
 
@@ -10,17 +11,17 @@
 // Values by the axes of a tensor.
 typedef struct AxisCtx {
     Fn in;
-    int ndim;           // of the input
-    bool axis[64];      // reduced dimensions
+    int ndim; // of the input
+    bool axis[64]; // reduced dimensions
     bool keepdim;
 } AxisCtx;
 
 // A reduction that becomes a pointwise chain.
 typedef struct RedCtx {
-    Fn inner;           // value at (index, reduction index)
-    const char *type;   // how to combine
+    Fn inner; // value at (index, reduction index)
+    const char *type; // how to combine
     int n_red;
-    const Expr **red;   // sizes, all constant if unrolled
+    const Expr **red; // sizes, all constant if unrolled
     DType dtype;
 } RedCtx;
 
@@ -36,9 +37,12 @@ static TVal run_reduction(Tracer *t, const void *ctx, Index idx, Index red) {
 }
 
 static LoopOpKind combine_op(const char *type) {
-    static const struct { const char *type; LoopOpKind op; } ops[] = {
-        {"sum", LOOP_add}, {"prod", LOOP_mul}, {"max", LOOP_maximum}, {"min", LOOP_minimum}, {"any", LOOP_logical_or},
-        {"xor_sum", LOOP_bitwise_xor},
+    static const struct {
+        const char *type;
+        LoopOpKind op;
+    } ops[] = {
+        {"sum", LOOP_add},     {"prod", LOOP_mul},       {"max", LOOP_maximum},
+        {"min", LOOP_minimum}, {"any", LOOP_logical_or}, {"xor_sum", LOOP_bitwise_xor},
     };
     for (int i = 0; i < COUNT(ops); i++)
         if (!strcmp(type, ops[i].type))
@@ -51,14 +55,16 @@ static bool is_arg(const char *type) {
 }
 
 // (value, index) pairs: the better one, NaN best, the lower index of equals.
-static void combine_arg(Tracer *t, bool is_max, bool is_float, TVal *av, TVal *ai, TVal bv, TVal bi) {
+static void combine_arg(Tracer *t, bool is_max, bool is_float, TVal *av, TVal *ai, TVal bv,
+                        TVal bi) {
     TVal better = t_op2(t, is_max ? LOOP_gt : LOOP_lt, *av, bv), equal = t_op2(t, LOOP_eq, *av, bv);
     if (is_float) {
         TVal a_nan = t_op2(t, LOOP_ne, *av, *av), b_nan = t_op2(t, LOOP_ne, bv, bv);
         better = t_op2(t, LOOP_logical_or, better, t_op2(t, LOOP_gt, a_nan, b_nan));
         equal = t_op2(t, LOOP_logical_or, equal, t_op2(t, LOOP_logical_and, a_nan, b_nan));
     }
-    better = t_op2(t, LOOP_logical_or, better, t_op2(t, LOOP_logical_and, equal, t_op2(t, LOOP_lt, *ai, bi)));
+    better = t_op2(t, LOOP_logical_or, better,
+                   t_op2(t, LOOP_logical_and, equal, t_op2(t, LOOP_lt, *ai, bi)));
     *av = t_op3(t, LOOP_where, better, *av, bv);
     *ai = t_op3(t, LOOP_where, better, *ai, bi);
 }
@@ -78,7 +84,8 @@ static TVal run_unrolled(Tracer *t, const void *ctx, Index idx, Index none) {
             if (flat == 0)
                 acc = v, acc_index = i;
             else
-                combine_arg(t, !strcmp(c->type, "argmax"), dtype_is_float(v.dtype), &acc, &acc_index, v, i);
+                combine_arg(t, !strcmp(c->type, "argmax"), dtype_is_float(v.dtype), &acc,
+                            &acc_index, v, i);
         } else {
             acc = flat == 0 ? v : t_op2(t, combine_op(c->type), acc, v);
         }
@@ -111,14 +118,15 @@ static TVal run_empty(Tracer *t, const void *ctx, Index idx, Index none) {
 typedef struct Shape {
     Fn inner;
     int n, n_red;
-    const Expr **size, **red;   // of the result; reduced
-    const Expr *numel;          // reduced elements
+    const Expr **size, **red; // of the result; reduced
+    const Expr *numel; // reduced elements
 } Shape;
 
 static Shape reduction_shape(Lower *l, Box *x, const bool *axis, bool keepdim) {
     int ndim = data_ndim(x->data);
     const Expr *const *old = data_size(x->data);
-    Shape s = {.size = ARENA_ARRAY(l->arena, ndim, const Expr *), .red = ARENA_ARRAY(l->arena, ndim, const Expr *)};
+    Shape s = {.size = ARENA_ARRAY(l->arena, ndim, const Expr *),
+               .red = ARENA_ARRAY(l->arena, ndim, const Expr *)};
     AxisCtx *c = ARENA_NEW(l->arena, AxisCtx);
     assert(ndim <= 64);
     *c = (AxisCtx){.in = data_loader(l, x->data), .ndim = ndim, .keepdim = keepdim};
@@ -136,10 +144,12 @@ static Shape reduction_shape(Lower *l, Box *x, const bool *axis, bool keepdim) {
 
 static bool is_unrolled(Lower *l, const Shape *s, int threshold) {
     int64_t n = 0;
-    return expr_int(s->numel, &n) && n < threshold && !expr_is(sym_product(l->sym, s->size, s->n), 1);
+    return expr_int(s->numel, &n) && n < threshold &&
+           !expr_is(sym_product(l->sym, s->size, s->n), 1);
 }
 
-static Box *reduce_shape(Lower *l, const char *type, const Shape *s, DType dst, DType src, Device dev, int threshold) {
+static Box *reduce_shape(Lower *l, const char *type, const Shape *s, DType dst, DType src,
+                         Device dev, int threshold) {
     RedCtx *c = ARENA_NEW(l->arena, RedCtx);
     *c = (RedCtx){s->inner, type, s->n_red, s->red, dst};
     if (expr_is(s->numel, 0))
@@ -164,8 +174,8 @@ Box *reduce_box(Lower *l, const char *type, Box *x, const bool *axis, bool keepd
                         l->req->config->unroll_reductions_threshold);
 }
 
-Box *reduce_window(Lower *l, const char *type, Fn inner, int n, const Expr **size, int n_red, const Expr **red,
-                   DType dst, DType src, Device dev, int threshold) {
+Box *reduce_window(Lower *l, const char *type, Fn inner, int n, const Expr **size, int n_red,
+                   const Expr **red, DType dst, DType src, Device dev, int threshold) {
     Shape s = {inner, n, n_red, size, red, sym_product(l->sym, red, n_red)};
     return reduce_shape(l, type, &s, dst, src, dev, threshold);
 }
@@ -191,7 +201,7 @@ typedef struct RedArgs {
     Box *x;
     bool axis[64];
     bool keepdim;
-    DType dtype;        // asked for, DT_none
+    DType dtype; // asked for, DT_none
 } RedArgs;
 
 // Arguments by name: dim, keepdim, dtype.
@@ -225,7 +235,8 @@ LVal lower_sum(Lower *l, const Value *args, LoopOpKind kind) {
     return lv_box(sum_box(l, r.x, r.axis, r.keepdim, r.dtype));
 }
 
-// A scalar `dim` takes part in type promotion, as it does in PyTorch's lowering: bool becomes int64.
+// A scalar `dim` takes part in type promotion, as it does in PyTorch's lowering: bool becomes
+// int64.
 static Box *promoted_by_dim(Lower *l, const Value *args, Box *x) {
     const Op *op = l->node->def;
     bool scalar = false;
@@ -248,7 +259,8 @@ LVal lower_prod(Lower *l, const Value *args, LoopOpKind kind) {
 LVal lower_amax(Lower *l, const Value *args, LoopOpKind kind) {
     RedArgs r = reduction_args(l, args);
     Box *x = promoted_by_dim(l, args, r.x);
-    return lv_box(reduce_box(l, kind == LOOP_maximum ? "max" : "min", x, r.axis, r.keepdim, data_dtype(x->data)));
+    return lv_box(reduce_box(l, kind == LOOP_maximum ? "max" : "min", x, r.axis, r.keepdim,
+                             data_dtype(x->data)));
 }
 
 LVal lower_any(Lower *l, const Value *args, LoopOpKind kind) {
@@ -261,7 +273,8 @@ LVal lower_any(Lower *l, const Value *args, LoopOpKind kind) {
 LVal lower_arg_extreme(Lower *l, const Value *args, LoopOpKind kind) {
     RedArgs r = reduction_args(l, args);
     Box *x = promoted_by_dim(l, args, r.x);
-    return lv_box(reduce_box(l, kind == LOOP_maximum ? "argmax" : "argmin", x, r.axis, r.keepdim, DT_i64));
+    return lv_box(
+        reduce_box(l, kind == LOOP_maximum ? "argmax" : "argmin", x, r.axis, r.keepdim, DT_i64));
 }
 
 // max.dim, min.dim: values and where they are.
@@ -270,7 +283,8 @@ LVal lower_extreme_dim(Lower *l, const Value *args, LoopOpKind kind) {
     Box *x = r.x;
     bool is_max = kind == LOOP_maximum;
     LVal out = lv_list(l, 2);
-    out.at[0] = lv_box(reduce_box(l, is_max ? "max" : "min", x, r.axis, r.keepdim, data_dtype(x->data)));
+    out.at[0] =
+        lv_box(reduce_box(l, is_max ? "max" : "min", x, r.axis, r.keepdim, data_dtype(x->data)));
     out.at[1] = lv_box(reduce_box(l, is_max ? "argmax" : "argmin", x, r.axis, r.keepdim, DT_i64));
     return out;
 }
@@ -320,7 +334,8 @@ static TVal run_scale(Tracer *t, const void *ctx, Index idx, Index red) {
     const ScaleCtx *c = ctx;
     (void)red;
     TVal v = t_call(t, c->in, idx, NULL);
-    TVal corr = t_const(t, c->correction, c->dtype), n = number(t, c->numel, c->dtype), zero = t_int(t, 0, c->dtype);
+    TVal corr = t_const(t, c->correction, c->dtype), n = number(t, c->numel, c->dtype),
+         zero = t_int(t, 0, c->dtype);
     TVal by = t_op2(t, LOOP_maximum, zero, t_op2(t, LOOP_sub, n, corr));
     return t_op2(t, LOOP_truediv, v, by);
 }
@@ -360,7 +375,8 @@ static void welford(Lower *l, Box *x, const RedArgs *r, Value correction, Box **
     }
 }
 
-static void two_step_variance(Lower *l, Box *x, const RedArgs *r, Value correction, Box **var, Box **mean) {
+static void two_step_variance(Lower *l, Box *x, const RedArgs *r, Value correction, Box **var,
+                              Box **mean) {
     DType dtype = data_dtype(x->data);
     double corr = 0;
     val_as_float(&correction, &corr);
@@ -371,7 +387,7 @@ static void two_step_variance(Lower *l, Box *x, const RedArgs *r, Value correcti
     Box *square = pointwise_op(l, LOOP_square, dtype, &diff, 1);
     Box *sum = sum_box(l, square, r->axis, r->keepdim, DT_none);
     const Expr *n = reduced_numel(l, x, r->axis);
-    if (corr != (double)(int64_t)corr) {        // a fraction: the count is constant, since it is unrolled
+    if (corr != (double)(int64_t)corr) { // a fraction: the count is constant, since it is unrolled
         double by = (double)expr_int_or(n, 1) - corr;
         *var = box_binary_scalar(l, LOOP_truediv, sum, val_float(by > 0 ? by : 0), PK_none);
     } else {

@@ -1,5 +1,5 @@
-// lower_view.c: views, and what moves elements without computing: flip, repeat, cat, padding, writes into
-// a part. Source: torch/_inductor/lowering.py; ir.py ConcatKernel.
+// lower_view.c: views, and what moves elements without computing: flip, repeat, cat, padding,
+// writes into a part. Source: torch/_inductor/lowering.py; ir.py ConcatKernel.
 #include "core/inductor/lower.h"
 #include "core/inductor/lowerings.h"
 
@@ -22,9 +22,10 @@ LVal lower_reshape(Lower *l, const Value *args, LoopOpKind kind) {
     Box *x = arg_box(l, args, 0);
     int n = 0;
     (void)kind;
-    if (args[1].kind == VAL_dtype)      // view.dtype
+    if (args[1].kind == VAL_dtype) // view.dtype
         return lower_fallback(l, l->node->def, args);
-    const Expr **size = arg_exprs(l, &args[1], &n), *rest = sym_product(l->sym, data_size(x->data), data_ndim(x->data));
+    const Expr **size = arg_exprs(l, &args[1], &n),
+               *rest = sym_product(l->sym, data_size(x->data), data_ndim(x->data));
     int unknown = -1;
     for (int i = 0; i < n; i++)
         if (expr_is(size[i], -1))
@@ -101,7 +102,8 @@ LVal lower_unsqueeze(Lower *l, const Value *args, LoopOpKind kind) {
 
 // ---- slices
 
-static Box *slice_box(Lower *l, Box *x, int dim, const Expr *start, const Expr *end, const Expr *step, bool clamp) {
+static Box *slice_box(Lower *l, Box *x, int dim, const Expr *start, const Expr *end,
+                      const Expr *step, bool clamp) {
     return box_new(l, view_slice(l, x->data, dim, start, end, step, clamp));
 }
 
@@ -111,7 +113,8 @@ LVal lower_slice(Lower *l, const Value *args, LoopOpKind kind) {
     (void)kind;
     const Expr *start = args[2].kind == VAL_none ? sym_int(l->sym, 0) : arg_expr(l, args, 2);
     const Expr *end = args[3].kind == VAL_none ? data_size(x->data)[dim] : arg_expr(l, args, 3);
-    return lv_box(slice_box(l, x, dim, start, end, args[4].kind == VAL_none ? one(l) : arg_expr(l, args, 4), true));
+    return lv_box(slice_box(l, x, dim, start, end,
+                            args[4].kind == VAL_none ? one(l) : arg_expr(l, args, 4), true));
 }
 
 static Box *select_box(Lower *l, Box *x, int dim, const Expr *i) {
@@ -168,14 +171,16 @@ LVal lower_split(Lower *l, const Value *args, LoopOpKind kind) {
 
 typedef struct DiagCtx {
     int ndim, d1, d2;
-    const Expr *b1, *b2;    // where the diagonal begins
+    const Expr *b1, *b2; // where the diagonal begins
 } DiagCtx;
 
 static void reindex_diagonal(Lower *l, const void *ctx, Index in, const Expr **out) {
     const DiagCtx *c = ctx;
     const Expr *at = in[c->ndim - 2];
     for (int d = 0, k = 0; d < c->ndim; d++)
-        out[d] = d == c->d1 ? sym_add(l->sym, at, c->b1) : d == c->d2 ? sym_add(l->sym, at, c->b2) : in[k++];
+        out[d] = d == c->d1   ? sym_add(l->sym, at, c->b1)
+                 : d == c->d2 ? sym_add(l->sym, at, c->b2)
+                              : in[k++];
 }
 
 static Data *diagonal_of(Lower *l, Data *x, int64_t offset, int d1, int d2) {
@@ -189,7 +194,8 @@ static Data *diagonal_of(Lower *l, Data *x, int64_t offset, int d1, int d2) {
     const Expr *b = sym_add_int(l->sym, old[d2], offset > 0 ? -offset : 0);
     size[k++] = sym_max(l->sym, sym_min(l->sym, a, b), zero);
     DiagCtx *c = ARENA_NEW(l->arena, DiagCtx);
-    *c = (DiagCtx){n, d1, d2, sym_int(l->sym, offset < 0 ? -offset : 0), sym_int(l->sym, offset > 0 ? offset : 0)};
+    *c = (DiagCtx){n, d1, d2, sym_int(l->sym, offset < 0 ? -offset : 0),
+                   sym_int(l->sym, offset > 0 ? offset : 0)};
     return view_generic(l, x, k, size, reindex_diagonal, c);
 }
 
@@ -197,7 +203,8 @@ LVal lower_diagonal(Lower *l, const Value *args, LoopOpKind kind) {
     Box *x = arg_box(l, args, 0);
     int n = data_ndim(x->data);
     (void)kind;
-    return boxed(l, diagonal_of(l, x->data, arg_int(l, args, 1), arg_dim(l, args, 2, n), arg_dim(l, args, 3, n)));
+    return boxed(l, diagonal_of(l, x->data, arg_int(l, args, 1), arg_dim(l, args, 2, n),
+                                arg_dim(l, args, 3, n)));
 }
 
 typedef struct UnfoldCtx {
@@ -208,15 +215,18 @@ typedef struct UnfoldCtx {
 static void reindex_unfold(Lower *l, const void *ctx, Index in, const Expr **out) {
     const UnfoldCtx *c = ctx;
     for (int d = 0; d < c->ndim; d++)
-        out[d] = d == c->dim ? sym_add(l->sym, in[c->ndim], sym_mul(l->sym, in[d], c->step)) : in[d];
+        out[d] =
+            d == c->dim ? sym_add(l->sym, in[c->ndim], sym_mul(l->sym, in[d], c->step)) : in[d];
 }
 
 LVal lower_unfold(Lower *l, const Value *args, LoopOpKind kind) {
     Box *x = arg_box(l, args, 0);
     if (data_ndim(x->data) == 0)
-        return lv_box(slice_box(l, unsqueeze_box(l, x, 0), 0, sym_int(l->sym, 0), arg_expr(l, args, 2), one(l), true));
+        return lv_box(slice_box(l, unsqueeze_box(l, x, 0), 0, sym_int(l->sym, 0),
+                                arg_expr(l, args, 2), one(l), true));
     int n = data_ndim(x->data), dim = arg_dim(l, args, 1, n);
-    const Expr *len = arg_expr(l, args, 2), *step = arg_expr(l, args, 3), *old = data_size(x->data)[dim];
+    const Expr *len = arg_expr(l, args, 2), *step = arg_expr(l, args, 3),
+               *old = data_size(x->data)[dim];
     (void)kind;
     const Expr **size = ARENA_ARRAY(l->arena, n + 1, const Expr *);
     for (int i = 0; i < n; i++)
@@ -241,7 +251,9 @@ LVal lower_as_strided(Lower *l, const Value *args, LoopOpKind kind) {
     buf_decide(l, d->buf);
     const IrLayout *y = d->buf->ir->layout;
     const Expr *offset = args[3].kind == VAL_none ? sym_int(l->sym, 0) : arg_expr(l, args, 3);
-    return boxed(l, view_strided(l, d, layout_new(l, IRL_fixed, y->device, y->dtype, n, size, stride, offset)));
+    return boxed(
+        l,
+        view_strided(l, d, layout_new(l, IRL_fixed, y->device, y->dtype, n, size, stride, offset)));
 }
 
 // ---- reindexed copies
@@ -250,7 +262,7 @@ typedef struct MoveCtx {
     Fn in;
     int n;
     bool flip[64];
-    const Expr *size[64];   // of the input
+    const Expr *size[64]; // of the input
     bool repeated[64];
 } MoveCtx;
 
@@ -261,8 +273,9 @@ static TVal run_move(Tracer *t, const void *ctx, Index idx, Index red) {
     for (int i = 0; i < c->n; i++) {
         out[i] = c->flip[i] ? sym_sub(t->sym, sym_add_int(t->sym, c->size[i], -1), idx[i]) : idx[i];
         if (c->repeated[i])
-            out[i] = expr_is(c->size[i], 1) ? sym_int(t->sym, 0)
-                                            : sym_modular(t->sym, idx[i], sym_int(t->sym, 1), c->size[i]);
+            out[i] = expr_is(c->size[i], 1)
+                         ? sym_int(t->sym, 0)
+                         : sym_modular(t->sym, idx[i], sym_int(t->sym, 1), c->size[i]);
     }
     return t_call(t, c->in, out, NULL);
 }
@@ -283,14 +296,16 @@ LVal lower_rev(Lower *l, const Value *args, LoopOpKind kind) {
     (void)kind;
     for (int i = 0; i < args[1].n; i++)
         c->flip[arg_dim(l, args[1].at, i, c->n)] = true;
-    return lv_box(pointwise_new(l, data_dtype(x->data), data_device(x->data), c->n, c->size, (Fn){run_move, c}));
+    return lv_box(pointwise_new(l, data_dtype(x->data), data_device(x->data), c->n, c->size,
+                                (Fn){run_move, c}));
 }
 
 LVal lower_repeat(Lower *l, const Value *args, LoopOpKind kind) {
     Box *x = arg_box(l, args, 0);
     int n = 0;
     (void)kind;
-    const Expr **times = arg_exprs(l, &args[1], &n), **size = ARENA_ARRAY(l->arena, n, const Expr *);
+    const Expr **times = arg_exprs(l, &args[1], &n),
+               **size = ARENA_ARRAY(l->arena, n, const Expr *);
     while (data_ndim(x->data) < n)
         x = unsqueeze_box(l, x, 0);
     bool plain = true;
@@ -306,14 +321,15 @@ LVal lower_repeat(Lower *l, const Value *args, LoopOpKind kind) {
     MoveCtx *c = move_ctx(l, x);
     for (int i = 0; i < n; i++)
         c->repeated[i] = !expr_is(times[i], 1);
-    return lv_box(pointwise_new(l, data_dtype(x->data), data_device(x->data), n, size, (Fn){run_move, c}));
+    return lv_box(
+        pointwise_new(l, data_dtype(x->data), data_device(x->data), n, size, (Fn){run_move, c}));
 }
 
 // ---- padding
 
 typedef struct PadCtx {
     Fn in;
-    int n, first;           // dimensions; the first padded one
+    int n, first; // dimensions; the first padded one
     const Expr *low[64], *high[64], *size[64];
     Value fill;
     DType dtype;
@@ -331,7 +347,8 @@ static TVal run_pad(Tracer *t, const void *ctx, Index idx, Index red) {
         for (int side = 0; side < 2; side++) {
             if (expr_is(side ? c->high[i] : c->low[i], 0))
                 continue;
-            TVal at = t_index(t, in[i], DT_i64), bound = t_index(t, side ? c->size[i] : sym_int(t->sym, 0), DT_i64);
+            TVal at = t_index(t, in[i], DT_i64),
+                 bound = t_index(t, side ? c->size[i] : sym_int(t->sym, 0), DT_i64);
             TVal m = t_op2(t, side ? LOOP_lt : LOOP_ge, at, bound);
             mask = any ? t_op2(t, LOOP_and_, mask, m) : m;
             any = true;
@@ -352,7 +369,8 @@ static Value scalar_of_kind(Value v, DType dtype) {
 LVal lower_pad(Lower *l, const Value *args, LoopOpKind kind) {
     Box *x = arg_box(l, args, 0);
     int n_pad = 0, n = data_ndim(x->data);
-    const Expr **pad = arg_exprs(l, &args[1], &n_pad), **size = ARENA_ARRAY(l->arena, n, const Expr *);
+    const Expr **pad = arg_exprs(l, &args[1], &n_pad),
+               **size = ARENA_ARRAY(l->arena, n, const Expr *);
     bool any = false;
     (void)kind;
     for (int i = 0; i < n_pad; i++)
@@ -370,7 +388,8 @@ LVal lower_pad(Lower *l, const Value *args, LoopOpKind kind) {
             continue;
         c->low[i] = pad[2 * (n - 1 - i)];
         c->high[i] = pad[2 * (n - 1 - i) + 1];
-        size[i] = sym_expand(l->sym, sym_add(l->sym, sym_add(l->sym, size[i], c->low[i]), c->high[i]));
+        size[i] =
+            sym_expand(l->sym, sym_add(l->sym, sym_add(l->sym, size[i], c->low[i]), c->high[i]));
     }
     c->in = data_loader(l, x->data);
     return lv_box(pointwise_new(l, c->dtype, data_device(x->data), n, size, (Fn){run_pad, c}));
@@ -427,7 +446,8 @@ static TVal run_slice_scatter(Tracer *t, const void *ctx, Index idx, Index red) 
         else if (k == 1 && c->end != c->size)
             m = t_op2(t, LOOP_lt, at, t_index(t, sym_expand(t->sym, c->end), DT_i64));
         else if (k == 2 && !expr_is(c->step, 1))
-            m = t_op2(t, LOOP_eq, t_index(t, sym_modular(t->sym, shifted, sym_int(t->sym, 1), c->step), DT_i64),
+            m = t_op2(t, LOOP_eq,
+                      t_index(t, sym_modular(t->sym, shifted, sym_int(t->sym, 1), c->step), DT_i64),
                       t_int(t, 0, DT_i64));
         else
             continue;
@@ -443,7 +463,10 @@ LVal lower_slice_scatter(Lower *l, const Value *args, LoopOpKind kind) {
     int n = data_ndim(x->data);
     PartCtx *c = ARENA_NEW(l->arena, PartCtx);
     (void)kind;
-    *c = (PartCtx){.x = data_loader(l, x->data), .n = n, .dim = arg_dim(l, args, 2, n), .dtype = data_dtype(x->data)};
+    *c = (PartCtx){.x = data_loader(l, x->data),
+                   .n = n,
+                   .dim = arg_dim(l, args, 2, n),
+                   .dtype = data_dtype(x->data)};
     c->size = data_size(x->data)[c->dim];
     c->start = args[3].kind == VAL_none ? sym_int(l->sym, 0) : arg_expr(l, args, 3);
     c->end = args[4].kind == VAL_none ? c->size : arg_expr(l, args, 4);
@@ -452,12 +475,15 @@ LVal lower_slice_scatter(Lower *l, const Value *args, LoopOpKind kind) {
     const Expr **size = ARENA_ARRAY(l->arena, n, const Expr *);
     for (int i = 0; i < n; i++)
         size[i] = data_size(x->data)[i];
-    size[c->dim] = sym_floordiv(l->sym, sym_add(l->sym, sym_sub(l->sym, c->end, c->start),
-                                                sym_add_int(l->sym, c->step, -1)), c->step);
+    size[c->dim] = sym_floordiv(
+        l->sym,
+        sym_add(l->sym, sym_sub(l->sym, c->end, c->start), sym_add_int(l->sym, c->step, -1)),
+        c->step);
     src = expand_box(l, src, n, size);
     c->src = data_loader(l, src->data);
     c->zero = dtype_is_int(c->dtype) ? val_int(0) : val_float(0);
-    return lv_box(pointwise_new(l, c->dtype, data_device(x->data), n, data_size(x->data), (Fn){run_slice_scatter, c}));
+    return lv_box(pointwise_new(l, c->dtype, data_device(x->data), n, data_size(x->data),
+                                (Fn){run_slice_scatter, c}));
 }
 
 // ---- cat: inputs are written in place, into slices of the result
@@ -467,13 +493,15 @@ static LBuf *concat_part(Lower *l, Data *src, Data *dst) {
     if (src->kind == D_store) {
         data_realize(l, src, "written into its place of a cat");
         if (src->buf->ir->layout->kind == IRL_flexible && !src->buf->is_extern_alloc) {
-            IrLayout *y = layout_new(l, IRL_non_owning, to->device, to->dtype, to->ndim, to->size, to->stride, to->offset);
+            IrLayout *y = layout_new(l, IRL_non_owning, to->device, to->dtype, to->ndim, to->size,
+                                     to->stride, to->offset);
             src->buf->ir->layout = y;
             src->buf->target = dst->base->buf;
             return src->buf;
         }
     }
-    Box *copy = pointwise_new(l, data_dtype(src), data_device(src), data_ndim(src), data_size(src), data_loader(l, src));
+    Box *copy = pointwise_new(l, data_dtype(src), data_device(src), data_ndim(src), data_size(src),
+                              data_loader(l, src));
     return concat_part(l, copy->data, dst);
 }
 
@@ -503,7 +531,8 @@ static Box *concat(Lower *l, Box *const *in, int n, int dim, const Value *list) 
         size[dim] = sym_add(l->sym, size[dim], data_size(in[i]->data)[dim]);
     bool last = any_channels_last(l, in, n, list);
     const Expr **stride = last ? strides_channels_last(l, ndim, size) : NULL;
-    LBuf *b = buffer_new(l, layout_new(l, IRL_fixed, data_device(first), data_dtype(first), ndim, size, stride, NULL));
+    LBuf *b = buffer_new(l, layout_new(l, IRL_fixed, data_device(first), data_dtype(first), ndim,
+                                       size, stride, NULL));
     b->is_nop = true;
     b->ir->layout->as_tuple = last;
     Data *kernel = data_loops(l, NULL);

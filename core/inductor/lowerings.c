@@ -2,8 +2,11 @@
 #include "core/inductor/lowerings.h"
 
 static const Lowering table[OP_count] = {
-#define LOWER(op, fn_, kind_, promote_, realized_) \
-    [OP_##op] = {.fn = lower_##fn_, .kind = LOOP_##kind_, .promote = PK_##promote_, .needs_realized_inputs = realized_},
+#define LOWER(op, fn_, kind_, promote_, realized_)                                                 \
+    [OP_##op] = {.fn = lower_##fn_,                                                                \
+                 .kind = LOOP_##kind_,                                                             \
+                 .promote = PK_##promote_,                                                         \
+                 .needs_realized_inputs = realized_},
 #include "core/inductor/lowerings.def"
 #undef LOWER
 };

@@ -1,6 +1,6 @@
-// post_grad.c: the post-grad passes in PyTorch's order (torch/_inductor/fx_passes/post_grad.py), and those
-// of them that take or move single nodes. Each works on a copy and gives the graph back unchanged if it
-// found nothing to do.
+// post_grad.c: the post-grad passes in PyTorch's order (torch/_inductor/fx_passes/post_grad.py),
+// and those of them that take or move single nodes. Each works on a copy and gives the graph back
+// unchanged if it found nothing to do.
 #include "core/inductor/post_grad.h"
 
 #include <string.h>
@@ -8,12 +8,9 @@
 #include "core/inductor/ir.h"
 
 const GraphPass *const post_grad_passes[] = {
-    &pass_view_to_reshape,
-    &pass_reorder_for_locality,
-    &pass_remove_noop_ops,
-    &pass_remove_assert_ops,
-    &pass_add_mm,
-    &pass_stable_sort,
+    &pass_view_to_reshape, &pass_reorder_for_locality,
+    &pass_remove_noop_ops, &pass_remove_assert_ops,
+    &pass_add_mm,          &pass_stable_sort,
     &pass_reinplace,
 };
 const int n_post_grad_passes = COUNT(post_grad_passes);
@@ -46,25 +43,26 @@ static Graph *view_to_reshape(PassCtx *c, const Graph *g) {
         return (Graph *)g;
     Graph *out = graph_copy(c->arena, g);
     GRAPH_EACH(out, n)
-        if (node_is(n, OP_aten_view_default) && rewrite_wanted(c, n, "view becomes reshape"))
-            node_set_op(n, op_at(OP_aten_reshape_default));
+    if (node_is(n, OP_aten_view_default) && rewrite_wanted(c, n, "view becomes reshape"))
+        node_set_op(n, op_at(OP_aten_reshape_default));
     return out;
 }
 
-const GraphPass pass_view_to_reshape = {"view_to_reshape", "views become reshapes, which no layout can break", view_to_reshape};
+const GraphPass pass_view_to_reshape = {
+    "view_to_reshape", "views become reshapes, which no layout can break", view_to_reshape};
 
 // ---- reorder_for_locality
 
 static bool is_mutation(const Node *n) {
-    return n->op == FX_call_function
-           && ((n->def && n->def->tags & OPT_mutates) || node_is(n, OP_prims_inductor_lookup_seed_default));
+    return n->op == FX_call_function && ((n->def && n->def->tags & OPT_mutates) ||
+                                         node_is(n, OP_prims_inductor_lookup_seed_default));
 }
 
 typedef struct Locality {
     PassCtx *pass;
-    Node *node;         // whose producers are moved
-    bool *seen;         // by id
-    int *region;        // by id: mutations before it
+    Node *node; // whose producers are moved
+    bool *seen; // by id
+    int *region; // by id: mutations before it
     int moved;
 } Locality;
 
@@ -77,8 +75,8 @@ static bool all_seen(const Locality *l, const Node *n) {
 
 static void move_producer(Node *input, void *ctx) {
     Locality *l = ctx;
-    if (input->op != FX_call_function || str_ends(input->target, "getitem") || !all_seen(l, input)
-        || l->region[input->id] != l->region[l->node->id])
+    if (input->op != FX_call_function || str_ends(input->target, "getitem") ||
+        !all_seen(l, input) || l->region[input->id] != l->region[l->node->id])
         return;
     if (input->next != l->node) {
         node_move_before(input, l->node);
@@ -91,7 +89,8 @@ static Graph *reorder_for_locality(PassCtx *c, const Graph *g) {
     if (!c->inference || !pass_wanted(c, "reorder_for_locality"))
         return (Graph *)g;
     Graph *out = graph_copy(c->arena, g);
-    Locality l = {.pass = c, .seen = ARENA_ARRAY(c->arena, out->by_id.n, bool),
+    Locality l = {.pass = c,
+                  .seen = ARENA_ARRAY(c->arena, out->by_id.n, bool),
                   .region = ARENA_ARRAY(c->arena, out->by_id.n, int)};
     const Node *first_copy = NULL;
     int region = 0;
@@ -115,17 +114,17 @@ static Graph *reorder_for_locality(PassCtx *c, const Graph *g) {
     return l.moved ? out : (Graph *)g;
 }
 
-const GraphPass pass_reorder_for_locality = {"reorder_for_locality", "producers move next to their users (inference)",
-                                             reorder_for_locality};
+const GraphPass pass_reorder_for_locality = {
+    "reorder_for_locality", "producers move next to their users (inference)", reorder_for_locality};
 
 // ---- remove_noop_ops
 
 typedef struct Noop {
     PassCtx *pass;
     Graph *g;
-    Value *val;         // by id, strides known
-    int *storage;       // by id: node that owns the memory
-    bool *input, *output;   // by storage: an input's, an output's
+    Value *val; // by id, strides known
+    int *storage; // by id: node that owns the memory
+    bool *input, *output; // by storage: an input's, an output's
 } Noop;
 
 static bool same_meta(const Noop *c, const Node *a, const Node *b) {
@@ -133,7 +132,8 @@ static bool same_meta(const Noop *c, const Node *a, const Node *b) {
     if (x->kind != VAL_tensor || y->kind != VAL_tensor)
         return false;
     const TensorMeta *s = x->tensor, *t = y->tensor;
-    if (s->dtype != t->dtype || s->ndim != t->ndim || !device_equal(s->device, t->device) || s->layout != t->layout)
+    if (s->dtype != t->dtype || s->ndim != t->ndim || !device_equal(s->device, t->device) ||
+        s->layout != t->layout)
         return false;
     for (int i = 0; i < s->ndim; i++)
         if (s->size[i] != t->size[i] || s->stride[i] != t->stride[i])
@@ -149,12 +149,13 @@ static bool all_are(const Value *list, int64_t want) {
     return true;
 }
 
-static bool is_whole_slice(const Noop *c, const Node *n, const Value *args, int at, const Node *of) {
+static bool is_whole_slice(const Noop *c, const Node *n, const Value *args, int at,
+                           const Node *of) {
     int64_t dim = 0, start = 0, end = 0, step = 1, size = 0;
     const Value *v = &c->val[of->id];
-    if (v->kind != VAL_tensor || !val_as_int(&args[at], &dim) || args[at + 1].kind == VAL_none
-        || args[at + 2].kind == VAL_none || !val_as_int(&args[at + 1], &start) || !val_as_int(&args[at + 2], &end)
-        || !val_as_int(&args[at + 3], &step))
+    if (v->kind != VAL_tensor || !val_as_int(&args[at], &dim) || args[at + 1].kind == VAL_none ||
+        args[at + 2].kind == VAL_none || !val_as_int(&args[at + 1], &start) ||
+        !val_as_int(&args[at + 2], &end) || !val_as_int(&args[at + 3], &step))
         return false;
     dim = dim < 0 ? dim + v->tensor->ndim : dim;
     (void)n;
@@ -179,13 +180,21 @@ static Node *noop_source(const Noop *c, const Node *n, const Value *args) {
     case OP_aten_slice_Tensor:
         return self && is_whole_slice(c, n, args, 1, self) ? self : NULL;
     case OP_aten_slice_scatter_default:
-        return self && args[1].kind == VAL_node && is_whole_slice(c, n, args, 2, self) ? args[1].node : NULL;
+        return self && args[1].kind == VAL_node && is_whole_slice(c, n, args, 2, self)
+                   ? args[1].node
+                   : NULL;
     case OP_aten_repeat_default:
         return all_are(&args[1], 1) ? self : NULL;
     case OP_aten_constant_pad_nd_default:
         return all_are(&args[1], 0) ? self : NULL;
-    case OP_aten_ceil_default: case OP_aten_floor_default: case OP_aten_round_default: case OP_aten_trunc_default:
-        return self && c->val[self->id].kind == VAL_tensor && dtype_is_int(c->val[self->id].tensor->dtype) ? self : NULL;
+    case OP_aten_ceil_default:
+    case OP_aten_floor_default:
+    case OP_aten_round_default:
+    case OP_aten_trunc_default:
+        return self && c->val[self->id].kind == VAL_tensor &&
+                       dtype_is_int(c->val[self->id].tensor->dtype)
+                   ? self
+                   : NULL;
     case OP_aten_pow_Tensor_Scalar:
         return args[1].kind == VAL_int && args[1].i == 1 ? self : NULL;
     case OP_aten_cat_default:
@@ -239,7 +248,8 @@ static Graph *remove_noop_ops(PassCtx *c, const Graph *g) {
     return c->matches ? out : (Graph *)g;
 }
 
-const GraphPass pass_remove_noop_ops = {"remove_noop_ops", "ops that change nothing go", remove_noop_ops};
+const GraphPass pass_remove_noop_ops = {"remove_noop_ops", "ops that change nothing go",
+                                        remove_noop_ops};
 
 static Graph *remove_assert_ops(PassCtx *c, const Graph *g) {
     bool any = false;
@@ -249,14 +259,15 @@ static Graph *remove_assert_ops(PassCtx *c, const Graph *g) {
     Graph *out = graph_copy(c->arena, g);
     for (Node *n = out->first, *next; n; n = next) {
         next = n->next;
-        if (node_is(n, OP_aten__assert_tensor_metadata_default) && !n->n_users
-            && rewrite_wanted(c, n, "metadata is known here"))
+        if (node_is(n, OP_aten__assert_tensor_metadata_default) && !n->n_users &&
+            rewrite_wanted(c, n, "metadata is known here"))
             node_erase(n);
     }
     return c->matches ? out : (Graph *)g;
 }
 
-const GraphPass pass_remove_assert_ops = {"remove_assert_ops", "assertions about metadata go", remove_assert_ops};
+const GraphPass pass_remove_assert_ops = {"remove_assert_ops", "assertions about metadata go",
+                                          remove_assert_ops};
 
 // ---- pass_pattern_2: mm + add
 
@@ -279,11 +290,13 @@ static const TensorMeta *tensor_of(const Value *v) {
 // add(inp, mm(a, b)) with argument k the product, of which add is the only user.
 static bool is_addmm(const Node *add, int k) {
     const Value *m = &add->args[k], *inp = &add->args[1 - k];
-    if (m->kind != VAL_node || !node_is(m->node, OP_aten_mm_default) || m->node->n_users != 1 || m->node->n_kwargs)
+    if (m->kind != VAL_node || !node_is(m->node, OP_aten_mm_default) || m->node->n_users != 1 ||
+        m->node->n_kwargs)
         return false;
-    const TensorMeta *a = tensor_of(&m->node->args[0]), *b = tensor_of(&m->node->args[1]), *t = tensor_of(inp);
-    return a && b && t && inp->node != m->node && t->dtype == a->dtype && t->dtype == b->dtype
-           && expandable(add->graph->sym, t, a->size[0], b->size[1]);
+    const TensorMeta *a = tensor_of(&m->node->args[0]), *b = tensor_of(&m->node->args[1]),
+                     *t = tensor_of(inp);
+    return a && b && t && inp->node != m->node && t->dtype == a->dtype && t->dtype == b->dtype &&
+           expandable(add->graph->sym, t, a->size[0], b->size[1]);
 }
 
 static void fuse_addmm(PassCtx *c, Graph *g, Node *add, int k) {
@@ -304,7 +317,8 @@ static void fuse_addmm(PassCtx *c, Graph *g, Node *add, int k) {
 static Graph *add_mm(PassCtx *c, const Graph *g) {
     bool any = false;
     GRAPH_EACH(g, n)
-        any |= node_is(n, OP_aten_add_Tensor) && n->n_args == 2 && !n->n_kwargs && (is_addmm(n, 1) || is_addmm(n, 0));
+    any |= node_is(n, OP_aten_add_Tensor) && n->n_args == 2 && !n->n_kwargs &&
+           (is_addmm(n, 1) || is_addmm(n, 0));
     if (!any || !pass_wanted(c, "pass_pattern_2"))
         return (Graph *)g;
     Graph *out = graph_copy(c->arena, g);
@@ -336,4 +350,5 @@ static Graph *stable_sort(PassCtx *c, const Graph *g) {
     return c->matches ? out : (Graph *)g;
 }
 
-const GraphPass pass_stable_sort = {"stable_sort", "topological order, as few moves as possible", stable_sort};
+const GraphPass pass_stable_sort = {"stable_sort", "topological order, as few moves as possible",
+                                    stable_sort};

@@ -4,10 +4,11 @@
 
 #include "core/aot/aot.h"
 
-extern const GraphPass pass_view_to_reshape, pass_reorder_for_locality, pass_remove_noop_ops, pass_remove_assert_ops,
-    pass_add_mm, pass_stable_sort, pass_reinplace;
+extern const GraphPass pass_view_to_reshape, pass_reorder_for_locality, pass_remove_noop_ops,
+    pass_remove_assert_ops, pass_add_mm, pass_stable_sort, pass_reinplace;
 
-// Whether the pass runs at all, and whether it rewrites at n (counted as a match): both may be overridden.
+// Whether the pass runs at all, and whether it rewrites at n (counted as a match): both may be
+// overridden.
 bool pass_wanted(PassCtx *c, const char *name);
 bool rewrite_wanted(PassCtx *c, const Node *n, const char *reason);
 void node_set_op(Node *n, const Op *op);

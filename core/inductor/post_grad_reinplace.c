@@ -1,16 +1,16 @@
 // post_grad_reinplace.c: functional writes become writes in place where nobody needs the old value
-// (torch/_inductor/fx_passes/reinplace.py). Scatters into views are first brought to one form, a list
-// of views with a source, so that writes through a chain of views become one; what is not written in
-// place becomes scatters of single views again.
+// (torch/_inductor/fx_passes/reinplace.py). Scatters into views are first brought to one form, a
+// list of views with a source, so that writes through a chain of views become one; what is not
+// written in place becomes scatters of single views again.
 #include <string.h>
 
 #include "core/inductor/ir.h"
 #include "core/inductor/post_grad.h"
 
 typedef struct ViewOp {
-    const Op *view;         // aten.select.int …
-    const Op *scatter;      // aten.select_scatter.default …
-    const Value *args;      // behind the tensor
+    const Op *view; // aten.select.int …
+    const Op *scatter; // aten.select_scatter.default …
+    const Value *args; // behind the tensor
     int n_args;
     const Kwarg *kwargs;
     int n_kwargs;
@@ -18,7 +18,7 @@ typedef struct ViewOp {
 
 // A scatter: base with src written into view by view.
 typedef struct Scatter {
-    Node *node;             // stands for it in the graph: the outermost scatter
+    Node *node; // stands for it in the graph: the outermost scatter
     Node *base, *src;
     const ViewOp *views[16];
     int n_views;
@@ -28,15 +28,17 @@ typedef struct Scatter {
 typedef struct Reinplace {
     PassCtx *pass;
     Graph *g;
-    Value *val;             // by id
-    int *storage;           // by id
-    int *order;             // by id: place in the graph
-    int n;                  // ids that were there at the beginning
+    Value *val; // by id
+    int *storage; // by id
+    int *order; // by id: place in the graph
+    int n; // ids that were there at the beginning
     VEC(Scatter *) scatters;
-    Map by_node;            // id of a scatter's node -> Scatter *
+    Map by_node; // id of a scatter's node -> Scatter *
 } Reinplace;
 
-static const struct { OpId scatter, view; } pairs[] = {
+static const struct {
+    OpId scatter, view;
+} pairs[] = {
     {OP_aten_select_scatter_default, OP_aten_select_int},
     {OP_aten_slice_scatter_default, OP_aten_slice_Tensor},
     {OP_aten_diagonal_scatter_default, OP_aten_diagonal_default},
@@ -58,15 +60,17 @@ static bool same_args(const Value *a, int n, const Value *b, int m) {
 }
 
 static bool is_view_node(const Node *n, const ViewOp *v, const Node *of) {
-    return n->def == v->view && n->n_args > 0 && n->args[0].kind == VAL_node && n->args[0].node == of
-           && same_args(n->args + 1, n->n_args - 1, v->args, v->n_args) && n->n_kwargs == v->n_kwargs;
+    return n->def == v->view && n->n_args > 0 && n->args[0].kind == VAL_node &&
+           n->args[0].node == of && same_args(n->args + 1, n->n_args - 1, v->args, v->n_args) &&
+           n->n_kwargs == v->n_kwargs;
 }
 
 static Scatter *scatter_new(Reinplace *r, Node *n, const Op *view) {
     Scatter *s = ARENA_NEW(r->pass->arena, Scatter);
     ViewOp *v = ARENA_NEW(r->pass->arena, ViewOp);
     *v = (ViewOp){view, n->def, n->args + 2, n->n_args - 2, n->kwargs, n->n_kwargs};
-    *s = (Scatter){.node = n, .base = n->args[0].node, .src = n->args[1].node, .views = {v}, .n_views = 1};
+    *s = (Scatter){
+        .node = n, .base = n->args[0].node, .src = n->args[1].node, .views = {v}, .n_views = 1};
     vec_push(r->pass->arena, &r->scatters, s);
     map_put_id(&r->by_node, (uint64_t)n->id, s);
     return s;
@@ -74,11 +78,12 @@ static Scatter *scatter_new(Reinplace *r, Node *n, const Op *view) {
 
 // scatter(self, scatter(view(self), src, inner), view) is one scatter through both views.
 static bool fuse_scatter(Reinplace *r, Node *n, const Op *view) {
-    Scatter *in = n->args[1].kind == VAL_node ? map_get_id(&r->by_node, (uint64_t)n->args[1].node->id) : NULL;
+    Scatter *in =
+        n->args[1].kind == VAL_node ? map_get_id(&r->by_node, (uint64_t)n->args[1].node->id) : NULL;
     ViewOp *v = ARENA_NEW(r->pass->arena, ViewOp);
     *v = (ViewOp){view, n->def, n->args + 2, n->n_args - 2, n->kwargs, n->n_kwargs};
-    if (!in || in->n_views + 1 > COUNT(in->views) || !is_view_node(in->base, v, n->args[0].node)
-        || in->node->n_users != 1)
+    if (!in || in->n_views + 1 > COUNT(in->views) || !is_view_node(in->base, v, n->args[0].node) ||
+        in->node->n_users != 1)
         return false;
     for (int i = in->n_views; i > 0; i--)
         in->views[i] = in->views[i - 1];
@@ -111,20 +116,22 @@ static bool is_input(const Node *n) {
 static Node *copy_back(const Node *target, const Node *result) {
     for (int i = 0; i < result->n_users; i++) {
         Node *u = result->users[i];
-        if (node_is(u, OP_aten_copy__default) && u->args[0].kind == VAL_node && u->args[0].node == target
-            && u->args[1].kind == VAL_node && u->args[1].node == result)
+        if (node_is(u, OP_aten_copy__default) && u->args[0].kind == VAL_node &&
+            u->args[0].node == target && u->args[1].kind == VAL_node && u->args[1].node == result)
             return u;
     }
     return NULL;
 }
 
-static bool used_later(const Reinplace *r, const Node *view, const Node *node, const Node *copy, const Node *target) {
+static bool used_later(const Reinplace *r, const Node *view, const Node *node, const Node *copy,
+                       const Node *target) {
     for (int i = 0; i < view->n_users; i++) {
         const Node *u = view->users[i];
         int at = r->order[u->id];
         if (at <= r->order[node->id] || (copy && r->order[copy->id] <= at))
             continue;
-        if (node_is(u, OP_aten_copy__default) && u->args[0].kind == VAL_node && u->args[0].node == target)
+        if (node_is(u, OP_aten_copy__default) && u->args[0].kind == VAL_node &&
+            u->args[0].node == target)
             continue;
         return true;
     }
@@ -148,7 +155,8 @@ static bool can_write(const Reinplace *r, const Node *node, const Node *target) 
 
 static bool always_mutates(const Scatter *s) {
     for (int i = 0; i < s->n_views; i++)
-        if (s->views[i]->view->id == OP_aten_as_strided_default || s->views[i]->view->id == OP_aten_diagonal_default)
+        if (s->views[i]->view->id == OP_aten_as_strided_default ||
+            s->views[i]->view->id == OP_aten_diagonal_default)
             return true;
     return false;
 }
@@ -157,8 +165,8 @@ static bool always_mutates(const Scatter *s) {
 static bool is_realized(const Node *n) {
     if (is_input(n))
         return true;
-    bool kernel = node_is(n, OP_aten_mm_default) || node_is(n, OP_aten_addmm_default) || node_is(n, OP_aten_bmm_default)
-                  || node_is(n, OP_aten_convolution_default);
+    bool kernel = node_is(n, OP_aten_mm_default) || node_is(n, OP_aten_addmm_default) ||
+                  node_is(n, OP_aten_bmm_default) || node_is(n, OP_aten_convolution_default);
     for (int i = 0; i < n->n_users && !kernel; i++)
         kernel = n->users[i]->op == FX_output;
     return kernel;
@@ -182,8 +190,8 @@ static void drop_copy_back(Node *target, Node *result) {
 
 // ---- back to ATen
 
-static Node *call_named(Reinplace *r, const Op *op, const char *name, const Value *args, int n, const Kwarg *kw, int n_kw,
-                        const Node *from, const Value *val) {
+static Node *call_named(Reinplace *r, const Op *op, const char *name, const Value *args, int n,
+                        const Kwarg *kw, int n_kw, const Node *from, const Value *val) {
     Node *out = graph_call(r->g, op, name, args, n, kw, n_kw);
     origins_add(r->pass->origins, out->id, from->id, LINK_part);
     out->original_aten = from->original_aten;
@@ -202,8 +210,9 @@ static Value view_value(Reinplace *r, const Op *op, const Value *args, int n) {
     for (int i = 0; i < n && i < 16; i++)
         in[i] = args[i].kind == VAL_node ? args[i].node->val : args[i];
     MetaCtx c = {.arena = r->pass->arena, .sym = r->g->sym, .diag = &quiet};
-    if (n > 16 || !op->meta || !op_bind(op, in, n, NULL, NULL, 0, bound, r->pass->arena, &quiet, (Place){0})
-        || !op_meta(&c, op, bound, &out))
+    if (n > 16 || !op->meta ||
+        !op_bind(op, in, n, NULL, NULL, 0, bound, r->pass->arena, &quiet, (Place){0}) ||
+        !op_meta(&c, op, bound, &out))
         return val_none();
     return out;
 }
@@ -214,8 +223,8 @@ static Node *call_view(Reinplace *r, const ViewOp *v, Node *of, const Node *from
     for (int i = 0; i < v->n_args; i++)
         args[i + 1] = v->args[i];
     Value val = view_value(r, v->view, args, v->n_args + 1);
-    return call_named(r, v->view, default_name(r->pass->arena, v->view), args, v->n_args + 1, v->kwargs, v->n_kwargs, from,
-                      &val);
+    return call_named(r, v->view, default_name(r->pass->arena, v->view), args, v->n_args + 1,
+                      v->kwargs, v->n_kwargs, from, &val);
 }
 
 static Node *scatter_functional(Reinplace *r, const Scatter *s, Node *base, int at) {
@@ -228,30 +237,34 @@ static Node *scatter_functional(Reinplace *r, const Scatter *s, Node *base, int 
     args[1] = val_node(src);
     for (int i = 0; i < v->n_args; i++)
         args[i + 2] = v->args[i];
-    return call_named(r, v->scatter, default_name(r->pass->arena, v->scatter), args, v->n_args + 2, v->kwargs,
-                      v->n_kwargs, s->node, &base->val);
+    return call_named(r, v->scatter, default_name(r->pass->arena, v->scatter), args, v->n_args + 2,
+                      v->kwargs, v->n_kwargs, s->node, &base->val);
 }
 
 static Node *scatter_mutating(Reinplace *r, const Scatter *s) {
     Node *base = s->base;
     if (!s->in_place) {
         Value arg = val_node(base);
-        base = call_named(r, op_at(OP_aten_clone_default), "clone", &arg, 1, NULL, 0, s->node, &base->val);
-        base->target = "torch.ops.aten.clone";      // the packet, as PyTorch's pass calls it
+        base = call_named(r, op_at(OP_aten_clone_default), "clone", &arg, 1, NULL, 0, s->node,
+                          &base->val);
+        base->target = "torch.ops.aten.clone"; // the packet, as PyTorch's pass calls it
     }
     Node *view = base;
     for (int i = 0; i < s->n_views; i++)
         view = call_view(r, s->views[i], view, s->node);
     Value args[2] = {val_node(view), val_node(s->src)};
-    call_named(r, op_at(OP_aten_copy__default), "copy__default", args, 2, NULL, 0, s->node, &view->val);
+    call_named(r, op_at(OP_aten_copy__default), "copy__default", args, 2, NULL, 0, s->node,
+               &view->val);
     return base;
 }
 
 static void decompose(Reinplace *r, Scatter *s) {
     graph_set_insert(r->g, s->node);
-    Node *by = s->in_place || always_mutates(s) ? scatter_mutating(r, s) : scatter_functional(r, s, s->base, 0);
+    Node *by = s->in_place || always_mutates(s) ? scatter_mutating(r, s)
+                                                : scatter_functional(r, s, s->base, 0);
     graph_set_insert(r->g, NULL);
-    Node *old = s->node, *inner = s->n_views > 1 && old->args[1].kind == VAL_node ? old->args[1].node : NULL;
+    Node *old = s->node,
+         *inner = s->n_views > 1 && old->args[1].kind == VAL_node ? old->args[1].node : NULL;
     node_replace_uses(old, by);
     node_erase(old);
     // What was fused away is no longer used.
@@ -269,13 +282,15 @@ static void write_in_place(Reinplace *r) {
         next = n->next;
         Scatter *s = map_get_id(&r->by_node, (uint64_t)n->id);
         if (s) {
-            if (can_write(r, n, s->base) && should_write(s) && rewrite_wanted(r->pass, n, "written in place")) {
+            if (can_write(r, n, s->base) && should_write(s) &&
+                rewrite_wanted(r->pass, n, "written in place")) {
                 s->in_place = true;
                 drop_copy_back(s->base, n);
             }
             continue;
         }
-        if (!node_is(n, OP_aten_index_put_default) || n->args[0].kind != VAL_node || !can_write(r, n, n->args[0].node))
+        if (!node_is(n, OP_aten_index_put_default) || n->args[0].kind != VAL_node ||
+            !can_write(r, n, n->args[0].node))
             continue;
         if (!rewrite_wanted(r->pass, n, "its target is not used any more"))
             continue;
@@ -298,7 +313,7 @@ static Graph *reinplace(PassCtx *c, const Graph *g) {
     GRAPH_EACH(r.g, n) r.order[n->id] = at++;
     find_scatters(&r);
     write_in_place(&r);
-    for (int pass = 0; pass < 2; pass++)        // those left functional first
+    for (int pass = 0; pass < 2; pass++) // those left functional first
         for (int i = 0; i < r.scatters.n; i++)
             if (r.scatters.at[i]->in_place == (pass == 1)) {
                 c->matches += pass == 0;
@@ -307,5 +322,6 @@ static Graph *reinplace(PassCtx *c, const Graph *g) {
     return c->matches ? r.g : (Graph *)g;
 }
 
-const GraphPass pass_reinplace = {"reinplace_inplaceable_ops", "writes go into their target where the old value is not needed",
+const GraphPass pass_reinplace = {"reinplace_inplaceable_ops",
+                                  "writes go into their target where the old value is not needed",
                                   reinplace};

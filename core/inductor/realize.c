@@ -1,5 +1,5 @@
-// realize.c: when a lazy value becomes a buffer, which layout the buffer gets, and what library kernels
-// and graph outputs ask of it (strides, copies). Source: torch/_inductor/ir.py StorageBox,
+// realize.c: when a lazy value becomes a buffer, which layout the buffer gets, and what library
+// kernels and graph outputs ask of it (strides, copies). Source: torch/_inductor/ir.py StorageBox,
 // ComputedBuffer, ExternKernel.require_strides, MutationLayoutSHOULDREMOVE.
 #include "core/inductor/lower.h"
 
@@ -7,9 +7,15 @@
 
 // ---- lazy loops
 
-Loops *loops_new(Lower *l, LoopsKind kind, DType dtype, Device dev, int ndim, const Expr *const *ranges, Fn inner) {
+Loops *loops_new(Lower *l, LoopsKind kind, DType dtype, Device dev, int ndim,
+                 const Expr *const *ranges, Fn inner) {
     Loops *p = ARENA_NEW(l->arena, Loops);
-    *p = (Loops){.kind = kind, .dtype = dtype, .device = dev, .ndim = ndim, .inner = inner, .origins = l->origins,
+    *p = (Loops){.kind = kind,
+                 .dtype = dtype,
+                 .device = dev,
+                 .ndim = ndim,
+                 .inner = inner,
+                 .origins = l->origins,
                  .node = l->node ? l->node->id : -1};
     p->ranges = ARENA_ARRAY(l->arena, ndim, const Expr *);
     for (int i = 0; i < ndim; i++)
@@ -17,7 +23,8 @@ Loops *loops_new(Lower *l, LoopsKind kind, DType dtype, Device dev, int ndim, co
     return p;
 }
 
-Box *pointwise_new(Lower *l, DType dtype, Device dev, int ndim, const Expr *const *ranges, Fn inner) {
+Box *pointwise_new(Lower *l, DType dtype, Device dev, int ndim, const Expr *const *ranges,
+                   Fn inner) {
     return box_new(l, data_loops(l, loops_new(l, LK_pointwise, dtype, dev, ndim, ranges, inner)));
 }
 
@@ -35,18 +42,21 @@ Fn loops_fn(Loops *p) {
 }
 
 // Loop variables, 0 where the size is 1.
-static const Expr **loop_vars(Lower *l, const char *prefix, int n, const Expr *const *size, int *next) {
+static const Expr **loop_vars(Lower *l, const char *prefix, int n, const Expr *const *size,
+                              int *next) {
     const Expr **v = ARENA_ARRAY(&l->tmp, n, const Expr *);
     for (int i = 0; i < n; i++)
-        v[i] = size_is_one(l, size[i]) ? sym_int(l->sym, 0)
-                                  : sym_symbol(l->sym, arena_printf(&l->tmp, "%s%d", prefix, (*next)++));
+        v[i] = size_is_one(l, size[i])
+                   ? sym_int(l->sym, 0)
+                   : sym_symbol(l->sym, arena_printf(&l->tmp, "%s%d", prefix, (*next)++));
     return v;
 }
 
 static void count_into(Lower *l, Loops *p, OpCount *out) {
     ArenaMark mark = arena_mark(&l->tmp);
     int next = 0;
-    const Expr **idx = loop_vars(l, "d", p->ndim, p->ranges, &next), **red = loop_vars(l, "d", p->n_red, p->red, &next);
+    const Expr **idx = loop_vars(l, "d", p->ndim, p->ranges, &next),
+               **red = loop_vars(l, "d", p->n_red, p->red, &next);
     Tracer t;
     tracer_count(&t, l, out);
     if (p->scatter) {
@@ -101,7 +111,7 @@ void buffer_name(Lower *l, LBuf *b, IrClass cls) {
 
 static const char *const loop_kind_name[] = {
     [LK_pointwise] = "Pointwise", [LK_reduction] = "Reduction", [LK_welford] = "WelfordReduction",
-    [LK_scatter] = "Scatter", [LK_random] = "Pointwise",
+    [LK_scatter] = "Scatter",     [LK_random] = "Pointwise",
 };
 
 LBuf *computed_buffer(Lower *l, Loops *p, IrLayout *layout) {
@@ -151,7 +161,10 @@ static Loops *lazy_loops(const Box *b) {
 
 static void ask(Lower *l, Box *b, const char *reason) {
     Loops *p = lazy_loops(b);
-    Decide q = {.kind = DECIDE_realize, .key = node_name(l, p), .by_default = true, .reason = reason,
+    Decide q = {.kind = DECIDE_realize,
+                .key = node_name(l, p),
+                .by_default = true,
+                .reason = reason,
                 .score = loops_count(l, p)->n_ops};
     if (decide(l->req->decisions, &q))
         box_realize(l, b, reason);
@@ -162,7 +175,9 @@ void box_ask_lazy(Lower *l, Box *b) {
     Loops *p = lazy_loops(b);
     if (!p)
         return;
-    Decide q = {.kind = DECIDE_realize, .key = node_name(l, p), .reason = "cheap to compute again in each user"};
+    Decide q = {.kind = DECIDE_realize,
+                .key = node_name(l, p),
+                .reason = "cheap to compute again in each user"};
     if (decide(l->req->decisions, &q))
         box_realize(l, b, "asked for");
 }
@@ -192,7 +207,8 @@ void box_realize_hint(Lower *l, Box *b) {
 void box_too_large(Lower *l, Box *b) {
     Loops *p = lazy_loops(b);
     const InductorConfig *c = l->req->config;
-    if (p && p->kind == LK_pointwise && exceeds(l, p, c->realize_acc_reads_threshold, c->realize_opcount_threshold))
+    if (p && p->kind == LK_pointwise &&
+        exceeds(l, p, c->realize_acc_reads_threshold, c->realize_opcount_threshold))
         if (loops_count(l, p)->n_nontrivial > 1)
             ask(l, b, "too many accumulated reads");
     p = b->data->kind == D_store ? lazy_loops(b) : NULL;
@@ -236,7 +252,8 @@ static void freeze_same_order(Lower *l, LBuf *b, const Expr *const *stride) {
     for (int i = 0; i < n; i++) {
         int rank = 0;
         for (int j = 0; j < n; j++)
-            rank += size_hint(l, stride[j]) < size_hint(l, stride[i]) || (size_hint(l, stride[j]) == size_hint(l, stride[i]) && j < i);
+            rank += j < i ? size_hint(l, stride[j]) <= size_hint(l, stride[i])
+                          : size_hint(l, stride[j]) < size_hint(l, stride[i]);
         fill[rank] = i;
     }
     freeze_fill(l, b, fill);
@@ -251,8 +268,10 @@ static bool fill_order(Lower *l, LBuf *b, int *fill) {
     count_into(l, p, c);
     if (!c->reads.n)
         return false;
-    const Expr **idx = loop_vars(l, "d", n, p->ranges, &next), **red = loop_vars(l, "d", p->n_red, p->red, &next);
-    const Expr **zero = ARENA_ARRAY(a, p->n_red, const Expr *), **s = ARENA_ARRAY(a, n, const Expr *);
+    const Expr **idx = loop_vars(l, "d", n, p->ranges, &next),
+               **red = loop_vars(l, "d", p->n_red, p->red, &next);
+    const Expr **zero = ARENA_ARRAY(a, p->n_red, const Expr *),
+               **s = ARENA_ARRAY(a, n, const Expr *);
     const Expr **vars = ARENA_ARRAY(a, n, const Expr *);
     int n_vars = 0, n_red = 0;
     for (int i = 0; i < p->n_red; i++)
@@ -265,7 +284,8 @@ static bool fill_order(Lower *l, LBuf *b, int *fill) {
             vars[n_vars++] = idx[i];
     const int64_t **strides = ARENA_ARRAY(a, c->reads.n, const int64_t *);
     for (int k = 0; k < c->reads.n; k++) {
-        const Expr *e = n_red ? sym_subst(l->sym, c->reads.at[k].index, red, zero, n_red) : c->reads.at[k].index;
+        const Expr *e = n_red ? sym_subst(l->sym, c->reads.at[k].index, red, zero, n_red)
+                              : c->reads.at[k].index;
         int64_t *row = ARENA_ARRAY(a, n, int64_t);
         sym_stride_vars(l->sym, e, vars, n_vars, vars, n_vars, s);
         for (int i = 0, j = 0; i < n; i++)
@@ -298,7 +318,8 @@ void buf_decide(Lower *l, LBuf *b) {
 // ---- inputs of library kernels
 
 Data *data_copy(Lower *l, Data *d) {
-    Box *b = pointwise_new(l, data_dtype(d), data_device(d), data_ndim(d), data_size(d), data_loader(l, d));
+    Box *b = pointwise_new(l, data_dtype(d), data_device(d), data_ndim(d), data_size(d),
+                           data_loader(l, d));
     box_realize(l, b, "copied for a kernel");
     return b->data;
 }
@@ -321,15 +342,17 @@ Data *data_reinterpret(Lower *l, Data *d) {
     const Node *origin = b->node >= 0 ? graph_by_id(l->g, b->node) : NULL;
     const TensorMeta *m = origin ? node_meta(l, origin) : NULL;
     IrLayout *y = b->ir->layout;
-    if (y->kind == IRL_flexible && m && m->ndim == y->ndim && y->ndim == 4
-        && layout_is_channels_last(l, m->ndim, m->size, m->stride))
+    if (y->kind == IRL_flexible && m && m->ndim == y->ndim && y->ndim == 4 &&
+        layout_is_channels_last(l, m->ndim, m->size, m->stride))
         freeze_same_order(l, b, strides_channels_last(l, y->ndim, y->size));
     buf_freeze(l, b);
     int n = data_ndim(d), next = 0;
     const Expr *const *size = data_size(d);
     const Expr **idx = loop_vars(l, "r", n, size, &next);
-    const Expr **vars = ARENA_ARRAY(&l->tmp, n, const Expr *), **sizes = ARENA_ARRAY(&l->tmp, n, const Expr *);
-    const Expr **s = ARENA_ARRAY(&l->tmp, n, const Expr *), **stride = ARENA_ARRAY(&l->tmp, n, const Expr *);
+    const Expr **vars = ARENA_ARRAY(&l->tmp, n, const Expr *),
+               **sizes = ARENA_ARRAY(&l->tmp, n, const Expr *);
+    const Expr **s = ARENA_ARRAY(&l->tmp, n, const Expr *),
+               **stride = ARENA_ARRAY(&l->tmp, n, const Expr *);
     for (int i = 0, j = 0; i < n; i++)
         if (!expr_is(idx[i], 0)) {
             vars[j] = idx[i];
@@ -345,7 +368,8 @@ Data *data_reinterpret(Lower *l, Data *d) {
     }
     if (want != e)
         return NULL;
-    return view_strided(l, store, layout_new(l, IRL_fixed, y->device, data_dtype(d), n, size, stride, offset));
+    return view_strided(
+        l, store, layout_new(l, IRL_fixed, y->device, data_dtype(d), n, size, stride, offset));
 }
 
 Data *data_as_input(Lower *l, Data *d) {
@@ -360,7 +384,8 @@ Data *data_as_input(Lower *l, Data *d) {
 
 // ---- strides asked for
 
-static bool significant_equal(Lower *l, int n, const Expr *const *a, const Expr *const *b, const Expr *const *size) {
+static bool significant_equal(Lower *l, int n, const Expr *const *a, const Expr *const *b,
+                              const Expr *const *size) {
     for (int i = 0; i < n; i++)
         if (!size_is_one(l, size[i]) && a[i] != b[i] && !sym_known_eq(l->sym, a[i], b[i]))
             return false;
@@ -368,7 +393,9 @@ static bool significant_equal(Lower *l, int n, const Expr *const *a, const Expr 
 }
 
 static bool fits(Lower *l, const IrLayout *y, const int *order, const Expr *const *exact) {
-    return order ? layout_is_stride_ordered(l, y, order) : significant_equal(l, y->ndim, exact, y->stride, y->size);
+    assert(order || exact);
+    return order ? layout_is_stride_ordered(l, y, order)
+                 : significant_equal(l, y->ndim, exact, y->stride, y->size);
 }
 
 // Strides of dimensions of size 1 as asked.
@@ -376,7 +403,8 @@ static Box *match_insignificant(Lower *l, Box *b, const Expr *const *exact) {
     const IrLayout *y = data_layout(b->data);
     if (sizes_equal(l, y->ndim, y->stride, exact))
         return b;
-    IrLayout *v = layout_new(l, IRL_fixed, y->device, y->dtype, y->ndim, y->size, y->stride, y->offset);
+    IrLayout *v =
+        layout_new(l, IRL_fixed, y->device, y->dtype, y->ndim, y->size, y->stride, y->offset);
     for (int i = 0; i < y->ndim; i++)
         if (size_is_one(l, y->size[i]))
             v->stride[i] = exact[i];
@@ -436,13 +464,14 @@ Box *box_require_exact(Lower *l, Box *b, const Expr *const *stride) {
     bool expanded = false;
     for (int i = 0; i < n; i++)
         expanded |= expr_is(stride[i], 0) && !size_is_one(l, size[i]);
-    if (!expanded || (is_storage_and_layout(b->data) && data_layout(b->data)->kind == IRL_fixed
-                      && fits(l, data_layout(b->data), NULL, stride)))
+    if (!expanded || (is_storage_and_layout(b->data) && data_layout(b->data)->kind == IRL_fixed &&
+                      fits(l, data_layout(b->data), NULL, stride)))
         return require_strides(l, b, NULL, stride);
     Data *d = b->data;
     for (int i = 0; i < n; i++)
         if (expr_is(stride[i], 0) && !size_is_one(l, size[i]))
-            d = view_slice(l, d, i, sym_int(l->sym, 0), sym_int(l->sym, 1), sym_int(l->sym, 1), true);
+            d = view_slice(l, d, i, sym_int(l->sym, 0), sym_int(l->sym, 1), sym_int(l->sym, 1),
+                           true);
     Data *copy = data_copy(l, d);
     buf_freeze_strides(l, copy->buf, stride);
     return box_new(l, view_expand(l, copy, n, size));
@@ -473,8 +502,8 @@ static IrLayout *mutation_layout(Lower *l, LBuf *b, Data *dst) {
     const IrLayout *real = data_layout(dst);
     b->target = data_unwrap(dst)->buf;
     b->into = real;
-    IrLayout *y = layout_new(l, IRL_mutation, real->device, real->dtype, real->ndim, real->size, real->stride,
-                             real->offset);
+    IrLayout *y = layout_new(l, IRL_mutation, real->device, real->dtype, real->ndim, real->size,
+                             real->stride, real->offset);
     y->view_of = b->target->ir->name;
     vec_push(l->arena, &b->ir->mutations, y->view_of);
     vec_push(l->arena, &l->m->mutated_buffers, y->view_of);
@@ -490,7 +519,8 @@ LBuf *data_write_into(Lower *l, Data *src, Data *dst) {
         buf_decide(l, dst->buf);
     buf_mark_mutated(l, target->buf);
     box_realize_hint(l, &(Box){src});
-    Box *copy = pointwise_new(l, data_dtype(src), data_device(src), data_ndim(src), data_size(src), data_loader(l, src));
+    Box *copy = pointwise_new(l, data_dtype(src), data_device(src), data_ndim(src), data_size(src),
+                              data_loader(l, src));
     box_realize(l, copy, "a copy into another buffer");
     LBuf *b = copy->data->buf;
     b->ir->layout = mutation_layout(l, b, dst);
@@ -509,8 +539,8 @@ LBuf *buf_scatter_into(Lower *l, Loops *p, Data *dst) {
 
 void box_mutate(Lower *l, Box *changed, Data *val) {
     if (val->kind != D_store) {
-        Box *copy = pointwise_new(l, data_dtype(val), data_device(val), data_ndim(val), data_size(val),
-                                  data_loader(l, val));
+        Box *copy = pointwise_new(l, data_dtype(val), data_device(val), data_ndim(val),
+                                  data_size(val), data_loader(l, val));
         val = copy->data;
     }
     Data *c = changed->data;

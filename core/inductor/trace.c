@@ -1,7 +1,7 @@
-// trace.c: what happens when a lowered closure runs. A tracer either counts distinct operations (the
-// realization rules ask for that; PyTorch's OpCounterCSE) or records a LoopBody. While recording,
-// constants and integers made of loop variables stay symbolic until an operation needs them as a
-// value, so that arithmetic on them is done here (PyTorch's IndexPropagation).
+// trace.c: what happens when a lowered closure runs. A tracer either counts distinct operations
+// (the realization rules ask for that; PyTorch's OpCounterCSE) or records a LoopBody. While
+// recording, constants and integers made of loop variables stay symbolic until an operation needs
+// them as a value, so that arithmetic on them is done here (PyTorch's IndexPropagation).
 #include "core/inductor/lower.h"
 
 #include <assert.h>
@@ -9,12 +9,23 @@
 #include <string.h>
 
 void tracer_count(Tracer *t, Lower *l, OpCount *out) {
-    *t = (Tracer){.l = l, .arena = l->arena, .sym = l->sym, .count = out, .cse = {.arena = &l->tmp}, .origin = -1};
+    *t = (Tracer){.l = l,
+                  .arena = l->arena,
+                  .sym = l->sym,
+                  .count = out,
+                  .cse = {.arena = &l->tmp},
+                  .origin = -1};
 }
 
 void tracer_record(Tracer *t, Lower *l, LoopBody *body) {
-    *t = (Tracer){.l = l, .arena = l->arena, .sym = l->sym, .recording = true, .body = body, .n_submodules = 1,
-                  .index_of = {.arena = &l->tmp}, .origin = -1};
+    *t = (Tracer){.l = l,
+                  .arena = l->arena,
+                  .sym = l->sym,
+                  .recording = true,
+                  .body = body,
+                  .n_submodules = 1,
+                  .index_of = {.arena = &l->tmp},
+                  .origin = -1};
     vec_push(t->arena, &body->blocks, (LoopBlock){.result = -1});
     vec_push(t->arena, &body->block_number, 0);
     t->block = &body->blocks.at[0];
@@ -115,7 +126,8 @@ static const Expr *simplify(Tracer *t, const Expr *e) {
 }
 
 static LoopOp blank_op(LoopOpKind kind, DType dtype) {
-    return (LoopOp){.kind = kind, .dtype = dtype, .index = -1, .index2 = -1, .arg = {-1, -1, -1, -1}};
+    return (LoopOp){
+        .kind = kind, .dtype = dtype, .index = -1, .index2 = -1, .arg = {-1, -1, -1, -1}};
 }
 
 // A symbolic value becomes an operation: where it is needed, each time anew.
@@ -168,7 +180,8 @@ TVal t_index(Tracer *t, const Expr *e, DType dtype) {
 TVal t_cast(Tracer *t, TVal a, DType dtype, DType src) {
     if (!t->recording) {
         bool fresh = false;
-        return count_value(t, hash_mix(op_key(LOOP_to_dtype, &a, 1), (uint64_t)dtype), dtype, &fresh);
+        return count_value(t, hash_mix(op_key(LOOP_to_dtype, &a, 1), (uint64_t)dtype), dtype,
+                           &fresh);
     }
     if (a.symbolic) {
         a.dtype = dtype;
@@ -191,14 +204,26 @@ static DType result_dtype(LoopOpKind kind, const TVal *a, int n) {
         return dtype_promote(a[1].dtype, a[2].dtype);
     case LC_RANDOM:
         return kind == LOOP_randint64 ? DT_i64 : DT_f32;
-    case LC_ARITH: case LC_MATH: case LC_ROUND: case LC_BITS: case LC_NONE: case LC_MEMORY: case LC_REDUCE:
-    case LC_LEAF: case LC_CAST: case LC_BLOCK: case LC_INDIRECT: case LC_ITEM: case LC_CHECK:
+    case LC_ARITH:
+    case LC_MATH:
+    case LC_ROUND:
+    case LC_BITS:
+    case LC_NONE:
+    case LC_MEMORY:
+    case LC_REDUCE:
+    case LC_LEAF:
+    case LC_CAST:
+    case LC_BLOCK:
+    case LC_INDIRECT:
+    case LC_ITEM:
+    case LC_CHECK:
         break;
     }
     DType d = a[0].dtype;
     for (int i = 1; i < n; i++)
         d = dtype_promote(d, a[i].dtype);
-    bool to_float = loop_op_info[kind].cls == LC_MATH || kind == LOOP_truediv || kind == LOOP_reciprocal;
+    bool to_float =
+        loop_op_info[kind].cls == LC_MATH || kind == LOOP_truediv || kind == LOOP_reciprocal;
     return to_float && !dtype_is_float(d) && dtype_info[d].cls != DTC_COMPLEX ? DT_f32 : d;
 }
 
@@ -211,12 +236,23 @@ static double py_mod(double a, double b) {
 
 static bool fold_float(LoopOpKind kind, double a, double b, double *out) {
     switch ((int)kind) {
-    case LOOP_add: *out = a + b; return true;
-    case LOOP_sub: *out = a - b; return true;
-    case LOOP_mul: *out = a * b; return true;
-    case LOOP_minimum: *out = a < b ? a : b; return !isnan(a) && !isnan(b);
-    case LOOP_maximum: *out = a > b ? a : b; return !isnan(a) && !isnan(b);
-    default: return false;
+    case LOOP_add:
+        *out = a + b;
+        return true;
+    case LOOP_sub:
+        *out = a - b;
+        return true;
+    case LOOP_mul:
+        *out = a * b;
+        return true;
+    case LOOP_minimum:
+        *out = a < b ? a : b;
+        return !isnan(a) && !isnan(b);
+    case LOOP_maximum:
+        *out = a > b ? a : b;
+        return !isnan(a) && !isnan(b);
+    default:
+        return false;
     }
 }
 
@@ -226,33 +262,60 @@ static int64_t floor_div(int64_t a, int64_t b) {
 
 static bool fold_int(LoopOpKind kind, int64_t a, int64_t b, int64_t *out) {
     switch ((int)kind) {
-    case LOOP_add: return !__builtin_add_overflow(a, b, out);
-    case LOOP_sub: return !__builtin_sub_overflow(a, b, out);
-    case LOOP_mul: return !__builtin_mul_overflow(a, b, out);
-    case LOOP_minimum: *out = a < b ? a : b; return true;
-    case LOOP_maximum: *out = a > b ? a : b; return true;
-    case LOOP_floordiv: *out = b ? floor_div(a, b) : 0; return b != 0 && b != -1;
-    case LOOP_remainder: *out = b ? (int64_t)py_mod((double)a, (double)b) : 0; return b != 0;
-    default: return false;
+    case LOOP_add:
+        return !__builtin_add_overflow(a, b, out);
+    case LOOP_sub:
+        return !__builtin_sub_overflow(a, b, out);
+    case LOOP_mul:
+        return !__builtin_mul_overflow(a, b, out);
+    case LOOP_minimum:
+        *out = a < b ? a : b;
+        return true;
+    case LOOP_maximum:
+        *out = a > b ? a : b;
+        return true;
+    case LOOP_floordiv:
+        *out = b ? floor_div(a, b) : 0;
+        return b != 0 && b != -1;
+    case LOOP_remainder:
+        *out = b ? (int64_t)py_mod((double)a, (double)b) : 0;
+        return b != 0;
+    default:
+        return false;
     }
 }
 
 static bool fold_exprs(Sym *s, LoopOpKind kind, const Expr *a, const Expr *b, const Expr **out) {
     switch ((int)kind) {
-    case LOOP_add: *out = sym_add(s, a, b); return true;
-    case LOOP_sub: *out = sym_sub(s, a, b); return true;
-    case LOOP_mul: *out = sym_mul(s, a, b); return true;
-    case LOOP_minimum: *out = sym_min(s, a, b); return true;
-    case LOOP_maximum: *out = sym_max(s, a, b); return true;
-    case LOOP_floordiv: *out = sym_floordiv(s, a, b); return true;
-    case LOOP_mod: *out = sym_modular(s, a, sym_int(s, 1), b); return true;
+    case LOOP_add:
+        *out = sym_add(s, a, b);
+        return true;
+    case LOOP_sub:
+        *out = sym_sub(s, a, b);
+        return true;
+    case LOOP_mul:
+        *out = sym_mul(s, a, b);
+        return true;
+    case LOOP_minimum:
+        *out = sym_min(s, a, b);
+        return true;
+    case LOOP_maximum:
+        *out = sym_max(s, a, b);
+        return true;
+    case LOOP_floordiv:
+        *out = sym_floordiv(s, a, b);
+        return true;
+    case LOOP_mod:
+        *out = sym_modular(s, a, sym_int(s, 1), b);
+        return true;
     case LOOP_remainder:
         if (sym_range(s, a).lo >= 0 && sym_range(s, b).lo > 0)
             *out = sym_modular(s, a, sym_int(s, 1), b);
         else
             *out = sym_mod(s, a, b);
         return true;
-    default: return false;
+    default:
+        return false;
     }
 }
 
@@ -272,12 +335,14 @@ static bool propagate2(Tracer *t, LoopOpKind kind, TVal a, TVal b, TVal *out) {
         double fa = 0, fb = 0, f = 0;
         int64_t i = 0;
         if (a.k.kind == VAL_float || b.k.kind == VAL_float) {
-            if (!val_as_float(&a.k, &fa) || !val_as_float(&b.k, &fb) || !fold_float(kind, fa, fb, &f))
+            if (!val_as_float(&a.k, &fa) || !val_as_float(&b.k, &fb) ||
+                !fold_float(kind, fa, fb, &f))
                 return false;
             *out = t_const(t, val_float(f), d);
             return true;
         }
-        int64_t ia = a.k.kind == VAL_bool ? a.k.b : a.k.i, ib = b.k.kind == VAL_bool ? b.k.b : b.k.i;
+        int64_t ia = a.k.kind == VAL_bool ? a.k.b : a.k.i,
+                ib = b.k.kind == VAL_bool ? b.k.b : b.k.i;
         if (!fold_int(kind, ia, ib, &i))
             return false;
         *out = t_const(t, val_int(i), d);
@@ -299,14 +364,18 @@ static bool propagate1(Tracer *t, LoopOpKind kind, TVal a, TVal *out) {
         if (a.expr)
             *out = symbolic(t, sym_neg(t->sym, a.expr), a.dtype);
         else
-            *out = t_const(t, a.k.kind == VAL_float ? val_float(-a.k.f) : val_int(-(a.k.kind == VAL_bool ? a.k.b : a.k.i)),
+            *out = t_const(t,
+                           a.k.kind == VAL_float ? val_float(-a.k.f)
+                                                 : val_int(-(a.k.kind == VAL_bool ? a.k.b : a.k.i)),
                            a.dtype);
         return true;
     }
     if (kind == LOOP_square)
         return propagate2(t, LOOP_mul, a, a, out);
     if (kind == LOOP_abs && !a.expr) {
-        *out = t_const(t, a.k.kind == VAL_float ? val_float(fabs(a.k.f)) : val_int(a.k.i < 0 ? -a.k.i : a.k.i), a.dtype);
+        *out = t_const(
+            t, a.k.kind == VAL_float ? val_float(fabs(a.k.f)) : val_int(a.k.i < 0 ? -a.k.i : a.k.i),
+            a.dtype);
         return true;
     }
     return false;
@@ -323,7 +392,8 @@ TVal t_op(Tracer *t, LoopOpKind kind, const TVal *args) {
     TVal out;
     if (n == 1 && args[0].symbolic && propagate1(t, kind, args[0], &out))
         return out;
-    if (n == 2 && args[0].symbolic && args[1].symbolic && propagate2(t, kind, args[0], args[1], &out))
+    if (n == 2 && args[0].symbolic && args[1].symbolic &&
+        propagate2(t, kind, args[0], args[1], &out))
         return out;
     LoopOp op = blank_op(kind, dtype);
     for (int i = 0; i < n; i++)
@@ -368,7 +438,7 @@ TVal t_load_seed(Tracer *t, const char *buf, int offset) {
         LoopOp op = blank_op(LOOP_load_seed, DT_i64);
         op.buf = buf;
         op.number = offset;
-        index_number(t, sym_int(t->sym, offset));   // takes a number, though no get_index
+        index_number(t, sym_int(t->sym, offset)); // takes a number, though no get_index
         return (TVal){.id = push_op(t, op), .dtype = DT_i64};
     }
     bool fresh = false;
@@ -390,8 +460,8 @@ void t_store(Tracer *t, const char *buf, const Expr *index, TVal v, const char *
     t->block->result = push_op(t, op);
 }
 
-void t_reduce_store(Tracer *t, const char *buf, const Expr *index, DType dst, DType src, const char *type, int output,
-                    TVal v) {
+void t_reduce_store(Tracer *t, const char *buf, const Expr *index, DType dst, DType src,
+                    const char *type, int output, TVal v) {
     assert(t->recording);
     LoopOp op = blank_op(LOOP_reduction, dst);
     op.src_dtype = src;
@@ -426,7 +496,7 @@ TVal t_masked(Tracer *t, TVal mask, Fn body, Index idx, Value other, DType dtype
     mask = materialize(t, mask);
     int number = t->n_submodules++;
     LoopBlock *outer = t->block, inner = {.result = -1};
-    bool root = outer == &t->body->blocks.at[0];    // which moves when blocks are added
+    bool root = outer == &t->body->blocks.at[0]; // which moves when blocks are added
     t->block = &inner;
     TVal v = materialize(t, t_call(t, body, idx, NULL));
     inner.result = v.id;

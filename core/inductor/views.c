@@ -1,6 +1,7 @@
-// views.c: views of values. Over a value that is not a buffer yet, or has no strides for it, a view is a
-// change of the index; over a buffer it is a reinterpretation with strides of its own (ReinterpretView),
-// which fixes the buffer's layout. Source: torch/_inductor/ir.py, BaseView and its kinds.
+// views.c: views of values. Over a value that is not a buffer yet, or has no strides for it, a view
+// is a change of the index; over a buffer it is a reinterpretation with strides of its own
+// (ReinterpretView), which fixes the buffer's layout. Source: torch/_inductor/ir.py, BaseView and
+// its kinds.
 #include "core/inductor/lower.h"
 
 #include <assert.h>
@@ -13,8 +14,7 @@ Box *box_new(Lower *l, Data *d) {
 
 static Data *data_new(Lower *l, DataKind kind) {
     Data *d = ARENA_NEW(l->arena, Data);
-    d->kind = kind;
-    d->origins = l->origins;
+    *d = (Data){.kind = kind, .origins = l->origins};
     return d;
 }
 
@@ -42,44 +42,60 @@ Data *data_index(Lower *l, const Expr *e, DType dtype, Device dev) {
 
 int data_ndim(const Data *d) {
     switch (d->kind) {
-    case D_store: return d->buf ? d->buf->ir->layout->ndim : d->loops->ndim;
-    case D_view: return d->ndim;
-    case D_reinterpret: return d->layout->ndim;
+    case D_store:
+        return d->buf ? d->buf->ir->layout->ndim : d->loops->ndim;
+    case D_view:
+        return d->ndim;
+    case D_reinterpret:
+        return d->layout->ndim;
     case D_const:
-    case D_index: break;
+    case D_index:
+        break;
     }
     return 0;
 }
 
 const Expr *const *data_size(const Data *d) {
     switch (d->kind) {
-    case D_store: return d->buf ? d->buf->ir->layout->size : d->loops->ranges;
-    case D_view: return d->size;
-    case D_reinterpret: return d->layout->size;
+    case D_store:
+        return d->buf ? d->buf->ir->layout->size : d->loops->ranges;
+    case D_view:
+        return d->size;
+    case D_reinterpret:
+        return d->layout->size;
     case D_const:
-    case D_index: break;
+    case D_index:
+        break;
     }
     return NULL;
 }
 
 DType data_dtype(const Data *d) {
     switch (d->kind) {
-    case D_store: return d->buf ? d->buf->ir->layout->dtype : d->loops->dtype;
-    case D_view: return data_dtype(d->base);
-    case D_reinterpret: return d->layout->dtype;
+    case D_store:
+        return d->buf ? d->buf->ir->layout->dtype : d->loops->dtype;
+    case D_view:
+        return data_dtype(d->base);
+    case D_reinterpret:
+        return d->layout->dtype;
     case D_const:
-    case D_index: break;
+    case D_index:
+        break;
     }
     return d->dtype;
 }
 
 Device data_device(const Data *d) {
     switch (d->kind) {
-    case D_store: return d->buf ? d->buf->ir->layout->device : d->loops->device;
-    case D_view: return data_device(d->base);
-    case D_reinterpret: return d->layout->device;
+    case D_store:
+        return d->buf ? d->buf->ir->layout->device : d->loops->device;
+    case D_view:
+        return data_device(d->base);
+    case D_reinterpret:
+        return d->layout->device;
     case D_const:
-    case D_index: break;
+    case D_index:
+        break;
     }
     return d->device;
 }
@@ -172,15 +188,16 @@ Fn data_loader(Lower *l, Data *d) {
     if (!d->buf)
         return loops_fn(d->loops);
     // A buffer of constants or of indexes only is cheaper to make than to load.
-    if (d->buf->loops && d->buf->loops->kind == LK_pointwise && !d->buf->mutated
-        && d->buf->ir->layout->kind != IRL_mutation && loops_count(l, d->buf->loops)->reads.n == 0)
+    if (d->buf->loops && d->buf->loops->kind == LK_pointwise && !d->buf->mutated &&
+        d->buf->ir->layout->kind != IRL_mutation && loops_count(l, d->buf->loops)->reads.n == 0)
         return loops_fn(d->buf->loops);
     return (Fn){load_buffer, d->buf};
 }
 
 // ---- making views
 
-Data *view_generic(Lower *l, Data *x, int n, const Expr *const *size, Reindex *fn, const void *ctx) {
+Data *view_generic(Lower *l, Data *x, int n, const Expr *const *size, Reindex *fn,
+                   const void *ctx) {
     Data *d = data_new(l, D_view);
     d->base = x;
     d->ndim = n;
@@ -209,8 +226,8 @@ Data *view_strided(Lower *l, Data *storage, IrLayout *y) {
 }
 
 typedef struct ExpandCtx {
-    int skip, n;        // dimensions added in front; of the base
-    bool *one;          // (n) the base's size is 1
+    int skip, n; // dimensions added in front; of the base
+    bool *one; // (n) the base's size is 1
 } ExpandCtx;
 
 static void reindex_expand(Lower *l, const void *ctx, Index in, const Expr **out) {
@@ -224,14 +241,18 @@ Data *view_expand(Lower *l, Data *x, int n, const Expr *const *size) {
     const Expr *const *old = data_size(x);
     const Expr **want = ARENA_ARRAY(l->arena, n, const Expr *);
     for (int i = 0; i < n; i++)
-        want[i] = i >= skip && (expr_is(size[i], -1) || !size_is_one(l, old[i - skip])) ? old[i - skip] : size[i];
+        want[i] = i >= skip && (expr_is(size[i], -1) || !size_is_one(l, old[i - skip]))
+                      ? old[i - skip]
+                      : size[i];
     if (is_storage_and_layout(x)) {
         Data *s = storage_of(l, x);
         const IrLayout *y = data_layout(x);
         const Expr **stride = ARENA_ARRAY(l->arena, n, const Expr *);
         for (int i = 0; i < n; i++)
-            stride[i] = i < skip || size_is_one(l, y->size[i - skip]) ? sym_int(l->sym, 0) : y->stride[i - skip];
-        return view_strided(l, s, layout_new(l, IRL_fixed, y->device, y->dtype, n, want, stride, y->offset));
+            stride[i] = i < skip || size_is_one(l, y->size[i - skip]) ? sym_int(l->sym, 0)
+                                                                      : y->stride[i - skip];
+        return view_strided(
+            l, s, layout_new(l, IRL_fixed, y->device, y->dtype, n, want, stride, y->offset));
     }
     ExpandCtx *c = ARENA_NEW(l->arena, ExpandCtx);
     *c = (ExpandCtx){skip, old_n, ARENA_ARRAY(l->arena, old_n, bool)};
@@ -267,7 +288,8 @@ Data *view_permute(Lower *l, Data *x, const int *dims) {
         const Expr **stride = ARENA_ARRAY(l->arena, n, const Expr *);
         for (int i = 0; i < n; i++)
             stride[i] = y->stride[dims[i]];
-        return view_strided(l, s, layout_new(l, IRL_fixed, y->device, y->dtype, n, size, stride, y->offset));
+        return view_strided(
+            l, s, layout_new(l, IRL_fixed, y->device, y->dtype, n, size, stride, y->offset));
     }
     PermuteCtx *c = ARENA_NEW(l->arena, PermuteCtx);
     *c = (PermuteCtx){n, copy};
@@ -313,7 +335,8 @@ bool data_same_size(Lower *l, const Data *a, const Data *b) {
     return data_ndim(a) == data_ndim(b) && sizes_equal(l, data_ndim(a), data_size(a), data_size(b));
 }
 
-Data *view_slice(Lower *l, Data *x, int dim, const Expr *start, const Expr *end, const Expr *step, bool clamp) {
+Data *view_slice(Lower *l, Data *x, int dim, const Expr *start, const Expr *end, const Expr *step,
+                 bool clamp) {
     Sym *s = l->sym;
     int n = data_ndim(x);
     const Expr *const *old = data_size(x);
@@ -342,8 +365,8 @@ Data *view_slice(Lower *l, Data *x, int dim, const Expr *start, const Expr *end,
 
 typedef struct ReshapeCtx {
     int n_old, n_new;
-    const Expr **vars;      // (n_new) symbols view0 …
-    const Expr **expr;      // (n_old) old index over them
+    const Expr **vars; // (n_new) symbols view0 …
+    const Expr **expr; // (n_old) old index over them
 } ReshapeCtx;
 
 static void reindex_reshape(Lower *l, const void *ctx, Index in, const Expr **out) {
@@ -352,9 +375,10 @@ static void reindex_reshape(Lower *l, const void *ctx, Index in, const Expr **ou
         out[i] = sym_subst(l->sym, c->expr[i], c->vars, in, c->n_new);
 }
 
-// Old index over new variables, dimension by dimension from the right; false if the sizes do not line up.
-static bool reshape_exprs(Lower *l, int n_old, const Expr *const *old, int n_new, const Expr *const *size,
-                          const Expr *const *vars, const Expr **out) {
+// Old index over new variables, dimension by dimension from the right; false if the sizes do not
+// line up.
+static bool reshape_exprs(Lower *l, int n_old, const Expr *const *old, int n_new,
+                          const Expr *const *size, const Expr *const *vars, const Expr **out) {
     Sym *s = l->sym;
     int i = n_old - 1, j = n_new - 1, at = n_old - 1;
     while (i >= 0 && j >= 0) {
@@ -416,13 +440,16 @@ static const Expr **view_vars(Lower *l, int n) {
     return v;
 }
 
-static ReshapeCtx *reshape_ctx(Lower *l, int n_old, const Expr *const *old, int n_new, const Expr *const *size) {
+static ReshapeCtx *reshape_ctx(Lower *l, int n_old, const Expr *const *old, int n_new,
+                               const Expr *const *size) {
     ReshapeCtx *c = ARENA_NEW(l->arena, ReshapeCtx);
-    *c = (ReshapeCtx){n_old, n_new, view_vars(l, n_new), ARENA_ARRAY(l->arena, n_old, const Expr *)};
+    *c =
+        (ReshapeCtx){n_old, n_new, view_vars(l, n_new), ARENA_ARRAY(l->arena, n_old, const Expr *)};
     if (reshape_exprs(l, n_old, old, n_new, size, c->vars, c->expr))
         return c;
     // Through one flat dimension.
-    const Expr *flat = sym_product(l->sym, old, n_old), *var = sym_symbol(l->sym, "flat"), *value = NULL;
+    const Expr *flat = sym_product(l->sym, old, n_old), *var = sym_symbol(l->sym, "flat"),
+               *value = NULL;
     bool ok = reshape_exprs(l, n_old, old, 1, &flat, &var, c->expr);
     ok = reshape_exprs(l, 1, &flat, n_new, size, c->vars, &value) && ok;
     if (!ok)
@@ -448,7 +475,8 @@ Data *view_reshape(Lower *l, Data *x, int n, const Expr *const *size) {
         if (x->kind == D_store)
             buf_freeze(l, x->buf);
         const IrLayout *y = data_layout(x);
-        return view_strided(l, s, layout_new(l, IRL_fixed, y->device, y->dtype, n, size, NULL, y->offset));
+        return view_strided(
+            l, s, layout_new(l, IRL_fixed, y->device, y->dtype, n, size, NULL, y->offset));
     }
     for (int i = 0; i < n; i++)
         if (expr_is(size[i], 0)) {
