@@ -123,14 +123,17 @@ bool pane_ready(App *app, Pane *p) {
     p->art_id = art ? art->id : -1;
     if (p->ok && p->fresh && p->ctx.view->start)
         p->row = p->ctx.view->start(&p->ctx);
-    p->fresh = p->fresh && !p->ok;
     if (p->ok && id >= 0 && art && p->ctx.view->row_of && p->row > 0) {
         int row = p->ctx.view->row_of(&p->ctx, (Item){art->id, id});
         if (row >= 0)
             p->row = row;
         p->top = p->row - offset;
     }
+    bool placed = p->fresh && p->ok;
+    p->fresh = p->fresh && !p->ok;
     pane_move(app, p, p->row);
+    if (placed)
+        p->top = 0; // as much of the beginning as leaves the cursor in sight
     return p->ok;
 }
 

@@ -181,6 +181,12 @@ const char *brief_what(Arena *a, const Schedule *s, const SchedNode *n) {
     Buf b = {.arena = a};
     buf_puts(&b, "");
     const Graph *g = s->module->graph;
+    const Node *called = NULL;
+    if (n->kind == SCHED_extern && n->op && g && n->op->origin_node >= 0 &&
+        n->op->origin_node < g->by_id.n)
+        called = graph_by_id(g, n->op->origin_node);
+    if (called) // a library call: the views that feed it say nothing of it
+        return called->name;
     for (int i = 0; i < n->snodes.n; i++)
         for (int k = 0; n->snodes.at[i]->op && k < n->snodes.at[i]->op->origins.n; k++)
             add_origin(&b, g, n->snodes.at[i]->op->origins.at[k]);

@@ -246,16 +246,14 @@ static Graph *run(PassCtx *ctx, const Graph *given, const char *name, const Rewr
     if (!any)
         return (Graph *)(uintptr_t)given;
     Graph *g = graph_copy(ctx->arena, given);
-    for (Node *n = g->last, *prev; n; n = prev) {
-        prev = n->prev;
-        const Rewrite *r = match(rules, n_rules, n);
+    // The nodes that were there: what a rewrite makes is not looked at again, or it would match for ever.
+    for (const Node *old = given->last; old; old = old->prev) {
+        Node *n = graph_by_id(g, old->id);
+        const Rewrite *r = n ? match(rules, n_rules, n) : NULL;
         if (!r || !joint_wants(ctx, name, n, r->reason))
             continue;
-        Node *before = n->prev;
         r->apply(ctx, n);
         ctx->matches++;
-        // What the rewrite erased in front of n must not be visited.
-        prev = before && graph_by_id(g, before->id) == before ? before : g->last;
     }
     return ctx->matches ? g : (Graph *)(uintptr_t)given;
 }
