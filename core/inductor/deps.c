@@ -153,6 +153,7 @@ typedef struct Walk {
     DepVec *reads, *writes;
     const Expr **from, **to; // (n_indirect) indirectK and the tmp that stands for it
     int n_indirect;
+    bool raw;               // loops stay as they are
     const Expr *contiguous; // row-major index over all loops: keeps loops from being swapped
     Dep *done; // (index.n) normalised form by number of index expression; index NULL: not yet
 } Walk;
@@ -189,10 +190,30 @@ static Dep normalise(Walk *w, const Expr *index) {
     return (Dep){.index = index, .n_vars = n, .vars = kept, .sizes = n ? kept + n : NULL};
 }
 
+// Loops of size 1 have no variable of their own.
+static Dep keep_loops(Walk *w, const Expr *index) {
+    const LoopBody *b = w->body;
+    const Expr **vars = ARENA_ARRAY(w->arena, 2 * b->n_vars + 1, const Expr *),
+               **sizes = vars + b->n_vars;
+    const Expr **old = ARENA_ARRAY(w->tmp, b->n_vars + 1, const Expr *);
+    int n = 0;
+    for (int i = 0; i < b->n_vars; i++) {
+        old[i] = sym_int(w->sym, 0);
+        if (expr_is(b->sizes[i], 1))
+            continue;
+        old[i] = vars[n] = sym_symbol(w->sym, arena_printf(w->tmp, "d%d", n));
+        sizes[n++] = b->sizes[i];
+    }
+    index = sym_subst(w->sym, index, w->from, w->to, w->n_indirect);
+    index = sym_subst(w->sym, index, b->vars, old, b->n_vars);
+    return (Dep){.index = index, .n_vars = n, .vars = vars, .sizes = sizes};
+}
+
 static void access(Walk *w, DepVec *v, const char *buf, int index, const char *mode) {
     Dep *done = &w->done[index];
     if (!done->index)
-        *done = normalise(w, w->body->index.at[index]);
+        *done = w->raw ? keep_loops(w, w->body->index.at[index])
+                       : normalise(w, w->body->index.at[index]);
     Dep d = dep_memory(buf, done->index, done->vars, done->sizes, done->n_vars, mode);
     deps_add(w->tmp, v, &d);
 }
@@ -237,14 +258,16 @@ static void walk_block(Walk *w, int block) {
     }
 }
 
-void deps_of_body(Arena *a, Sym *sym, const LoopBody *body, DepVec *reads, DepVec *writes) {
+static void read_body(Arena *a, Sym *sym, const LoopBody *body, bool raw, DepVec *reads,
+                      DepVec *writes) {
     Arena tmp = {0};
     DepVec r = {0}, wr = {0};
     int indirect = 0;
     for (int b = 0; b < body->blocks.n; b++)
         for (int i = 0; i < body->blocks.at[b].ops.n; i++)
             indirect += body->blocks.at[b].ops.at[i].kind == LOOP_set_indirect;
-    Walk w = {.arena = a, .tmp = &tmp, .sym = sym, .body = body, .reads = &r, .writes = &wr};
+    Walk w = {
+        .arena = a, .tmp = &tmp, .sym = sym, .body = body, .reads = &r, .writes = &wr, .raw = raw};
     w.from = ARENA_ARRAY(&tmp, indirect + 1, const Expr *);
     w.to = ARENA_ARRAY(&tmp, indirect + 1, const Expr *);
     w.contiguous = contiguous_index(sym, body);
@@ -253,4 +276,12 @@ void deps_of_body(Arena *a, Sym *sym, const LoopBody *body, DepVec *reads, DepVe
     *reads = deps_copy(a, &r);
     *writes = deps_copy(a, &wr);
     arena_free(&tmp);
+}
+
+void deps_of_body(Arena *a, Sym *sym, const LoopBody *body, DepVec *reads, DepVec *writes) {
+    read_body(a, sym, body, false, reads, writes);
+}
+
+void deps_of_body_raw(Arena *a, Sym *sym, const LoopBody *body, DepVec *reads, DepVec *writes) {
+    read_body(a, sym, body, true, reads, writes);
 }

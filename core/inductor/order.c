@@ -3,7 +3,6 @@
 // stays; then, when each buffer is last used.
 #include "core/inductor/order.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,10 +23,9 @@ static Mem *mem_of(Planner *p, const SchedBuffer *b) {
 }
 
 static Mem *new_mem(Planner *p, const char *name, int maker) {
-    vec_push(p->a, &p->mem,
-             (Mem){.name = name, .maker = maker, .output = map_find(&p->outputs, name) != NULL});
-    assert(p->mem.at);
-    return &vec_last(&p->mem);
+    Mem m = {.name = name, .maker = maker, .output = map_find(&p->outputs, name) != NULL};
+    vec_push(p->a, &p->mem, m);
+    return mem_at(p, p->mem.n);
 }
 
 // ---- What is in memory.

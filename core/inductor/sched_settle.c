@@ -67,7 +67,8 @@ static void order_node(Dump *d, SchedNode *n) {
         note_arguments(d, n);
     if (n->body) {
         DepVec reads = {0}, writes = {0};
-        deps_of_body(d->r.arena, d->r.sym, n->body, &reads, &writes);
+        bool raw = n->flat_group[0] && !n->sizes_as_tuple;
+        (raw ? deps_of_body_raw : deps_of_body)(d->r.arena, d->r.sym, n->body, &reads, &writes);
         order_like(d, &n->reads, &reads);
         order_like(d, &n->writes, &writes);
     }
