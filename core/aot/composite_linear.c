@@ -161,6 +161,52 @@ bool rule_outer(Trace *t, const Op *op, const Value *a, Value *out) {
     return true;
 }
 
+// The order of a vector; matrix orders stay whole.
+bool rule_linalg_norm(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    bool matrix = a[2].kind == VAL_none ? dim_of(a[0]) == 2 : a[2].n == 2;
+    if (a[1].kind != VAL_none && matrix)
+        return false;
+    *out = CALL(t, aten_linalg_vector_norm_default, a[0], a[1].kind == VAL_none ? FLT(2) : a[1], a[2], a[3], a[4]);
+    return true;
+}
+
+bool rule_cross(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    Value dim = a[2];
+    for (int i = 0; dim.kind == VAL_none && i < dim_of(a[0]); i++)
+        if (expr_known_is(t, size_of(t, a[0], i), 3))
+            dim = INT(i);
+    if (dim.kind == VAL_none)
+        return false;
+    *out = CALL(t, aten_linalg_cross_default, a[0], a[1], dim);
+    return true;
+}
+
+bool rule_kron(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    int n = dim_of(a[0]) > dim_of(a[1]) ? dim_of(a[0]) : dim_of(a[1]);
+    Value view[2], result = val_list(t->arena, VAL_list, n), x[2];
+    for (int k = 0; k < 2; k++)
+        view[k] = val_list(t->arena, VAL_list, 2 * n);
+    for (int i = 0; i < n; i++) {
+        const Expr *size[2], *one = sym_int(t->sym, 1);
+        for (int k = 0; k < 2; k++) {
+            int d = i - (n - dim_of(a[k]));
+            size[k] = d < 0 ? one : size_of(t, a[k], d);
+        }
+        view[0].at[2 * i] = val_sym(size[0]);
+        view[1].at[2 * i + 1] = val_sym(size[1]);
+        view[0].at[2 * i + 1] = view[1].at[2 * i] = INT(1);
+        result.at[i] = val_sym(sym_mul(t->sym, size[0], size[1]));
+    }
+    for (int k = 0; k < 2; k++)
+        x[k] = reshape(t, a[k], view[k]);
+    Value r = CALL(t, aten_mul_Tensor, x[0], x[1]);
+    *out = CALL(t, aten__unsafe_view_default, r, result);
+    return true;
+}
+
 bool rule_inner(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     if (!dim_of(a[0]) || !dim_of(a[1])) {

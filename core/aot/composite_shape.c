@@ -308,3 +308,38 @@ bool rule_diag(Trace *t, const Op *op, const Value *a, Value *out) {
                              : CALL(t, aten_diagonal_copy_default, a[0], a[1]);
     return true;
 }
+
+bool rule_take_along_dim(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    if (a[2].kind != VAL_int) {
+        Value x = reshape(t, a[0], list_of(t, INT(-1), END));
+        Value i = reshape(t, a[1], list_of(t, INT(-1), END));
+        *out = CALL(t, aten_gather_default, x, INT(0), i);
+        return true;
+    }
+    const TensorMeta *x = meta_of(a[0]), *y = meta_of(a[1]);
+    int dim = wrap_dim(t, a[2].i, x->ndim);
+    if (x->ndim != y->ndim || t->failed)
+        return false;
+    Value xs = sizes_of(t, a[0]), ys = sizes_of(t, a[1]);
+    for (int i = 0; i < x->ndim; i++)
+        if (i != dim)
+            xs.at[i] = ys.at[i] = expr_known_is(t, x->size[i], 1) ? ys.at[i] : xs.at[i];
+    Value xb = CALL(t, aten_expand_default, a[0], xs);
+    Value yb = CALL(t, aten_expand_default, a[1], ys);
+    *out = CALL(t, aten_gather_default, xb, INT(dim), yb);
+    return true;
+}
+
+bool rule_item(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    *out = CALL(t, aten__local_scalar_dense_default, a[0]);
+    return true;
+}
+
+bool rule_grid_sampler(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    *out = dim_of(a[0]) == 4 ? CALL(t, aten_grid_sampler_2d_default, a[0], a[1], a[2], a[3], a[4])
+                             : CALL(t, aten_grid_sampler_3d_default, a[0], a[1], a[2], a[3], a[4]);
+    return true;
+}

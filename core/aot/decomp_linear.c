@@ -160,3 +160,25 @@ bool decomp_addr(Trace *t, const Op *op, const Value *a, Value *out) {
     *out = self.kind == VAL_tensor ? CALL(t, aten_add_Tensor, self, r) : r;
     return true;
 }
+
+// The components rotated by k places.
+static Value rotated(Trace *t, Value x, Value dim, Value places, int k) {
+    Value i = CALL(t, aten_add_Tensor, places, INT(k));
+    i = CALL(t, aten_remainder_Scalar, i, INT(3));
+    return CALL(t, aten_index_select_default, x, dim, i);
+}
+
+bool decomp_cross(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    Value both = CALL(t, aten_broadcast_tensors_default, list_of(t, a[0], a[1], END));
+    Value x = item_of(both, 0), y = item_of(both, 1), dev = {.kind = VAL_device, .device = a[0].tensor->device};
+    Value places = CALL(t, aten_arange_default, INT(3), NONE, NONE, dev, BOOL(false));
+    Value x1 = rotated(t, x, a[2], places, 1);
+    Value y2 = rotated(t, y, a[2], places, 2);
+    Value first = CALL(t, aten_mul_Tensor, x1, y2);
+    Value x2 = rotated(t, x, a[2], places, 2);
+    Value y1 = rotated(t, y, a[2], places, 1);
+    Value second = CALL(t, aten_mul_Tensor, x2, y1);
+    *out = CALL(t, aten_sub_Tensor, first, second);
+    return true;
+}

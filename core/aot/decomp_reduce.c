@@ -74,11 +74,19 @@ bool decomp_nansum(Trace *t, const Op *op, const Value *a, Value *out) {
     return true;
 }
 
+// utils.set_correction: always a float, 1 if none is said.
+static Value correction_of(Value v) {
+    double f = 1;
+    if (v.kind != VAL_none)
+        val_as_float(&v, &f);
+    return FLT(f);
+}
+
 bool decomp_std(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     DType d = dtype_of(a[0]);
     Value x = converted(t, a[0], dtype_compute(d));
-    x = CALL(t, aten_var_correction, x, a[1], a[2], a[3]);
+    x = CALL(t, aten_var_correction, x, a[1], correction_of(a[2]), a[3]);
     x = CALL(t, aten_sqrt_default, x);
     *out = converted(t, x, d);
     return true;
@@ -88,7 +96,7 @@ bool decomp_std_mean(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     DType d = dtype_of(a[0]);
     Value x = converted(t, a[0], dtype_compute(d));
-    Value both = CALL(t, aten_var_mean_correction, x, a[1], a[2], a[3]);
+    Value both = CALL(t, aten_var_mean_correction, x, a[1], correction_of(a[2]), a[3]);
     Value std = CALL(t, aten_sqrt_default, item_of(both, 0));
     std = converted(t, std, d);
     Value mean = converted(t, item_of(both, 1), d);

@@ -144,6 +144,10 @@ Value trace_node_value(Trace *t, const Value *v) {
         Node *n = trace_proxy(t, v->sym);
         return n ? val_node(n) : NONE;
     }
+    case VAL_symfloat: {
+        Node *n = map_get_id(&t->floats, (uintptr_t)v->s);
+        return n ? val_node(n) : *v;
+    }
     case VAL_list: case VAL_tuple: case VAL_slice: case VAL_dict: {
         Value out = *v;
         out.at = v->n ? ARENA_ARRAY(t->arena, v->n, Value) : NULL;
@@ -151,7 +155,7 @@ Value trace_node_value(Trace *t, const Value *v) {
             out.at[i] = trace_node_value(t, &v->at[i]);
         return out;
     }
-    case VAL_none: case VAL_bool: case VAL_int: case VAL_float: case VAL_complex: case VAL_symfloat:
+    case VAL_none: case VAL_bool: case VAL_int: case VAL_float: case VAL_complex:
     case VAL_str: case VAL_dtype: case VAL_device: case VAL_layout: case VAL_memory_format:
     case VAL_ellipsis: case VAL_node: case VAL_target: case VAL_graph: case VAL_opaque:
         break;
@@ -249,6 +253,10 @@ static Value emit(Trace *t, const Op *op, const Value *args) {
         return val_tensor(&trace_tensor(t, meta.tensor, node)->meta);
     if (meta.kind == VAL_sym)
         map_put_id(&t->proxies, expr_id(meta.sym), node);
+    if (meta.kind == VAL_symfloat) {
+        meta.s = arena_strdup(t->arena, meta.s);
+        map_put_id(&t->floats, (uintptr_t)meta.s, node);
+    }
     if (meta.kind != VAL_list && meta.kind != VAL_tuple)
         return meta;
     Value out = val_list(t->arena, meta.kind, meta.n);

@@ -363,6 +363,19 @@ bool fn_interpolate(Trace *t, const TorchCall *c, Value *out) {
     return true;
 }
 
+bool fn_grid_sample(Trace *t, const TorchCall *c, Value *out) {
+    static const char *const modes[] = {"bilinear", "nearest", "bicubic"};
+    static const char *const paddings[] = {"zeros", "border", "reflection"};
+    Value mode = call_arg(c, 2, "mode", val_str("bilinear")), pad = call_arg(c, 3, "padding_mode", val_str("zeros"));
+    int m = mode.kind == VAL_str ? str_index(mode.s, modes, 3) : -1;
+    int p = pad.kind == VAL_str ? str_index(pad.s, paddings, 3) : -1;
+    if (m < 0 || p < 0)
+        return false;
+    *out = CALL(t, aten_grid_sampler_default, input_of(c), call_arg(c, 1, "grid", NONE), INT(m), INT(p),
+                BOOL(flag(c, 4, "align_corners", false)));
+    return true;
+}
+
 bool fn_im2col(Trace *t, const TorchCall *c, Value *out) {
     if (!str_starts(c->target, "torch.nn.functional."))
         return false;

@@ -227,6 +227,26 @@ bool fn_einsum(Trace *t, const TorchCall *c, Value *out) {
     return true;
 }
 
+bool fn_tensordot(Trace *t, const TorchCall *c, Value *out) {
+    Value a = call_arg(c, 0, "a", NONE), b = call_arg(c, 1, "b", NONE), dims = call_arg(c, 2, "dims", INT(2));
+    Value da, db;
+    if (a.kind != VAL_tensor || b.kind != VAL_tensor)
+        return false;
+    if (dims.kind == VAL_int) {
+        da = dims_range(t, dim_of(a) - (int)dims.i, dim_of(a));
+        db = dims_range(t, 0, (int)dims.i);
+    } else {
+        da = item_of(dims, 0);
+        db = item_of(dims, 1);
+        da = da.kind == VAL_int ? list_of(t, da, END) : da;
+        db = db.kind == VAL_int ? list_of(t, db, END) : db;
+    }
+    if (da.n != db.n)
+        return false;
+    *out = CALL(t, aten_tensordot_default, a, b, da, db);
+    return true;
+}
+
 bool fn_meshgrid(Trace *t, const TorchCall *c, Value *out) {
     Value indexing = call_arg(c, -1, "indexing", NONE);
     if (indexing.kind == VAL_none)

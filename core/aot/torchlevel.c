@@ -122,6 +122,7 @@ static int fit(Trace *t, const Op *op, const TorchCall *c, Value *out) {
         n_args = self;
         out[self] = list;
         given[self] = true;
+        cost += op->args[self].fixed > 0;
     }
     for (int i = 0; i < n_args && cost < NO_FIT; i++) {
         if (i >= op->n_args || op->args[i].kwarg_only)
@@ -157,6 +158,18 @@ static bool hidden(const Op *op) {
     return numbers_as_tensors(op->name) && str_starts(op->overload, "Scalar");
 }
 
+// What Python's bindings of factories always say: no pinned memory, and the CPU if no device is given.
+static void python_options(const Op *op, const TorchCall *c, Value *bound) {
+    int pin = op_arg_index(op, "pin_memory"), device = op_arg_index(op, "device");
+    if (pin < 0 || device < 0 || !op->args[pin].kwarg_only || strcmp(op->name, "to") == 0 || strcmp(op->name, "_to_copy") == 0)
+        return;
+    if (bound[pin].kind == VAL_none)
+        bound[pin] = BOOL(false);
+    bool of_tensor = c->method || (op->n_args && op->args[0].type == AT_tensor);
+    if (bound[device].kind == VAL_none && !of_tensor)
+        bound[device] = (Value){.kind = VAL_device, .device = {DEV_cpu, -1}};
+}
+
 bool call_packet(Trace *t, const char *name, const TorchCall *c, Value *out) {
     const Op *all[64], *best = NULL;
     int n = op_packet("aten", name, all, COUNT(all)), best_cost = NO_FIT;
@@ -172,6 +185,7 @@ bool call_packet(Trace *t, const char *name, const TorchCall *c, Value *out) {
     }
     if (!best)
         return false;
+    python_options(best, c, bound);
     for (int i = 0; i < best->n_args; i++) {
         Value v = bound[i];
         if (best->args[i].fixed && is_number(&v)) {

@@ -45,6 +45,8 @@ static void add_input(Run *r, const Node *n) {
         r->env[n->id] = functional_wrap(t, &v);
         r->inputs[i] = traced(&r->env[n->id]);
     } else {
+        if (n->val.kind == VAL_symfloat)
+            map_put_id(&t->floats, (uintptr_t)n->val.s, p);
         r->env[n->id] = n->val.kind == VAL_none ? val_node(p) : n->val;
     }
 }
@@ -307,7 +309,7 @@ AotResult aot_trace_inference(const AotRequest *req) {
     t->graph->class_name = "<lambda>";
     t->graph->title = "Forward graph 0";
     t->origins = origins_new(req->arena);
-    t->proxies.arena = t->symbols.arena = req->arena;
+    t->proxies.arena = t->floats.arena = t->symbols.arena = req->arena;
     r.env = ARENA_ARRAY(req->arena, g->by_id.n + 1, Value);
     r.inputs = ARENA_ARRAY(req->arena, g->n_nodes + 1, Traced *);
     r.placeholders = ARENA_ARRAY(req->arena, g->n_nodes + 1, Node *);

@@ -36,6 +36,7 @@ typedef struct Trace {
     bool failed;                // an error is on record
     int depth;                  // of rules in rules, against endless recursion
     Map proxies;                // expression id -> Node * that yields it
+    Map floats;                 // text of a symbolic float (by address) -> Node * that yields it
     Map symbols;                // symbol id -> SymbolSource *: where an unseen symbol can be read off
 } Trace;
 

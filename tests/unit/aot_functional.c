@@ -250,8 +250,37 @@ START_TEST(decompositions_ask) {
 }
 END_TEST
 
+// std asks for a float correction, var passes on what the caller's overload means.
+START_TEST(corrections) {
+    check("L_x_: \"f32[4, 8][8, 1]cpu\"",
+          "        l_x_ = L_x_\n"
+          "        std: \"f32[4, 1][1, 1]cpu\" = l_x_.std(-1, keepdim = True)\n"
+          "        v = torch.var(l_x_, 1)\n"
+          "        return (std, v)\n",
+          "var = " P "var.correction(arg0_1, [-1], correction = 1.0, keepdim = True)\n"
+          "sqrt = " P "sqrt.default(var)\n"
+          "var_1 = " P "var.correction(arg0_1, [1], correction = 1)\n"
+          "return (sqrt, var_1)\n");
+}
+END_TEST
+
+// x.item() is a number that keeps its node.
+START_TEST(items_are_used) {
+    check("L_x_: \"f32[4][1]cpu\"",
+          "        l_x_ = L_x_\n"
+          "        s: \"f32[][]cpu\" = l_x_.sum()\n"
+          "        item = s.item()\n"
+          "        y: \"f32[4][1]cpu\" = l_x_ * item\n"
+          "        return (y,)\n",
+          "sum_1 = " P "sum.default(arg0_1)\n"
+          "_local_scalar_dense = " P "_local_scalar_dense.default(sum_1)\n"
+          "mul = " P "mul.Tensor(arg0_1, _local_scalar_dense)\n"
+          "return (mul,)\n");
+}
+END_TEST
+
 Suite *suite_aot_functional(void) {
-    static const TTest *tests[11];
+    static const TTest *tests[13];
     int n = 0;
     tests[n++] = write_through_a_view_of_a_view;
     tests[n++] = as_strided_addresses_the_storage;
@@ -264,5 +293,7 @@ Suite *suite_aot_functional(void) {
     tests[n++] = origins_and_original_aten;
     tests[n++] = unknown_calls_stay;
     tests[n++] = decompositions_ask;
+    tests[n++] = corrections;
+    tests[n++] = items_are_used;
     return unit_suite("aot_functional", tests, n);
 }
