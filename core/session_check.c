@@ -25,6 +25,8 @@ typedef struct Check {
     Rows rows;
     RunResult run, exact; // exact: eager in float64
     bool has_exact;
+    const Tensor **bound; // the row that each placeholder was given, NULL if none
+    int n_bound;
     Diag *diag;
 } Check;
 
@@ -47,16 +49,11 @@ static int user_output(const LoadedGraph *g, int k, int n_outputs) {
     return -1;
 }
 
-static int user_input(const LoadedGraph *g, int k) {
-    for (int i = 0; i < g->n_inputs; i++)
-        if (g->inputs[i].kind == IN_user && g->inputs[i].user == k)
-            return i;
-    return -1;
-}
-
-static int state_input(const LoadedGraph *g, const char *name) {
-    for (int i = 0; i < g->n_inputs; i++)
-        if (g->inputs[i].state && !strcmp(g->inputs[i].state, name))
+// The placeholder that was given a row: in3, state.fc.weight.
+static int input_of_row(const Check *c, const char *row) {
+    const Tensor *t = map_get(&session_values(c->s)->tensors, row);
+    for (int i = 0; t && i < c->n_bound; i++)
+        if (c->bound[i] == t)
             return i;
     return -1;
 }
@@ -71,9 +68,9 @@ static int mutation_output(const LoadedGraph *g, OutputKind kind, const char *ta
 }
 
 static const char *input_name(const Graph *g, int i) {
-    GRAPH_EACH(g, n)
-    if (n->op == FX_placeholder && i-- == 0)
-        return n->name;
+    GRAPH_EACH (g, n)
+        if (n->op == FX_placeholder && i-- == 0)
+            return n->name;
     return NULL;
 }
 
@@ -82,17 +79,41 @@ static const RtValue *at(const RtValue *v, int n, int i) {
 }
 
 // What a run has for a row of the values file.
-static const RtValue *value_of(const LoadedGraph *g, const char *name, const RunResult *r) {
+static const RtValue *value_of(const Check *c, const LoadedGraph *g, const char *name,
+                               const RunResult *r) {
     int k = row_index(name, "out");
     if (k >= 0)
         return at(r->outputs, r->n_outputs, user_output(g, k, r->n_outputs));
     k = row_index(name, "after");
-    int input = k >= 0 ? user_input(g, k) : state_input(g, name + strlen("after.state."));
+    const char *before = k >= 0 ? arena_printf(c->arena, "in%d", k) : name + strlen("after.");
+    int input = input_of_row(c, before);
     if (input < 0)
         return NULL;
-    const char *target = k >= 0 ? input_name(g->graph, input) : g->inputs[input].state;
+    const char *target = k >= 0 ? input_name(g->graph, input) : before + strlen("state.");
     int out = mutation_output(g, k >= 0 ? OUT_input_mutation : OUT_buffer_mutation, target);
     return out >= 0 ? at(r->outputs, r->n_outputs, out) : at(r->inputs, r->n_inputs, input);
+}
+
+// What the graph does not take it cannot change: the row before the run is the row after it.
+static const RtValue *untouched(const Check *c, const char *name) {
+    int k = row_index(name, "after");
+    if (k < 0 && !str_starts(name, "after.state."))
+        return NULL;
+    const char *before = k >= 0 ? arena_printf(c->arena, "in%d", k) : name + strlen("after.");
+    const Tensor *t = map_get(&session_values(c->s)->tensors, before);
+    if (!t || input_of_row(c, before) >= 0)
+        return NULL;
+    RtValue *v = ARENA_NEW(c->arena, RtValue);
+    v->kind = RT_tensor;
+    v->tensor = *t; // borrowed: the file outlives the check
+    return v;
+}
+
+static bool bind_rows(Check *c, const LoadedGraph *g) {
+    Node **p;
+    c->n_bound = graph_placeholders(g->graph, &p, c->arena);
+    c->bound = ARENA_ARRAY(c->arena, c->n_bound + 1, const Tensor *);
+    return load_bind(c->s->model, g, session_values(c->s), c->s->given.binds, c->bound, c->diag);
 }
 
 static void add_rows(Check *c, const LoadedGraph *g) {
@@ -105,7 +126,9 @@ static void add_rows(Check *c, const LoadedGraph *g) {
         else if (row_index(e->key, "out") < 0 && row_index(e->key, "after") < 0 && !after_state)
             continue;
         if (!row.needless)
-            row.got = value_of(g, e->key, &c->run);
+            row.got = value_of(c, g, e->key, &c->run);
+        if (!row.needless && !row.got)
+            row.got = untouched(c, e->key);
         vec_push(c->arena, &c->rows, row);
     }
 }
@@ -166,7 +189,7 @@ static void judge(Check *c, const LoadedGraph *g, Row *row) {
     row->verdict = row->diff.same_bits ? "same bits" : row->ok ? "close" : "WRONG";
     if (row->ok || !dtype_is_float(row->want->dtype))
         return;
-    const RtValue *exact = value_of(g, row->name, exact_run(c));
+    const RtValue *exact = value_of(c, g, row->name, exact_run(c));
     if (exact && exact->kind == RT_tensor && same_shape(&exact->tensor, got) &&
         close_to_exact(got, row->want, &exact->tensor)) {
         row->ok = true;
@@ -266,7 +289,7 @@ int session_check(Session *s, Buf *out, bool json, Diag *d) {
     const LoadedGraph *g = pipeline_unit(s->pipeline, 0)->loaded;
     RunRequest r = {.backend = s->backend, .toolchain = s->toolchain};
     int code;
-    if (session_run(s, &r, &c.run, &arena, d)) {
+    if (bind_rows(&c, g) && session_run(s, &r, &c.run, &arena, d)) {
         add_rows(&c, g);
         code = report(&c, g, out, json);
     } else {

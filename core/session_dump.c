@@ -86,7 +86,7 @@ static const Link *one_way(Origins *o, int item, bool forward, int *n) {
 static void put_graph_map(JsonOut *j, const char *key, const Graph *of, const Graph *to, Origins *o,
                           bool forward) {
     json_open(j, key, '{');
-    GRAPH_EACH(of, n) {
+    GRAPH_EACH (of, n) {
         int count;
         const Link *links = one_way(o, n->id, forward, &count);
         if (n->op == FX_placeholder || n->op == FX_output || !count)
@@ -154,7 +154,7 @@ static void put_kernel_maps(Dump *d, JsonOut *j, const Schedule *s, const CModul
     }
     json_close(j, '}');
     json_open(j, "postToCppCode", '{');
-    GRAPH_EACH(g, n) {
+    GRAPH_EACH (g, n) {
         int count;
         const Link *links = origins_to(k.by_call, n->id, &count);
         if (!count)

@@ -36,9 +36,9 @@ static int by_count(const void *x, const void *y) {
 // Distinct targets of calls with how often they occur, most frequent first.
 static Count *count_ops(Arena *a, const Graph *g, int *n) {
     Map at = {.arena = a};
-    GRAPH_EACH(g, node)
-    if (node->op == FX_call_function || node->op == FX_call_method)
-        map_at(&at, node->target)->i++;
+    GRAPH_EACH (g, node)
+        if (node->op == FX_call_function || node->op == FX_call_method)
+            map_at(&at, node->target)->i++;
     Count *c = ARENA_ARRAY(a, at.live + 1, Count);
     *n = 0;
     for (MapEntry *e = map_first(&at); e; e = map_next(&at, e))
@@ -49,8 +49,8 @@ static Count *count_ops(Arena *a, const Graph *g, int *n) {
 
 static int calls_in(const Graph *g) {
     int n = 0;
-    GRAPH_EACH(g, node)
-    n += node->op == FX_call_function || node->op == FX_call_method;
+    GRAPH_EACH (g, node)
+        n += node->op == FX_call_function || node->op == FX_call_method;
     return n;
 }
 
@@ -85,8 +85,8 @@ static void explain_ops(Session *s, int unit, Buf *out) {
     for (int i = 0; i < n && i < 8; i++)
         buf_printf(out, "%s%s ×%d", i ? ", " : "", short_target(c[i].name), c[i].n);
     buf_printf(out, "%s\n", n > 8 ? ", …" : "");
-    GRAPH_EACH(g, node)
-    opaque += (node->flags & NODE_opaque) != 0;
+    GRAPH_EACH (g, node)
+        opaque += (node->flags & NODE_opaque) != 0;
     if (opaque)
         buf_printf(out, "  opaque       %d nodes whose target is not known: shown, not run\n",
                    opaque);

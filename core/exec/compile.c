@@ -16,14 +16,18 @@ static void read_errors(const char *text, const char *path, const char *tool, Di
         size_t len = end ? (size_t)(end - s) : strlen(s);
         char *line = arena_strndup(d->arena, s, len);
         int row = 0, col = 0, used = 0;
-        if (!strncmp(line, path, skip) && sscanf(line + skip, ":%d:%d: %n", &row, &col, &used) == 2 && used &&
+        if (!strncmp(line, path, skip) &&
+            sscanf(line + skip, ":%d:%d: %n", &row, &col, &used) == 2 && used &&
             strstr(line + skip + used, "error:") == line + skip + used)
-            diag_error(d, (Place){"output_code.c", row, col, NULL}, "%s: %s", tool, line + skip + used)->cause = CAUSE_tool;
+            diag_error(d, (Place){"output_code.c", row, col, NULL}, "%s: %s", tool,
+                       line + skip + used)
+                ->cause = CAUSE_tool;
         s += len + (end != NULL);
     }
 }
 
-static bool run_compiler(Arena *a, const Toolchain *t, Str text, const char *so, const bool *cancel, Diag *d) {
+static bool run_compiler(Arena *a, const Toolchain *t, Str text, const char *so, const bool *cancel,
+                         Diag *d) {
     char *dir = dir_temp(a, d);
     if (!dir)
         return false;
@@ -39,12 +43,16 @@ static bool run_compiler(Arena *a, const Toolchain *t, Str text, const char *so,
         vec_push(a, &argv, rest[i]);
     ProcResult r = {0};
     int before = d->errors;
-    ok = ok && proc_run(&(ProcSpec){.argv = argv.at, .timeout_ms = 120000, .cancel = cancel}, a, &r, d);
+    ok = ok &&
+         proc_run(&(ProcSpec){.argv = argv.at, .timeout_ms = 120000, .cancel = cancel}, a, &r, d);
     if (ok && r.exit_code != 0) {
         read_errors(r.err.ptr ? r.err.ptr : "", source, t->name, d);
         if (d->errors == before)
             diag_tool(d, "%s %s: %.400s", t->name,
-                      r.timed_out ? "took too long" : r.cancelled ? "was cancelled" : "failed", r.err.ptr ? r.err.ptr : "");
+                      r.timed_out   ? "took too long"
+                      : r.cancelled ? "was cancelled"
+                                    : "failed",
+                      r.err.ptr ? r.err.ptr : "");
         ok = false;
     }
     if (ok) {
@@ -57,7 +65,15 @@ static bool run_compiler(Arena *a, const Toolchain *t, Str text, const char *so,
     return ok;
 }
 
+// OpenMP's threads outlive the code that started them: its library must stay when that code is unloaded.
+static void keep_openmp(void) {
+    static bool kept;
+    if (!kept)
+        kept = dlopen("libgomp.so.1", RTLD_LAZY | RTLD_GLOBAL | RTLD_NODELETE) != NULL;
+}
+
 static bool load_object(Compiled *c, const char *path, Diag *d) {
+    keep_openmp();
     c->dl = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!c->dl) {
         diag_tool(d, "cannot load %s: %s", path, dlerror());
@@ -69,7 +85,8 @@ static bool load_object(Compiled *c, const char *path, Diag *d) {
     return c->entry != NULL;
 }
 
-static bool compile_object(Compiled *c, Arena *a, const Toolchain *t, Str text, const bool *cancel, Diag *d) {
+static bool compile_object(Compiled *c, Arena *a, const Toolchain *t, Str text, const bool *cancel,
+                           Diag *d) {
     char *so = cache_path(a, t, text, d);
     if (!so)
         return false;

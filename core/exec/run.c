@@ -8,20 +8,20 @@
 #include "core/base/file.h"
 #include "core/exec/internal.h"
 
-enum { MAX_EVENTS = 4096 };     // kernel calls timed in one call()
+enum { MAX_EVENTS = 4096 }; // kernel calls timed in one call()
 
 typedef struct Runner {
-    FxRuntime rt;               // first: generated code gets its address
+    FxRuntime rt; // first: generated code gets its address
     EagerCtx eager;
     Pool *pool;
-    jmp_buf escape;             // out of call()
-    char *where;                // what is running now, for a crash report; may be NULL
+    jmp_buf escape; // out of call()
+    char *where;    // what is running now, for a crash report; may be NULL
     const ExecRun *run;
     // per-kernel times of one call
     bool timing;
     int64_t began;
     int n_events;
-    int64_t ns[MAX_EVENTS];     // of the i-th kernel or extern call
+    int64_t ns[MAX_EVENTS]; // of the i-th kernel or extern call
     const char *names[MAX_EVENTS];
 } Runner;
 
@@ -29,7 +29,8 @@ static void *rt_alloc(FxRuntime *rt, int64_t bytes) {
     Runner *r = (Runner *)rt;
     void *p = pool_alloc(r->pool, bytes);
     if (!p) {
-        diag_tool(r->eager.diag, "out of memory: the generated code asks for %lld bytes", (long long)bytes);
+        diag_tool(r->eager.diag, "out of memory: the generated code asks for %lld bytes",
+                  (long long)bytes);
         longjmp(r->escape, 1);
     }
     return p;
@@ -58,13 +59,17 @@ static void rt_kernel(FxRuntime *rt, const char *name, int32_t end) {
         say_where(r, name);
         if (r->timing)
             r->began = clock_ns();
-    } else if (r->timing && r->n_events < MAX_EVENTS) {
+    } else {
+        say_where(r, "call()");
+    }
+    if (end && r->timing && r->n_events < MAX_EVENTS) {
         r->names[r->n_events] = name;
         r->ns[r->n_events++] = clock_ns() - r->began;
     }
 }
 
-static void rt_call(FxRuntime *rt, const char *name, FxTensor *const out[], int32_t n_out, const FxArg *args, int32_t n_args) {
+static void rt_call(FxRuntime *rt, const char *name, FxTensor *const out[], int32_t n_out,
+                    const FxArg *args, int32_t n_args) {
     Runner *r = (Runner *)rt;
     rt_kernel(rt, name, 0);
     ArenaMark mark = arena_mark(r->eager.arena);
@@ -104,9 +109,10 @@ static bool time_calls(Runner *r, FxTensor *const *in, FxTensor *out, Arena *a, 
     int64_t *ns = ARENA_ARRAY(a, MAX_RUNS, int64_t);
     int64_t **kernel = NULL;
     int n = 0, n_kernels = 0, warm = 2;
-    for (int64_t begin = clock_ns(); n < MAX_RUNS && (n < r->run->repeat || clock_ns() - begin < 300000000);) {
+    for (int64_t begin = clock_ns();
+         n < MAX_RUNS && (n < r->run->repeat || clock_ns() - begin < 300000000);) {
         pool_free_all(r->pool);
-        r->timing = (n & 1) != 0;   // every second call is timed by kernel, the others as a whole
+        r->timing = (n & 1) != 0; // every second call is timed by kernel, the others as a whole
         int64_t start = clock_ns();
         if (!call_once(r, in, out))
             return false;
@@ -159,7 +165,8 @@ static bool take_output(const FxTensor *t, RtValue *out, Diag *d) {
     }
     Tensor borrowed = tensor_of(t);
     out->kind = RT_tensor;
-    bool ok = tensor_new_strided(&out->tensor, borrowed.dtype, borrowed.ndim, borrowed.size, borrowed.stride, d);
+    bool ok = tensor_new_strided(&out->tensor, borrowed.dtype, borrowed.ndim, borrowed.size,
+                                 borrowed.stride, d);
     if (ok)
         tensor_copy(&out->tensor, &borrowed);
     tensor_drop(&borrowed);
@@ -181,7 +188,8 @@ static FxTensor **take_inputs(Arena *a, const ExecRun *run) {
 // Timed calls write mutated inputs again and again, so the results are those of the first call.
 bool exec_run(ExecRun *run, Arena *a, Diag *d) {
     Runner *r = ARENA_NEW(a, Runner);
-    r->rt = (FxRuntime){.alloc = rt_alloc, .free = rt_free, .call = rt_call, .fail = rt_fail, .kernel = rt_kernel};
+    r->rt = (FxRuntime){
+        .alloc = rt_alloc, .free = rt_free, .call = rt_call, .fail = rt_fail, .kernel = rt_kernel};
     r->rt.threads = run->threads;
     r->eager = (EagerCtx){.arena = a, .diag = d, .threads = run->threads};
     r->pool = pool_new(a);

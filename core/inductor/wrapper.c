@@ -34,35 +34,43 @@ static const char *dtype_text(CGen *g, DType d) {
 }
 
 static void declare_empty(CGen *g, const char *buf, const IrLayout *l, int node) {
-    c_line(&g->text, NULL, node, "FxTensor %s = fx_empty(rt, %s, %d, %d, %s, %s);", c_name(g, buf), dtype_text(g, l->dtype),
-           dtype_info[l->dtype].bytes, l->ndim, dims(g, l->size, l->ndim), dims(g, l->stride, l->ndim));
+    c_line(&g->text, NULL, node, "FxTensor %s = fx_empty(rt, %s, %d, %d, %s, %s);", c_name(g, buf),
+           dtype_text(g, l->dtype), dtype_info[l->dtype].bytes, l->ndim, dims(g, l->size, l->ndim),
+           dims(g, l->stride, l->ndim));
 }
 
-static const char *view_text(CGen *g, const char *buf, DType d, int ndim, const Expr *const *size, const Expr *const *stride,
-                             const Expr *offset) {
-    return arena_printf(g->arena, "fx_view(&%s, %s, %d, %d, %s, %s, %s)", c_name(g, buf), dtype_text(g, d), dtype_info[d].bytes, ndim,
-                        dims(g, size, ndim), dims(g, stride, ndim), offset ? size_text(g, offset) : "0");
+static const char *view_text(CGen *g, const char *buf, DType d, int ndim, const Expr *const *size,
+                             const Expr *const *stride, const Expr *offset) {
+    return arena_printf(g->arena, "fx_view(&%s, %s, %d, %d, %s, %s, %s)", c_name(g, buf),
+                        dtype_text(g, d), dtype_info[d].bytes, ndim, dims(g, size, ndim),
+                        dims(g, stride, ndim), offset ? size_text(g, offset) : "0");
 }
 
 static const char *layout_view(CGen *g, const char *from, const IrLayout *l, bool with_offset) {
-    return view_text(g, from, l->dtype, l->ndim, l->size, l->stride, with_offset ? l->offset : NULL);
+    return view_text(g, from, l->dtype, l->ndim, l->size, l->stride,
+                     with_offset ? l->offset : NULL);
 }
 
 // --- inputs
 
 static void print_symbol(CGen *g, int i, const Expr *symbol) {
     if (expr_name(symbol))
-        c_line(&g->text, NULL, -1, "const int64_t %s = *(const int64_t *)in[%d]->data;", c_name(g, expr_name(symbol)), i);
+        c_line(&g->text, NULL, -1, "const int64_t %s = *(const int64_t *)in[%d]->data;",
+               c_name(g, expr_name(symbol)), i);
 }
 
 static void print_input(CGen *g, int i, const IrBuffer *b) {
     const IrLayout *l = b->layout;
     Buf what = {.arena = g->arena};
-    c_string(&what, arena_printf(g->arena, "input %s has another type, size or stride than it was compiled for", b->name));
+    c_string(&what,
+             arena_printf(g->arena,
+                          "input %s has another type, size or stride than it was compiled for",
+                          b->name));
     c_line(&g->text, NULL, -1, "FxTensor %s = *in[%d];", c_name(g, b->name), i);
     if (l)
-        c_line(&g->text, NULL, -1, "fx_check(rt, &%s, %s, %s, %d, %s, %s);", c_name(g, b->name), buf_str(&what), dtype_text(g, l->dtype),
-           l->ndim, dims(g, l->size, l->ndim), dims(g, l->stride, l->ndim));
+        c_line(&g->text, NULL, -1, "fx_check(rt, &%s, %s, %s, %d, %s, %s);", c_name(g, b->name),
+               buf_str(&what), dtype_text(g, l->dtype), l->ndim, dims(g, l->size, l->ndim),
+               dims(g, l->stride, l->ndim));
     c_line(&g->text, NULL, -1, "%s.base = 0;", c_name(g, b->name));
 }
 
@@ -82,7 +90,10 @@ static void print_inputs(CGen *g) {
 // --- calls
 
 static void record_call(CGen *g, const char *name, int kernel, const int *nodes, int n) {
-    CCall call = {.name = name, .kernel = kernel, .handle = g->module->calls.n + 1, .line = g->text.lines.n + 1};
+    CCall call = {.name = name,
+                  .kernel = kernel,
+                  .handle = g->module->calls.n + 1,
+                  .line = g->text.lines.n + 1};
     for (int i = 0; i < n; i++)
         vec_push(g->arena, &call.nodes, nodes[i]);
     vec_push(g->arena, &g->module->calls, call);
@@ -99,7 +110,8 @@ static void print_kernel_call(CGen *g, const KernelUse *use, int position) {
         else
             buf_printf(&b, "%s.data", c_name(g, a->call_buf));
     }
-    c_line(&g->text, NULL, -1, "/* [Provenance debug handles] %s:%d */", k->name, g->module->calls.n + 1);
+    c_line(&g->text, NULL, -1, "/* [Provenance debug handles] %s:%d */", k->name,
+           g->module->calls.n + 1);
     record_call(g, k->name, use->kernel, use->nodes.at, use->nodes.n);
     c_line(&g->text, NULL, position, "FX_KERNEL(\"%s\", %s(%s));", k->name, k->name, buf_str(&b));
 }
@@ -107,7 +119,7 @@ static void print_kernel_call(CGen *g, const KernelUse *use, int position) {
 typedef struct ArgPrinter {
     CGen *g;
     Buf *out;
-    int n_views;            // temporaries declared for this call
+    int n_views; // temporaries declared for this call
     int node;
 } ArgPrinter;
 
@@ -123,7 +135,8 @@ static const char *tensor_arg(ArgPrinter *p, const IrArg *a) {
     return arena_printf(g->arena, "&%s", name);
 }
 
-static void put_field(ArgPrinter *p, const IrArg *a, FxArgTag tag, int n, const char *field, const char *value) {
+static void put_field(ArgPrinter *p, const IrArg *a, FxArgTag tag, int n, const char *field,
+                      const char *value) {
     Buf *b = p->out;
     buf_printf(b, "{.tag = %d", (int)tag);
     if (n)
@@ -189,7 +202,8 @@ static void put_arg(ArgPrinter *p, const IrArg *a) {
         Buf list = {.arena = p->g->arena};
         buf_puts(&list, "(const FxTensor *const[]){");
         for (int i = 0; i < a->n_items; i++)
-            buf_printf(&list, "%s%s", i ? ", " : "", a->items[i].buf ? tensor_arg(p, &a->items[i]) : "0");
+            buf_printf(&list, "%s%s", i ? ", " : "",
+                       a->items[i].buf ? tensor_arg(p, &a->items[i]) : "0");
         buf_putc(&list, '}');
         put_field(p, a, FXA_tensors, a->n_items, "tensors", buf_str(&list));
     } else if (a->buf) {
@@ -210,18 +224,21 @@ static int multi_outputs(CGen *g, const IrOp *op, const char *names[], int max) 
         bool mine = false;
         for (int k = 0; k < o->reads_star.n; k++)
             mine |= !strcmp(o->reads_star.at[k], op->outputs.at[0]->name);
-        if (!mine || o->item < 0 || o->item >= max)
+        int item = o->item < 0 ? 0 : o->item; // -1: the fallback's only result
+        if (!mine || item >= max)
             continue;
-        names[o->item] = o->outputs.at[0]->name;
-        if (n < o->item + 1)
-            n = o->item + 1;
+        names[item] = o->outputs.at[0]->name;
+        if (n < item + 1)
+            n = item + 1;
     }
     return n;
 }
 
 static bool is_mutation(const IrOp *op) {
-    return op->cls == IR_scatter_fallback || op->cls == IR_index_put_fallback || op->cls == IR_inplace_bernoulli ||
-           (op->outputs.n && op->outputs.at[0]->layout && op->outputs.at[0]->layout->kind == IRL_none);
+    return op->cls == IR_scatter_fallback || op->cls == IR_index_put_fallback ||
+           op->cls == IR_inplace_bernoulli ||
+           (op->outputs.n && op->outputs.at[0]->layout &&
+            op->outputs.at[0]->layout->kind == IRL_none);
 }
 
 // Declares what an extern fills and returns the text of its out list.
@@ -239,7 +256,8 @@ static const char *extern_outputs(CGen *g, const IrOp *op, int node) {
     buf_puts(&b, "FX_OUT(");
     for (int i = 0; i < n; i++) {
         const IrBuffer *out = names[i] ? buffer_at(g, names[i]) : NULL;
-        const char *name = out ? c_name(g, names[i]) : arena_printf(g->arena, "unused%d_%d", g->module->calls.n, i);
+        const char *name = out ? c_name(g, names[i])
+                               : arena_printf(g->arena, "unused%d_%d", g->module->calls.n, i);
         if (!out)
             c_line(&g->text, NULL, node, "FxTensor %s = {0};", name);
         else if (op->cls != IR_extern_out)
@@ -262,10 +280,12 @@ static void print_extern(CGen *g, const IrOp *op, int node) {
     }
     Buf name = {.arena = g->arena};
     c_string(&name, op->kernel);
-    c_line(&g->text, NULL, node, "/* [Provenance debug handles] extern:%d */", g->module->calls.n + 1);
+    c_line(&g->text, NULL, node, "/* [Provenance debug handles] extern:%d */",
+           g->module->calls.n + 1);
     record_call(g, op->kernel, -1, &node, 1);
     if (op->args.n)
-        c_line(&g->text, NULL, node, "fx_call(%s, rt, %s, FX_ARGS(%s));", buf_str(&name), out, buf_str(&args));
+        c_line(&g->text, NULL, node, "fx_call(%s, rt, %s, FX_ARGS(%s));", buf_str(&name), out,
+               buf_str(&args));
     else
         c_line(&g->text, NULL, node, "fx_call(%s, rt, %s, 0, 0);", buf_str(&name), out);
 }
@@ -273,7 +293,14 @@ static void print_extern(CGen *g, const IrOp *op, int node) {
 // --- the plan
 
 static void print_reuse(CGen *g, const PlanLine *l) {
-    c_line(&g->text, NULL, -1, "FxTensor %s = %s;  /* reuse */", c_name(g, l->buf), layout_view(g, l->from, l->layout, false));
+    c_line(&g->text, NULL, -1, "FxTensor %s = %s;  /* reuse */", c_name(g, l->buf),
+           layout_view(g, l->from, l->layout, false));
+}
+
+// A tuple of results, or nothing: only its parts are buffers.
+static bool has_no_memory(CGen *g, const char *name) {
+    const IrBuffer *b = buffer_at(g, name);
+    return b && b->layout && (b->layout->kind == IRL_multi_output || b->layout->kind == IRL_none);
 }
 
 static void print_plan_line(CGen *g, const PlanLine *l, KernelUse *const use[]) {
@@ -285,7 +312,8 @@ static void print_plan_line(CGen *g, const PlanLine *l, KernelUse *const use[]) 
         print_reuse(g, l);
         break;
     case PLAN_alias:
-        c_line(&g->text, NULL, -1, "FxTensor %s = %s;  /* alias */", c_name(g, l->buf), layout_view(g, l->from, l->layout, true));
+        c_line(&g->text, NULL, -1, "FxTensor %s = %s;  /* alias */", c_name(g, l->buf),
+               layout_view(g, l->from, l->layout, true));
         break;
     case PLAN_call:
         for (int i = l->node; i < l->node + l->n_nodes; i++) {
@@ -297,6 +325,8 @@ static void print_plan_line(CGen *g, const PlanLine *l, KernelUse *const use[]) 
         }
         break;
     case PLAN_free:
+        if (has_no_memory(g, l->buf))
+            break;
         c_line(&g->text, NULL, -1, "fx_free(rt, &%s);", c_name(g, l->buf));
         break;
     case PLAN_del_input:
@@ -307,13 +337,16 @@ static void print_plan_line(CGen *g, const PlanLine *l, KernelUse *const use[]) 
 static void print_output(CGen *g, int i, const IrArg *a) {
     if (a->buf && a->view)
         c_line(&g->text, NULL, -1, "out[%d] = %s;", i,
-               view_text(g, a->buf, a->view->dtype, a->view->ndim, a->view->size, a->view->stride, a->view->offset));
+               view_text(g, a->buf, a->view->dtype, a->view->ndim, a->view->size, a->view->stride,
+                         a->view->offset));
     else if (a->buf)
         c_line(&g->text, NULL, -1, "out[%d] = %s;", i, c_name(g, a->buf));
     else if (a->value.kind == VAL_sym)
-        c_line(&g->text, NULL, -1, "out[%d] = fx_number(rt, %s, %s);", i, dtype_text(g, DT_i64), size_text(g, a->value.sym));
+        c_line(&g->text, NULL, -1, "out[%d] = fx_number(rt, %s, %s);", i, dtype_text(g, DT_i64),
+               size_text(g, a->value.sym));
     else if (a->value.kind == VAL_int)
-        c_line(&g->text, NULL, -1, "out[%d] = fx_number(rt, %s, %s);", i, dtype_text(g, DT_i64), c_constant(g->arena, &a->value, DT_i64));
+        c_line(&g->text, NULL, -1, "out[%d] = fx_number(rt, %s, %s);", i, dtype_text(g, DT_i64),
+               c_constant(g->arena, &a->value, DT_i64));
     else
         c_line(&g->text, NULL, -1, "out[%d].ndim = -1;", i);
 }

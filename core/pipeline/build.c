@@ -32,7 +32,7 @@ static const StackFrame *frame_in(const StackFrame *f, const char *path) {
 
 static Origins *origins_of_lines(const Pipeline *p, Artifact *a, const Artifact *source) {
     Origins *o = origins_new(&a->arena);
-    GRAPH_EACH(a->graph, n) {
+    GRAPH_EACH (a->graph, n) {
         const StackFrame *f =
             frame_in(n->stack, p->model->source_path ? p->model->source_path : "");
         if (f && f->line > 0 && f->line <= source->n_items)
@@ -81,7 +81,7 @@ static bool build_trace(Pipeline *p, Unit *u, StageId stage, DecompTable decomps
 // Kept nodes have kept their ids: they are the same; the pass told about the others.
 static Origins *origins_of_pass(Artifact *a, const Graph *before, const Origins *fresh) {
     Origins *o = origins_new(&a->arena);
-    GRAPH_EACH(a->graph, n) {
+    GRAPH_EACH (a->graph, n) {
         int count = 0;
         const Link *links = fresh ? origins_from(fresh, n->id, &count) : NULL;
         for (int i = 0; i < count; i++)
