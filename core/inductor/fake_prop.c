@@ -31,6 +31,7 @@ typedef struct Prop {
     const Graph *g;
     Value *val; // by node id
     int stage;
+    Diag *diag; // NULL: what fails keeps its annotation
 } Prop;
 
 static Value arg_value(const Prop *p, const Value *v) {
@@ -44,25 +45,35 @@ static Value arg_value(const Prop *p, const Value *v) {
     return list;
 }
 
-// What was annotated wins where the two differ: only strides are what the text may lack.
-static bool agrees(const Value *got, const Value *noted) {
+typedef enum Accord { AC_same, AC_unknown, AC_differs } Accord;
+
+// Of a result by the op's rule with its annotation. Sizes with symbols may be equal though they look
+// different.
+static Accord accord(const Value *got, const Value *noted) {
     if (noted->kind == VAL_none)
-        return true;
+        return AC_same;
     if (got->kind != noted->kind)
-        return false;
+        return AC_unknown;
+    Accord all = AC_same;
     if (got->kind == VAL_tuple || got->kind == VAL_list) {
-        for (int i = 0; i < got->n; i++)
-            if (i >= noted->n || !agrees(&got->at[i], &noted->at[i]))
-                return false;
-        return got->n == noted->n;
+        for (int i = 0; i < got->n && i < noted->n; i++) {
+            Accord one = accord(&got->at[i], &noted->at[i]);
+            all = one > all ? one : all;
+        }
+        return got->n == noted->n ? all : AC_differs;
     }
     if (got->kind != VAL_tensor)
-        return false;
+        return AC_unknown;
     const TensorMeta *x = got->tensor, *y = noted->tensor;
-    for (int i = 0; x->ndim == y->ndim && i < x->ndim; i++)
-        if (x->size[i] != y->size[i])
-            return false;
-    return x->ndim == y->ndim && x->dtype == y->dtype;
+    int64_t m = 0, n = 0;
+    if (x->ndim != y->ndim || x->dtype != y->dtype)
+        return AC_differs;
+    for (int i = 0; i < x->ndim; i++)
+        if (expr_int(x->size[i], &m) && expr_int(y->size[i], &n) && m != n)
+            return AC_differs;
+        else if (x->size[i] != y->size[i])
+            all = AC_unknown;
+    return all;
 }
 
 static bool has_opaque(const Value *v) {
@@ -70,6 +81,27 @@ static bool has_opaque(const Value *v) {
         if (has_opaque(&v->at[i]))
             return true;
     return v->kind == VAL_opaque;
+}
+
+// Several results of an op without a rule, as far as the nodes that pick them are annotated.
+static Value picked_value(const Prop *p, const Node *n) {
+    int64_t i = 0;
+    int most = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        Value list = pass ? val_list(p->arena, VAL_tuple, most) : val_none();
+        for (int k = 0; k < n->n_users; k++) {
+            const Node *u = n->users[k];
+            if (!str_ends(u->target, "getitem") || u->n_args != 2 || !val_as_int(&u->args[1], &i) ||
+                i < 0 || i > 64)
+                continue;
+            most = i + 1 > most ? (int)i + 1 : most;
+            if (pass)
+                list.at[i] = u->val;
+        }
+        if (pass || !most)
+            return list;
+    }
+    return val_none();
 }
 
 static Value call_value(const Prop *p, const Node *n) {
@@ -82,7 +114,7 @@ static Value call_value(const Prop *p, const Node *n) {
         return n->val;
     }
     if (!n->def || !n->def->meta)
-        return n->val;
+        return n->val.kind == VAL_none ? picked_value(p, n) : n->val;
     Value *bound = node_bound(n, p->arena), *in = ARENA_ARRAY(p->arena, n->def->n_args, Value),
           out = {0};
     for (int k = 0; k < n->def->n_args; k++) {
@@ -91,18 +123,42 @@ static Value call_value(const Prop *p, const Node *n) {
             return n->val;
     }
     Diag quiet = {.arena = p->arena};
-    MetaCtx c = {.arena = p->arena, .sym = p->sym, .diag = &quiet, .stage = p->stage};
+    MetaCtx c = {
+        .arena = p->arena, .sym = p->sym, .diag = p->diag ? p->diag : &quiet, .stage = p->stage};
     return op_meta(&c, n->def, in, &out) ? out : n->val;
 }
 
-Value *fake_values(Arena *a, const Graph *g, int stage) {
-    Prop p = {a, g->sym, g, ARENA_ARRAY(a, g->by_id.n, Value), stage};
+static bool too_deep(const Value *v) {
+    for (int i = 0; (v->kind == VAL_tuple || v->kind == VAL_list) && i < v->n; i++)
+        if (too_deep(&v->at[i]))
+            return true;
+    return v->kind == VAL_tensor && v->tensor->ndim > INDUCTOR_DIMS;
+}
+
+static Value node_value(const Prop *p, const Node *n) {
+    if (n->op != FX_call_function)
+        return n->val;
+    Value got = call_value(p, n);
+    Accord a = accord(&got, &n->val);
+    if (a == AC_differs && p->diag) {
+        Buf noted = {.arena = p->arena}, real = {.arena = p->arena};
+        val_print(&noted, &n->val, NULL, NULL);
+        val_print(&real, &got, NULL, NULL);
+        diag_fail(p->diag, "%s is annotated as %s, but %s gives %s", n->name, buf_str(&noted),
+                  n->target, buf_str(&real));
+    }
+    return a == AC_same ? got : n->val;
+}
+
+Value *fake_values(Arena *a, const Graph *g, int stage, Diag *d) {
+    Prop p = {a, g->sym, g, ARENA_ARRAY(a, g->by_id.n, Value), stage, d};
+    int errors = d ? d->errors : 0;
     GRAPH_EACH(g, n) {
-        Value v = n->val;
-        if (n->op == FX_call_function) {
-            Value got = call_value(&p, n);
-            v = agrees(&got, &v) ? got : v;
-        }
+        Value v = node_value(&p, n);
+        if (d && too_deep(&v))
+            diag_fail(d, "%s has more than %d dimensions", n->name, INDUCTOR_DIMS);
+        if (d && d->errors > errors)
+            return NULL;
         p.val[n->id] = complete(a, g->sym, &v);
     }
     return p.val;

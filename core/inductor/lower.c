@@ -121,6 +121,12 @@ static LVal call(Lower *l, const Node *n) {
         l->failed = true;
         return (LVal){0};
     }
+    if (node_val(l, n)->kind == VAL_none && n->def->n_returns > 0 && !(n->def->tags & OPT_impure)) {
+        diag_fail(l->req->diag, "cannot lower %s: the result of %s is not known", n->name,
+                  n->target);
+        l->failed = true;
+        return (LVal){0};
+    }
     Value *args = node_bound(n, l->arena);
     const Lowering *w = lowering_of(n->def->id);
     Decide q = {.kind = DECIDE_lowering,
@@ -387,7 +393,9 @@ IrModule *inductor_lower(const LowerRequest *request) {
     l.by_name.arena = l.arena;
     l.users.arena = l.arena;
     l.env = ARENA_ARRAY(l.arena, l.g->by_id.n, LVal);
-    l.val = fake_values(l.arena, l.g, request->stage);
+    l.val = fake_values(l.arena, l.g, request->stage, request->diag);
+    if (!l.val)
+        return NULL;
     l.layout_opt = decide_layout_opt(&l);
     if (l.layout_opt)
         l.channels_last = find_channels_last(&l);

@@ -7,6 +7,8 @@
 
 #include "core/inductor/ir.h"
 
+enum { INDUCTOR_DIMS = 32 };    // of a tensor that is lowered
+
 typedef struct Lower Lower;
 typedef struct Tracer Tracer;
 typedef const Expr *const *Index; // one expression a dimension
@@ -188,7 +190,7 @@ struct Lower {
 typedef VEC(Box *) BoxVec;
 
 // fake_prop.c: metadata of every node, by id, strides and offsets known.
-Value *fake_values(Arena *a, const Graph *g, int stage);
+Value *fake_values(Arena *a, const Graph *g, int stage, Diag *d);
 
 // layout.c
 const Expr **strides_contiguous(Lower *l, int ndim, const Expr *const *size);

@@ -216,7 +216,7 @@ static Graph *remove_noop_ops(PassCtx *c, const Graph *g) {
     if (!pass_wanted(c, "remove_noop_ops"))
         return (Graph *)g;
     Graph *out = graph_copy(c->arena, g);
-    Noop p = {.pass = c, .g = out, .val = fake_values(c->arena, out, 0)};
+    Noop p = {.pass = c, .g = out, .val = fake_values(c->arena, out, 0, NULL)};
     p.storage = node_storages(c->arena, out, p.val);
     p.input = ARENA_ARRAY(c->arena, out->by_id.n, bool);
     p.output = ARENA_ARRAY(c->arena, out->by_id.n, bool);

@@ -305,7 +305,7 @@ static Graph *reinplace(PassCtx *c, const Graph *g) {
     if (!any || !pass_wanted(c, "reinplace_inplaceable_ops"))
         return (Graph *)g;
     Reinplace r = {.pass = c, .g = graph_copy(c->arena, g), .by_node = {.arena = c->arena}};
-    r.val = fake_values(c->arena, r.g, 0);
+    r.val = fake_values(c->arena, r.g, 0, NULL);
     r.storage = node_storages(c->arena, r.g, r.val);
     r.n = r.g->by_id.n;
     r.order = ARENA_ARRAY(c->arena, r.n, int);
