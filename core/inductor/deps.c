@@ -206,6 +206,8 @@ static Dep keep_loops(Walk *w, const Expr *index) {
     }
     index = sym_subst(w->sym, index, w->from, w->to, w->n_indirect);
     index = sym_subst(w->sym, index, b->vars, old, b->n_vars);
+    while (n > 0 && !expr_has(index, vars[n - 1]))
+        n--;
     return (Dep){.index = index, .n_vars = n, .vars = vars, .sizes = sizes};
 }
 

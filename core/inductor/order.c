@@ -24,7 +24,7 @@ static Mem *mem_of(Planner *p, const SchedBuffer *b) {
 
 static Mem *new_mem(Planner *p, const char *name, int maker) {
     Mem m = {.name = name, .maker = maker, .output = map_find(&p->outputs, name) != NULL};
-    vec_push(p->a, &p->mem, m);
+    vec_push(p->a, &p->mem, m); // NOLINT: arena_grow gives memory
     return mem_at(p, p->mem.n);
 }
 

@@ -41,7 +41,7 @@ DepVec deps_copy(Arena *a, const DepVec *v);    // without spare room
 // where this one index allows it, variables named c0 …, trailing ones that do not occur dropped,
 // indirectK by order tmpK.
 void deps_of_body(Arena *a, Sym *sym, const LoopBody *body, DepVec *reads, DepVec *writes);
-// The same over the loops as they are, variables named d0 …: what a GPU's nodes have before fusion.
+// The same over the loops as they are, named d0 …: what nodes for a GPU have before fusion.
 void deps_of_body_raw(Arena *a, Sym *sym, const LoopBody *body, DepVec *reads, DepVec *writes);
 
 typedef enum SchedKind {
@@ -80,7 +80,7 @@ struct SchedNode {
     int n_iter, n_red;          // group.iteration
     const Expr **iter, **red;
     int min_order, max_order;   // places before fusion, of the first and last of its nodes
-    // Single nodes: bit i of word w says that the node at (first_word + w) * 64 + i must come before.
+    // Single nodes: bit i of word w: the node at (first_word + w) * 64 + i must come before.
     uint64_t *ancestors;
     int first_word, n_words;
     int outer_depth;            // outer_loop: number of shared loops
