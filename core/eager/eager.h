@@ -24,19 +24,34 @@ struct RtValue {
     };
 };
 
+// random.c: PyTorch's CPU generator, MT19937; zero is not seeded.
+typedef struct Generator {
+    uint32_t state[624];        // of the twister
+    int left;                   // numbers until the next round
+    int next;                   // index of the next number
+    bool has_normal;            // next_normal holds the second of a pair
+    double next_normal;
+    bool seeded;
+} Generator;
+void generator_seed(Generator *g, uint64_t seed);   // torch.manual_seed
+uint32_t generator_u32(Generator *g);
+uint64_t generator_u64(Generator *g);
+
 typedef struct EagerCtx {
-    Arena *arena;               // lists and scratch of one call
+    Arena *arena;               // lists among the results
     Diag *diag;                 // errors are PyTorch's in kind
     Place at;
     int threads;
-    struct Generator *generator;    // mt19937 for random ops; NULL: they fail
+    Generator *generator;       // of random ops; NULL: they fail
+    bool in_f64;                // results that would be of a narrower float are float64
 } EagerCtx;
 
 // One op on bound arguments (schema order). out gets n_returns values (views share storage); in-place ops
-// write their argument and return it. false and an error as PyTorch would raise.
-typedef bool EagerFn(EagerCtx *c, const Op *op, RtValue *args, RtValue *out);
+// write their argument and return it; one that changes sizes (squeeze_) changes args[0] too. false and an
+// error as PyTorch would raise.
 bool eager_call(EagerCtx *c, const Op *op, RtValue *args, RtValue *out);
 bool eager_has(OpId id);
+// Drops the tensors of a value, lists included.
 void rt_drop(RtValue *v);
 
 typedef struct EagerRun {

@@ -1,0 +1,290 @@
+// blas.c: matrix products of any strides: operands are packed into panels and multiplied by a register-blocked
+// kernel for the machine's vectors (K. Goto, R. van de Geijn, "Anatomy of high-performance matrix
+// multiplication", 2008). bf16 and f16 are packed as floats and rounded once; integers wrap.
+#include "core/eager/kernel.h"
+
+#include <string.h>
+
+#include "core/eager/loops.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#define WITH_X86 1
+#else
+#define WITH_X86 0
+#endif
+
+enum {
+    KC = 256,                   // depth of a panel
+    MC = 240,                   // rows of a block of A: a multiple of every kernel's rows
+    NC = 384,                   // columns of a block of B: a multiple of every kernel's columns
+    MAX_TILE = 8 * 48
+};
+
+// acc (rows, cols, row-major) = A panel (kc, rows) times B panel (kc, cols).
+typedef void FloatKernel(int64_t kc, const float *a, const float *b, float *acc);
+typedef void DoubleKernel(int64_t kc, const double *a, const double *b, double *acc);
+
+typedef struct Kernels {
+    const char *name;
+    int rows_f, cols_f, rows_d, cols_d;
+    FloatKernel *f;
+    DoubleKernel *d;
+} Kernels;
+
+#define PLAIN_KERNEL(name, T)                                                                                          \
+    static void name(int64_t kc, const T *a, const T *b, T *acc) {                                                     \
+        T c[4][8] = {{0}};                                                                                             \
+        for (int64_t k = 0; k < kc; k++, a += 4, b += 8)                                                               \
+            for (int i = 0; i < 4; i++)                                                                                \
+                for (int j = 0; j < 8; j++)                                                                            \
+                    c[i][j] += a[i] * b[j];                                                                            \
+        memcpy(acc, c, sizeof c);                                                                                      \
+    }
+PLAIN_KERNEL(plain_f, float)
+PLAIN_KERNEL(plain_d, double)
+static const Kernels plain = {"plain C", 4, 8, 4, 8, plain_f, plain_d};
+
+#if WITH_X86
+// ROWS rows by V vectors of W elements.
+#define X86_KERNEL(name, isa, T, VEC, ROWS, V, W, ZERO, LOAD, SET, FMA, STORE)                                         \
+    __attribute__((target(isa))) static void name(int64_t kc, const T *a, const T *b, T *acc) {                        \
+        VEC c[ROWS][V];                                                                                                \
+        _Pragma("GCC unroll 8") for (int i = 0; i < ROWS; i++)                                                         \
+            _Pragma("GCC unroll 3") for (int j = 0; j < V; j++)                                                        \
+                c[i][j] = ZERO();                                                                                      \
+        for (int64_t k = 0; k < kc; k++, a += ROWS, b += V * W) {                                                      \
+            VEC y[V];                                                                                                  \
+            _Pragma("GCC unroll 3") for (int j = 0; j < V; j++)                                                        \
+                y[j] = LOAD(b + j * W);                                                                                \
+            _Pragma("GCC unroll 8") for (int i = 0; i < ROWS; i++) {                                                   \
+                VEC x = SET(a[i]);                                                                                     \
+                _Pragma("GCC unroll 3") for (int j = 0; j < V; j++)                                                    \
+                    c[i][j] = FMA(x, y[j], c[i][j]);                                                                   \
+            }                                                                                                          \
+        }                                                                                                              \
+        _Pragma("GCC unroll 8") for (int i = 0; i < ROWS; i++)                                                         \
+            _Pragma("GCC unroll 3") for (int j = 0; j < V; j++)                                                        \
+                STORE(acc + (i * V + j) * W, c[i][j]);                                                                 \
+    }
+X86_KERNEL(avx512_f, "avx512f", float, __m512, 8, 3, 16, _mm512_setzero_ps, _mm512_loadu_ps, _mm512_set1_ps,
+           _mm512_fmadd_ps, _mm512_storeu_ps)
+X86_KERNEL(avx512_d, "avx512f", double, __m512d, 8, 3, 8, _mm512_setzero_pd, _mm512_loadu_pd, _mm512_set1_pd,
+           _mm512_fmadd_pd, _mm512_storeu_pd)
+X86_KERNEL(avx2_f, "avx2,fma", float, __m256, 6, 2, 8, _mm256_setzero_ps, _mm256_loadu_ps, _mm256_set1_ps,
+           _mm256_fmadd_ps, _mm256_storeu_ps)
+X86_KERNEL(avx2_d, "avx2,fma", double, __m256d, 6, 2, 4, _mm256_setzero_pd, _mm256_loadu_pd, _mm256_set1_pd,
+           _mm256_fmadd_pd, _mm256_storeu_pd)
+static const Kernels avx512 = {"AVX-512, 8x48", 8, 48, 8, 24, avx512_f, avx512_d};
+static const Kernels avx2 = {"AVX2, 6x16", 6, 16, 6, 8, avx2_f, avx2_d};
+#endif
+
+static const Kernels *kernels(void) {
+#if WITH_X86
+    if (__builtin_cpu_supports("avx512f"))
+        return &avx512;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return &avx2;
+#endif
+    return &plain;
+}
+
+const char *blas_name(void) {
+    return kernels()->name;
+}
+
+static const char *elem(DType d, const void *base, int64_t at) {
+    return (const char *)base + at * dtype_info[d].bytes;
+}
+
+typedef struct Job {
+    const Gemm *g;
+    const Kernels *k;
+    int64_t row_blocks;         // blocks of MC rows, the last one short
+    int64_t mc;                 // rows of a block
+} Job;
+
+// Panels of `wide` rows (columns of B): element (i, k) at i + k * wide, missing ones 0.
+#define PACKER(name, T, LOAD)                                                                                          \
+    static void name(DType d, const void *src, int64_t n, int64_t kc, int64_t step, int64_t k_step, int wide, T *to) { \
+        for (int64_t i = 0; i < n; i += wide, to += (int64_t)wide * kc) {                                              \
+            int64_t m = n - i < wide ? n - i : wide;                                                                   \
+            if (step == 1 || k_step != 1) {                                                                            \
+                for (int64_t k = 0; k < kc; k++) {                                                                     \
+                    LOAD(d, elem(d, src, i * step + k * k_step), step, m, to + k * wide);                              \
+                    for (int64_t j = m; j < wide; j++)                                                                 \
+                        to[k * wide + j] = 0;                                                                          \
+                }                                                                                                      \
+                continue;                                                                                              \
+            }                                                                                                          \
+            T row[KC];                                                                                                 \
+            for (int64_t j = 0; j < wide; j++) {                                                                       \
+                if (j < m)                                                                                             \
+                    LOAD(d, elem(d, src, (i + j) * step), 1, kc, row);                                                 \
+                for (int64_t k = 0; k < kc; k++)                                                                       \
+                    to[k * wide + j] = j < m ? row[k] : 0;                                                             \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+PACKER(pack_f, float, load_f)
+PACKER(pack_d, double, load_d)
+
+// C tile of (m, n) += alpha acc; c points to floats of a buffer or of the result.
+#define BLOCK(name, T, ROWS, COLS, KERNEL, PACK, LOAD, STORE)                                                          \
+    static void name(const Job *job, int64_t i0, int64_t m, int64_t j0, int64_t n) {                                   \
+        static _Thread_local _Alignas(64) T a_panel[MC * KC], b_panel[KC * NC], c_block[MC * NC];                      \
+        const Gemm *g = job->g;                                                                                        \
+        int rows = job->k->ROWS, cols = job->k->COLS;                                                                  \
+        T alpha = (T)g->alpha, beta = (T)g->beta, acc[MAX_TILE];                                                       \
+        for (int64_t i = 0; i < m; i++) {                                                                              \
+            if (g->beta != 0)                                                                                          \
+                LOAD(g->dtype, elem(g->dtype, g->c, (i0 + i) * g->c_row + j0 * g->c_col), g->c_col, n, c_block + i * NC); \
+            for (int64_t j = 0; j < n; j++)                                                                            \
+                c_block[i * NC + j] = g->beta != 0 ? beta * c_block[i * NC + j] : 0;                                   \
+        }                                                                                                              \
+        for (int64_t k0 = 0; k0 < g->k; k0 += KC) {                                                                    \
+            int64_t kc = g->k - k0 < KC ? g->k - k0 : KC;                                                              \
+            PACK(g->dtype, elem(g->dtype, g->a, i0 * g->a_row + k0 * g->a_col), m, kc, g->a_row, g->a_col, rows, a_panel); \
+            PACK(g->dtype, elem(g->dtype, g->b, j0 * g->b_col + k0 * g->b_row), n, kc, g->b_col, g->b_row, cols, b_panel); \
+            for (int64_t j = 0; j < n; j += cols)                                                                      \
+                for (int64_t i = 0; i < m; i += rows) {                                                                \
+                    job->k->KERNEL(kc, a_panel + i * kc, b_panel + j * kc, acc);                                       \
+                    int64_t mm = m - i < rows ? m - i : rows, nn = n - j < cols ? n - j : cols;                        \
+                    for (int64_t r = 0; r < mm; r++) {                                                                 \
+                        T *c = c_block + (i + r) * NC + j;                                                             \
+                        for (int64_t s = 0; s < nn; s++)                                                               \
+                            c[s] += alpha * acc[r * cols + s];                                                         \
+                    }                                                                                                  \
+                }                                                                                                      \
+        }                                                                                                              \
+        for (int64_t i = 0; i < m; i++)                                                                                \
+            STORE(g->dtype, (char *)(uintptr_t)elem(g->dtype, g->c, (i0 + i) * g->c_row + j0 * g->c_col), g->c_col, n, \
+                  c_block + i * NC);                                                                                   \
+    }
+BLOCK(block_f, float, rows_f, cols_f, f, pack_f, load_f, store_f)
+BLOCK(block_d, double, rows_d, cols_d, d, pack_d, load_d, store_d)
+
+static void blocks(void *ctx, int64_t begin, int64_t end) {
+    const Job *job = ctx;
+    const Gemm *g = job->g;
+    for (int64_t b = begin; b < end; b++) {
+        int64_t i = b % job->row_blocks * job->mc, j = b / job->row_blocks * NC;
+        int64_t m = g->m - i < job->mc ? g->m - i : job->mc, n = g->n - j < NC ? g->n - j : NC;
+        if (g->dtype == DT_f64)
+            block_d(job, i, m, j, n);
+        else
+            block_f(job, i, m, j, n);
+    }
+}
+
+// Integers: C a row at a time, B in the order of memory.
+static void rows_int(void *ctx, int64_t begin, int64_t end) {
+    enum { WIDE = 256 };
+    const Gemm *g = ((const Job *)ctx)->g;
+    int64_t c[WIDE], b[WIDE];
+    for (int64_t i = begin; i < end; i++)
+        for (int64_t j = 0; j < g->n; j += WIDE) {
+            int64_t n = g->n - j < WIDE ? g->n - j : WIDE;
+            char *to = (char *)(uintptr_t)elem(g->dtype, g->c, i * g->c_row + j * g->c_col);
+            memset(c, 0, sizeof c);
+            for (int64_t k = 0; k < g->k; k++) {
+                int64_t a;
+                load_i(g->dtype, elem(g->dtype, g->a, i * g->a_row + k * g->a_col), 1, 1, &a);
+                load_i(g->dtype, elem(g->dtype, g->b, k * g->b_row + j * g->b_col), g->b_col, n, b);
+                for (int64_t s = 0; s < n; s++)
+                    c[s] = (int64_t)((uint64_t)c[s] + (uint64_t)a * (uint64_t)b[s]);
+            }
+            if (g->beta != 0)
+                load_i(g->dtype, to, g->c_col, n, b);
+            for (int64_t s = 0; s < n; s++)
+                c[s] = (int64_t)((uint64_t)c[s] * (uint64_t)(int64_t)g->alpha +
+                                 (g->beta != 0 ? (uint64_t)b[s] * (uint64_t)(int64_t)g->beta : 0));
+            store_i(g->dtype, to, g->c_col, n, c);
+        }
+}
+
+// A vector times a matrix whose columns (b_row == 1) or rows (b_col == 1) are dense.
+VECTORED static void vector_f(const Gemm *g, int64_t j0, int64_t j1) {
+    const float *a = g->a, *b = g->b;
+    float *c = g->c;
+    float alpha = (float)g->alpha, beta = (float)g->beta;
+    if (g->b_row == 1 && g->a_col == 1) {
+        for (int64_t j = j0; j < j1; j++) {
+            const float *y = b + j * g->b_col;
+            float lane[16] = {0}, sum = 0;
+            int64_t k = 0;
+            for (; k + 16 <= g->k; k += 16)
+                for (int l = 0; l < 16; l++)
+                    lane[l] += a[k + l] * y[k + l];
+            for (int l = 0; l < 16; l++)
+                sum += lane[l];
+            for (; k < g->k; k++)
+                sum += a[k] * y[k];
+            float *to = c + j * g->c_col;
+            *to = alpha * sum + (g->beta != 0 ? beta * *to : 0);
+        }
+        return;
+    }
+    enum { WIDE = 512 };
+    for (int64_t j = j0; j < j1; j += WIDE) {
+        int64_t n = j1 - j < WIDE ? j1 - j : WIDE;
+        float acc[WIDE] = {0};
+        for (int64_t k = 0; k < g->k; k++) {
+            float x = a[k * g->a_col];
+            const float *y = b + k * g->b_row + j;
+            for (int64_t s = 0; s < n; s++)
+                acc[s] += x * y[s];
+        }
+        for (int64_t s = 0; s < n; s++) {
+            float *to = c + (j + s) * g->c_col;
+            *to = alpha * acc[s] + (g->beta != 0 ? beta * *to : 0);
+        }
+    }
+}
+
+static void vector_range(void *ctx, int64_t begin, int64_t end) {
+    vector_f(((const Job *)ctx)->g, begin, end);
+}
+
+static Gemm transposed(const Gemm *g) {
+    Gemm t = *g;
+    t.m = g->n;
+    t.n = g->m;
+    t.a = g->b;
+    t.b = g->a;
+    t.a_row = g->b_col;
+    t.a_col = g->b_row;
+    t.b_row = g->a_col;
+    t.b_col = g->a_row;
+    t.c_row = g->c_col;
+    t.c_col = g->c_row;
+    return t;
+}
+
+void blas_gemm(const Gemm *given, int threads) {
+    Gemm g = *given;
+    if (g.m <= 0 || g.n <= 0)
+        return;
+    // C is written by rows: rather along its dense dimension.
+    if ((g.c_col != 1 && g.c_row == 1) || (g.n == 1 && g.m > 1))
+        g = transposed(&g);
+    Job job = {.g = &g, .k = kernels()};
+    int64_t work = g.k > 0 ? g.k : 1;
+    if (is_int_like(g.dtype)) {
+        parallel_for(threads, g.m, 65536 / (g.n * work + 1) + 1, rows_int, &job);
+        return;
+    }
+    if (g.dtype == DT_f32 && g.m == 1 && (g.b_col == 1 || (g.b_row == 1 && g.a_col == 1))) {
+        parallel_for(threads, g.n, 65536 / work + 1, vector_range, &job);
+        return;
+    }
+    int64_t column_blocks = (g.n + NC - 1) / NC;
+    int rows = g.dtype == DT_f64 ? job.k->rows_d : job.k->rows_f;
+    job.mc = MC;
+    // Enough blocks for the threads, in whole kernel tiles.
+    int64_t wanted = threads > 1 && g.m * g.n * work > 200000 ? 2 * threads : 1;
+    while (job.mc > 4 * rows && column_blocks * ((g.m + job.mc - 1) / job.mc) < wanted)
+        job.mc = (job.mc / 2 + rows - 1) / rows * rows;
+    job.row_blocks = (g.m + job.mc - 1) / job.mc;
+    parallel_for(wanted > 1 ? threads : 1, job.row_blocks * column_blocks, 1, blocks, &job);
+}

@@ -1,0 +1,308 @@
+// composite.c: ops that are taken apart into others: stacking along an axis, grids, attention, activations with
+// two results, einsum's products.
+#include "core/eager/kernel.h"
+
+#include <math.h>
+#include <string.h>
+
+// A note of the exporter, nothing to run.
+bool kern_nothing(K *k) {
+    k->out = NONE;
+    return true;
+}
+
+bool kern_broadcast_tensors(K *k) {
+    const Value *list = &k->args[0];
+    int ndim = 0;
+    int64_t size[TENSOR_DIMS];
+    for (int i = 0; i < list->n; i++) {
+        const Tensor *t = tensor_at(&list->at[i]);
+        ndim = t && t->ndim > ndim ? t->ndim : ndim;
+    }
+    for (int d = 0; d < ndim; d++)
+        size[d] = 1;
+    for (int i = 0; i < list->n; i++) {
+        const Tensor *t = tensor_at(&list->at[i]);
+        for (int d = 0; t && d < t->ndim; d++) {
+            int64_t *s = &size[ndim - t->ndim + d];
+            *s = *s == 1 ? t->size[d] : *s;
+        }
+    }
+    k->out = val_list(k->x->arena, VAL_list, list->n);
+    for (int i = 0; i < list->n && eager_ok(k->x); i++)
+        k->out.at[i] = CALL(k, aten_expand_default, list->at[i], ints_value(k->x, size, ndim));
+    return eager_ok(k->x);
+}
+
+// meshgrid(tensors[, indexing])
+bool kern_meshgrid(K *k) {
+    const Value *list = &k->args[0];
+    bool xy = k->op->n_args > 1 && strcmp(ks(k, 1, "ij"), "xy") == 0 && list->n >= 2;
+    int64_t size[TENSOR_DIMS];
+    int n = list->n;
+    if (n > TENSOR_DIMS)
+        return k_fail(k, "RuntimeError: meshgrid of %d tensors", n);
+    for (int i = 0; i < n; i++) {
+        int at = xy && i < 2 ? 1 - i : i;
+        const Tensor *t = tensor_at(&list->at[at]);
+        if (!t || t->ndim > 1)
+            return k_fail(k, "RuntimeError: torch.meshgrid: Expected 0D or 1D tensors");
+        size[i] = tensor_numel(t);
+    }
+    k->out = val_list(k->x->arena, VAL_list, n);
+    for (int i = 0; i < n; i++) {
+        int at = xy && i < 2 ? 1 - i : i;
+        int64_t shape[TENSOR_DIMS];
+        for (int d = 0; d < n; d++)
+            shape[d] = d == i ? size[i] : 1;
+        Value v = CALL(k, aten_view_default, list->at[at], ints_value(k->x, shape, n));
+        v = CALL(k, aten_expand_default, v, ints_value(k->x, size, n));
+        k->out.at[at] = xy ? CALL(k, aten_transpose_int, v, INT(0), INT(1)) : v;
+        if (xy)
+            k->out.at[at] = v;
+    }
+    return eager_ok(k->x);
+}
+
+// At least n dimensions, as atleast_nd gives them.
+static Value at_least(K *k, Value v, int n) {
+    const Tensor *t = tensor_at(&v);
+    if (!t || t->ndim >= n)
+        return v;
+    if (t->ndim == 0) {
+        int64_t ones[3] = {1, 1, 1};
+        return CALL(k, aten_reshape_default, v, ints_value(k->x, ones, n));
+    }
+    if (n == 2 || t->ndim == 1)
+        v = CALL(k, aten_unsqueeze_default, v, INT(0));
+    return n == 3 ? CALL(k, aten_unsqueeze_default, v, INT(-1)) : v;
+}
+
+bool kern_atleast(K *k) {
+    int n = k->op->name[strlen("atleast_")] - '0';
+    if (k->args[0].kind == VAL_tensor) {
+        k->out = at_least(k, k->args[0], n);
+        return eager_ok(k->x);
+    }
+    k->out = val_list(k->x->arena, VAL_list, k->args[0].n);
+    for (int i = 0; i < k->out.n; i++)
+        k->out.at[i] = at_least(k, k->args[0].at[i], n);
+    return eager_ok(k->x);
+}
+
+// hstack, vstack, dstack, column_stack, row_stack
+bool kern_nd_stack(K *k) {
+    char how = k->op->name[0];
+    int n = how == 'h' ? 1 : how == 'd' ? 3 : 2, dim = how == 'd' ? 2 : how == 'c' ? 1 : 0;
+    Value list = val_list(k->x->arena, VAL_list, k->args[0].n);
+    for (int i = 0; i < list.n; i++) {
+        const Tensor *t = tensor_at(&k->args[0].at[i]);
+        bool column = how == 'c' && t && t->ndim < 2;
+        int64_t shape[2] = {t ? tensor_numel(t) : 0, 1};
+        list.at[i] = column ? CALL(k, aten_reshape_default, k->args[0].at[i], ints_value(k->x, shape, 2))
+                            : at_least(k, k->args[0].at[i], n);
+    }
+    const Tensor *first = list.n ? tensor_at(&list.at[0]) : NULL;
+    if (how == 'h')
+        dim = first && first->ndim > 1;
+    k->out = CALL(k, aten_cat_default, list, INT(dim));
+    return eager_ok(k->x);
+}
+
+// log_sigmoid_forward(self) -> (output, buffer): the buffer is e^-|x|.
+bool kern_log_sigmoid_forward(K *k) {
+    Value out = CALL(k, aten_log_sigmoid_default, k->args[0]);
+    if (out.kind != VAL_tensor || !copy_into(k->x, k->res[0], tensor_at(&out)))
+        return false;
+    if (tensor_numel(k->res[1]) == 0)
+        return true;
+    Value b = CALL(k, aten_exp_default, CALL(k, aten_neg_default, CALL(k, aten_abs_default, k->args[0])));
+    return b.kind == VAL_tensor && copy_into(k->x, k->res[1], tensor_at(&b));
+}
+
+// frexp(self) -> (mantissa, exponent)
+bool kern_frexp(K *k) {
+    const Tensor *all[3] = {k->in[0], k->res[0], k->res[1]};
+    WALK(w, walk_tensors(all, 3)) {
+        int e = 0;
+        double m = frexp(get_d(all[0], w.at[0]), &e);
+        put_d(all[1], w.at[1], m);
+        put_i(all[2], w.at[2], e);
+    }
+    return true;
+}
+
+// glu(self, dim): the first half times the sigmoid of the second
+bool kern_glu(K *k) {
+    int dim;
+    if (!k->in[0]->ndim || !k_dim(k, ki(k, 1, -1), k->in[0]->ndim, &dim))
+        return k_fail(k, "RuntimeError: glu does not support 0-dimensional tensors");
+    int64_t half = k->in[0]->size[dim] / 2;
+    Value a = CALL(k, aten_narrow_default, k->args[0], INT(dim), INT(0), INT(half));
+    Value b = CALL(k, aten_narrow_default, k->args[0], INT(dim), INT(half), INT(half));
+    // One rounding for the low floats.
+    DType d = k->in[0]->dtype;
+    if (dtype_is_low(d)) {
+        a = CALL(k, aten__to_copy_default, a, DTY(DT_f32));
+        b = CALL(k, aten__to_copy_default, b, DTY(DT_f32));
+    }
+    Value v = CALL(k, aten_mul_Tensor, a, CALL(k, aten_sigmoid_default, b));
+    return v.kind == VAL_tensor && copy_into(k->x, k->res[0], tensor_at(&v));
+}
+
+// (grad_output, self, dim)
+bool kern_glu_backward(K *k) {
+    int dim;
+    const Tensor *t = k->in[1];
+    if (!t->ndim || !k_dim(k, ki(k, 2, -1), t->ndim, &dim))
+        return false;
+    int64_t half = t->size[dim] / 2;
+    Value a = CALL(k, aten_narrow_default, k->args[1], INT(dim), INT(0), INT(half));
+    Value s = CALL(k, aten_sigmoid_default, CALL(k, aten_narrow_default, k->args[1], INT(dim), INT(half), INT(half)));
+    Value first = CALL(k, aten_mul_Tensor, s, k->args[0]);
+    Value second = CALL(k, aten_mul_Tensor, CALL(k, aten_mul_Tensor, first, CALL(k, aten_rsub_Scalar, s, INT(1))), a);
+    Value v = CALL(k, aten_cat_default, list_value(k->x, first, second, END), INT(dim));
+    return v.kind == VAL_tensor && copy_into(k->x, k->res[0], tensor_at(&v));
+}
+
+// prelu(self, weight): one weight, or one a channel
+bool kern_prelu(K *k) {
+    const Tensor *x = k->in[0], *w = k->in[1];
+    int64_t shape[TENSOR_DIMS];
+    Value weight = k->args[1];
+    if (!w || (w->ndim > 1))
+        return k_fail(k, "RuntimeError: prelu: weight must have at most one dimension");
+    for (int i = 0; i < x->ndim; i++)
+        shape[i] = i == 1 ? tensor_numel(w) : 1;
+    if (x->ndim == 1 && tensor_numel(w) == 1)
+        shape[0] = 1;
+    weight = CALL(k, aten_reshape_default, weight, ints_value(k->x, shape, x->ndim));
+    k->out = CALL(k, aten__prelu_kernel_default, k->args[0], weight);
+    return eager_ok(k->x);
+}
+
+// lift and the like
+bool kern_identity(K *k) {
+    k->out = k->args[0];
+    return true;
+}
+
+// (self, size): sums over what was broadcast
+bool kern_sum_to_size(K *k) {
+    const Tensor *t = k->in[0];
+    int64_t size[TENSOR_DIMS], dims[TENSOR_DIMS];
+    int n = kints(k, 1, size, TENSOR_DIMS), lead = t->ndim - n, m = 0;
+    if (n < 0 || lead < 0)
+        return k_fail(k, "RuntimeError: sum_to_size: size must be expandable to the tensor's size");
+    for (int i = 0; i < t->ndim; i++)
+        if (i < lead || (size[i - lead] == 1 && t->size[i] != 1))
+            dims[m++] = i;
+    Value v = m ? CALL(k, aten_sum_dim_IntList, k->args[0], ints_value(k->x, dims, m), BOOL(true)) : k->args[0];
+    k->out = CALL(k, aten_view_default, v, k->args[1]);
+    return eager_ok(k->x);
+}
+
+// repeat_interleave(repeats), .self_int(self, repeats, dim), .self_Tensor
+bool kern_repeat_interleave(K *k) {
+    const Tensor *repeats = k->in[0];
+    int64_t total = 0, at = 0;
+    if (repeats->ndim != 1 || !is_int_like(repeats->dtype))
+        return k_fail(k, "RuntimeError: repeat_interleave only accept 1D vector as repeat");
+    for (int64_t i = 0; i < repeats->size[0]; i++) {
+        int64_t n = get_i(repeats, i * repeats->stride[0]);
+        if (n < 0 || __builtin_add_overflow(total, n, &total))
+            return k_fail(k, "RuntimeError: repeats can not be negative");
+    }
+    Tensor *out = eager_new(k->x, repeats->dtype, 1, &total);
+    if (!out)
+        return false;
+    for (int64_t i = 0; i < repeats->size[0]; i++)
+        for (int64_t j = get_i(repeats, i * repeats->stride[0]); j > 0; j--)
+            put_i(out, at++, i);
+    k->out = tensor_value(k->x, out);
+    return true;
+}
+
+bool kern_repeat_interleave_self(K *k) {
+    Value t = k->args[0], r = k->args[1], dim = k->args[2];
+    if (dim.kind == VAL_none) {
+        t = CALL(k, aten_reshape_default, t, list_value(k->x, INT(-1), END));
+        dim = INT(0);
+    }
+    const Tensor *in = tensor_at(&t);
+    int d;
+    if (!in || !in->ndim || !k_dim(k, dim.i, in->ndim, &d))
+        return false;
+    if (r.kind != VAL_tensor)
+        r = number_tensor(k->x, &r, DT_i64);
+    Value each = CALL(k, aten_expand_default, CALL(k, aten_reshape_default, r, list_value(k->x, INT(-1), END)),
+                      ints_value(k->x, &in->size[d], 1));
+    k->out = CALL(k, aten_index_select_default, t, dim, CALL(k, aten_repeat_interleave_Tensor, each));
+    return eager_ok(k->x);
+}
+
+bool kern_take_along_dim(K *k) {
+    Value t = k->args[0], index = k->args[1];
+    if (!k_given(k, 2)) {
+        Value flat = list_value(k->x, INT(-1), END);
+        k->out = CALL(k, aten_gather_default, CALL(k, aten_reshape_default, t, flat), INT(0), CALL(k, aten_reshape_default, index, flat));
+        return eager_ok(k->x);
+    }
+    const Tensor *a = k->in[0], *b = k->in[1];
+    int dim;
+    int64_t sa[TENSOR_DIMS], sb[TENSOR_DIMS];
+    if (!b || a->ndim != b->ndim || !k_dim(k, ki(k, 2, 0), a->ndim, &dim))
+        return k_fail(k, "RuntimeError: torch.take_along_dim(): input and indices should have the same number of dimensions");
+    for (int i = 0; i < a->ndim; i++) {
+        int64_t both = a->size[i] == 1 ? b->size[i] : a->size[i];
+        sa[i] = i == dim ? a->size[i] : both;
+        sb[i] = i == dim ? b->size[i] : both;
+    }
+    k->out = CALL(k, aten_gather_default, CALL(k, aten_expand_default, t, ints_value(k->x, sa, a->ndim)), INT(dim),
+                  CALL(k, aten_expand_default, index, ints_value(k->x, sb, b->ndim)));
+    return eager_ok(k->x);
+}
+
+// where(condition): positions of what is true, a tensor a dimension
+bool kern_where_positions(K *k) {
+    Value nz = CALL(k, aten_nonzero_default, k->args[0]), parts = CALL(k, aten_unbind_int, nz, INT(1));
+    k->out = parts;
+    return eager_ok(k->x);
+}
+
+// cosine_similarity(x1, x2, dim, eps)
+bool kern_cosine_similarity(K *k) {
+    Value dims = list_value(k->x, k->args[2], END);
+    Value both = CALL(k, aten_broadcast_tensors_default, list_value(k->x, k->args[0], k->args[1], END));
+    if (!eager_ok(k->x))
+        return false;
+    Value n[2];
+    for (int i = 0; i < 2; i++) {
+        n[i] = CALL(k, aten_linalg_vector_norm_default, both.at[i], FLT(2), dims, BOOL(true));
+        n[i] = CALL(k, aten_div_Tensor, both.at[i], CALL(k, aten_clamp_min_default, n[i], k->args[3]));
+    }
+    k->out = CALL(k, aten_sum_dim_IntList, CALL(k, aten_mul_Tensor, n[0], n[1]), dims);
+    return eager_ok(k->x);
+}
+
+// pairwise_distance(x1, x2, p, eps, keepdim)
+bool kern_pairwise_distance(K *k) {
+    Value d = CALL(k, aten_add_Scalar, CALL(k, aten_sub_Tensor, k->args[0], k->args[1]), k->args[3]);
+    k->out = CALL(k, aten_linalg_vector_norm_default, d, k->args[2], list_value(k->x, INT(-1), END), k->args[4]);
+    return eager_ok(k->x);
+}
+
+// _trilinear(i1, i2, i3, expand1, expand2, expand3, sumdim, unroll_dim)
+bool kern_trilinear(K *k) {
+    Value v[3];
+    for (int i = 0; i < 3; i++) {
+        int64_t dims[TENSOR_DIMS];
+        int n = kints(k, 3 + i, dims, TENSOR_DIMS);
+        v[i] = k->args[i];
+        for (int j = 0; j < n; j++)
+            v[i] = CALL(k, aten_unsqueeze_default, v[i], INT(dims[j]));
+    }
+    Value p = CALL(k, aten_mul_Tensor, CALL(k, aten_mul_Tensor, v[0], v[1]), v[2]);
+    k->out = k->args[6].n ? CALL(k, aten_sum_dim_IntList, p, k->args[6]) : p;
+    return eager_ok(k->x);
+}

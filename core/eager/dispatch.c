@@ -1,0 +1,418 @@
+// dispatch.c: an op on its arguments: its kernel if it has one, else by kind: elementwise rows, views (the meta
+// function's geometry on the argument's memory), copying twins of views, and writing forms (`add_`, `out=`),
+// which are the functional op and a copy.
+#include "core/eager/kernel.h"
+
+#include <assert.h>
+#include <string.h>
+
+typedef struct KernelRow {
+    KernelFn *fn;               // NULL: none
+    bool own;                   // makes its results itself
+} KernelRow;
+
+static const KernelRow rows[OP_count] = {
+#define KERNEL(op, name) [OP_##op] = {name, false},
+#define OWN(op, name) [OP_##op] = {name, true},
+#include "core/eager/kernels.def"
+#undef KERNEL
+#undef OWN
+};
+
+enum { MAX_DEPTH = 32, MAX_ARGS = 64 };
+
+bool eager_ok(const Eager *x) {
+    return x->c->diag->errors == 0;
+}
+
+bool eager_fail(Eager *x, const char *fmt, ...) {
+    va_list args;
+    va_start(args, fmt);
+    const char *text = arena_vprintf(x->c->diag->arena, fmt, args);
+    va_end(args);
+    diag_error(x->c->diag, x->c->at, "%s", text);
+    return false;
+}
+
+bool k_fail(K *k, const char *fmt, ...) {
+    va_list args;
+    va_start(args, fmt);
+    const char *text = arena_vprintf(k->x->c->diag->arena, fmt, args);
+    va_end(args);
+    diag_error(k->x->c->diag, k->x->c->at, "%s", text);
+    return false;
+}
+
+// The op without the write: add.Tensor for add_.Tensor and for add.out; NULL if there is none.
+static const Op *functional_of(const Op *op) {
+    char name[96];
+    size_t len = strlen(op->name);
+    if (!(op->tags & (OPT_mutates | OPT_inplace_view)) || len >= sizeof name)
+        return NULL;
+    if (op->n_args && op->args[0].written) {
+        if (str_starts(op->name, "__i") && str_ends(op->name, "__")) {
+            memcpy(name, "__", 2);
+            memcpy(name + 2, op->name + 3, len - 2);
+        } else if (op->name[len - 1] == '_') {
+            memcpy(name, op->name, len - 1);
+            name[len - 1] = 0;
+        } else {
+            return NULL;
+        }
+        const Op *base = op_find_overload(op->ns, name, op->overload);
+        if (base)
+            return base;
+        // pow_.Scalar is pow.Tensor_Scalar.
+        char overload[96];
+        size_t n = strlen(op->overload);
+        if (n + sizeof "Tensor_" > sizeof overload)
+            return NULL;
+        memcpy(overload, "Tensor_", sizeof "Tensor_" - 1);
+        memcpy(overload + sizeof "Tensor_" - 1, op->overload, n + 1);
+        return op_find_overload(op->ns, name, overload);
+    }
+    int n_out = 0;
+    while (n_out < op->n_args && op->args[op->n_args - 1 - n_out].written)
+        n_out++;
+    const Op *all[64];
+    int n = op_packet(op->ns, op->name, all, COUNT(all));
+    for (int i = 0; i < n; i++) {
+        bool same = all[i] != op && all[i]->n_args == op->n_args - n_out && !(all[i]->tags & OPT_mutates);
+        for (int j = 0; same && j < all[i]->n_args; j++)
+            same = all[i]->args[j].type == op->args[j].type && !strcmp(all[i]->args[j].name, op->args[j].name);
+        if (same)
+            return all[i];
+    }
+    return NULL;
+}
+
+static bool is_view(const Op *op) {
+    return op->meta && op->n_args && op->n_returns == 1 && op->args[0].type == AT_tensor &&
+           op->returns[0].alias && !op->returns[0].written && !(op->tags & OPT_inplace_view);
+}
+
+// aten.view of aten.view_copy; NULL if it is no twin.
+static const Op *viewed(const Op *op) {
+    char name[96];
+    size_t len = strlen(op->name);
+    if (len < 6 || len >= sizeof name || strcmp(op->name + len - 5, "_copy") != 0)
+        return NULL;
+    memcpy(name, op->name, len - 5);
+    name[len - 5] = 0;
+    const Op *base = op_find_overload(op->ns, name, op->overload);
+    return base && op->meta && (is_view(base) || rows[base->id].fn) ? base : NULL;
+}
+
+static bool has_kernel(const Op *op) {
+    return rows[op->id].fn || point_row(op->id) || is_view(op) || (op->tags & OPT_sym);
+}
+
+bool eager_has(OpId id) {
+    if (id <= OP_none || id >= OP_count)
+        return false;
+    const Op *op = op_at(id);
+    if (has_kernel(op))
+        return true;
+    const Op *base = functional_of(op);
+    if (base)
+        return has_kernel(base) || (functional_of(base) == NULL && viewed(base));
+    return viewed(op) != NULL;
+}
+
+// results
+
+static bool made(Eager *x, const Value *meta, Value *out) {
+    if (meta->kind == VAL_tensor) {
+        *out = eager_from_meta(x, meta->tensor);
+        return out->kind == VAL_tensor;
+    }
+    if (meta->kind != VAL_list && meta->kind != VAL_tuple) {
+        *out = *meta;
+        return true;
+    }
+    *out = val_list(x->arena, meta->kind, meta->n);
+    for (int i = 0; i < meta->n; i++)
+        if (!made(x, &meta->at[i], &out->at[i]))
+            return false;
+    return true;
+}
+
+static bool windows(Eager *x, const Value *meta, const Value *base, Value *out) {
+    if (meta->kind == VAL_list || meta->kind == VAL_tuple) {
+        *out = val_list(x->arena, meta->kind, meta->n);
+        for (int i = 0; i < meta->n; i++)
+            if (!windows(x, &meta->at[i], base, &out->at[i]))
+                return false;
+        return true;
+    }
+    const TensorMeta *m = meta->tensor;
+    if (meta->kind != VAL_tensor || m->ndim > TENSOR_DIMS)
+        return eager_fail(x, "RuntimeError: a view of %d dimensions, expected at most %d",
+                         meta->kind == VAL_tensor ? m->ndim : 0, TENSOR_DIMS);
+    Tensor t = {.dtype = m->dtype, .ndim = m->ndim, .storage = tensor_at(base)->storage};
+    bool numbers = !m->offset || expr_int(m->offset, &t.offset);
+    for (int i = 0; i < m->ndim; i++)
+        numbers = numbers && expr_int(m->size[i], &t.size[i]) && expr_int(m->stride[i], &t.stride[i]);
+    if (!numbers || !tensor_in_bounds(&t))
+        return eager_fail(x, "RuntimeError: setStorage: sizes, strides and offset of a view reach out of the storage "
+                         "of %zu bytes", storage_bytes(t.storage));
+    *out = eager_view(x, &t);
+    return true;
+}
+
+static void number_args(Eager *x, const Op *op, Value *args) {
+    for (int i = 0; i < op->n_args; i++)
+        if (op->args[i].type == AT_tensor && (args[i].kind == VAL_int || args[i].kind == VAL_float || args[i].kind == VAL_bool))
+            args[i] = number_tensor(x, &args[i], DT_none);
+}
+
+static void scalar_args(Eager *x, const Op *op, Value *args) {
+    for (int i = 0; i < op->n_args; i++) {
+        ArgType t = op->args[i].type;
+        if ((t == AT_scalar || t == AT_float || t == AT_int || t == AT_bool) && args[i].kind == VAL_tensor)
+            args[i] = scalar_value(x, tensor_at(&args[i]));
+    }
+}
+
+static MetaCtx meta_ctx(Eager *x) {
+    return (MetaCtx){.arena = x->arena, .sym = x->sym, .diag = x->c->diag, .at = x->c->at};
+}
+
+static void set_tensors(K *k) {
+    for (int i = 0; i < k->op->n_args && i < COUNT(k->in); i++)
+        k->in[i] = tensor_at(&k->args[i]);
+    bool list = k->out.kind == VAL_tuple || k->out.kind == VAL_list;
+    for (int i = 0; list && i < k->out.n && i < COUNT(k->res); i++)
+        k->res[k->n_res++] = tensor_at(&k->out.at[i]);
+    if (k->out.kind == VAL_tensor)
+        k->res[k->n_res++] = tensor_at(&k->out);
+}
+
+static bool run_kernel(K *k, const KernelRow *row) {
+    Eager *x = k->x;
+    if (!row->own) {
+        Value meta;
+        MetaCtx m = meta_ctx(x);
+        if (!op_meta(&m, k->op, k->args, &meta) || !made(x, &meta, &k->out))
+            return false;
+    }
+    number_args(x, k->op, k->args);
+    set_tensors(k);
+    return eager_ok(x) && row->fn(k) && eager_ok(x);
+}
+
+static bool run_view(K *k) {
+    MetaCtx m = meta_ctx(k->x);
+    Value meta;
+    if (k->args[0].kind != VAL_tensor)
+        return k_fail(k, "TypeError: %s: argument '%s' must be a tensor", k->op->qualname, k->op->args[0].name);
+    if (!op_meta(&m, k->op, k->args, &meta))
+        return false;
+    // Nothing changed: the tensor itself.
+    if (meta.kind == VAL_tensor && meta.tensor == k->args[0].tensor) {
+        k->out = k->args[0];
+        return true;
+    }
+    return windows(k->x, &meta, &k->args[0], &k->out);
+}
+
+static bool copy_values(Eager *x, const Value *dst, const Value *src) {
+    if (dst->kind == VAL_tensor && src->kind == VAL_tensor)
+        return copy_into(x, tensor_at(dst), tensor_at(src));
+    bool ok = dst->kind != VAL_tensor && src->kind != VAL_tensor && dst->n == src->n;
+    for (int i = 0; ok && i < dst->n; i++)
+        ok = copy_values(x, &dst->at[i], &src->at[i]);
+    return ok;
+}
+
+static bool run_copy_twin(K *k, const Op *base) {
+    MetaCtx m = meta_ctx(k->x);
+    Value meta, view;
+    return op_meta(&m, k->op, k->args, &meta) && made(k->x, &meta, &k->out) && eager_op(k->x, base, k->args, &view) &&
+           copy_values(k->x, &k->out, &view);
+}
+
+// The first argument becomes what the view of it is.
+static bool run_inplace_view(K *k, const Op *base) {
+    Live *self = live_of(&k->args[0]);
+    Value view;
+    if (!self || !eager_op(k->x, base, k->args, &view) || !live_of(&view))
+        return false;
+    Tensor t = tensor_keep(&live_of(&view)->t);
+    tensor_drop(&self->t);
+    self->t = t;
+    self->meta.size = NULL;
+    live_sync(k->x, self);
+    k->out = k->args[0];
+    return true;
+}
+
+static bool check_inplace(K *k) {
+    MetaCtx m = meta_ctx(k->x);
+    Value meta;
+    const Tensor *self = tensor_at(&k->args[0]);
+    if (!self)
+        return k_fail(k, "TypeError: %s: argument 'self' must be a tensor", k->op->qualname);
+    for (int i = 0; i < self->ndim; i++)
+        if (self->stride[i] == 0 && self->size[i] > 1)
+            return k_fail(k, "RuntimeError: unsupported operation: more than one element of the written-to tensor "
+                          "refers to a single memory location. Please clone() the tensor before performing the "
+                          "operation.");
+    return !k->op->meta || op_meta(&m, k->op, k->args, &meta);
+}
+
+static bool run_inplace(K *k, const Op *base) {
+    Value result;
+    const PointRow *row = point_row(base->id);
+    if (!check_inplace(k))
+        return false;
+    Tensor *self = tensor_at(&k->args[0]);
+    k->out = k->args[0];
+    if (row) {
+        K as_base = *k;
+        as_base.op = base;
+        return point_run(&as_base, row, self);
+    }
+    if (!eager_op(k->x, base, k->args, &result))
+        return false;
+    Tensor *r = tensor_at(result.kind == VAL_tensor || !result.n ? &result : &result.at[0]);
+    return r && (r == self || copy_into(k->x, self, r));
+}
+
+static bool run_out(K *k, const Op *base) {
+    Value result;
+    if (!eager_op(k->x, base, k->args, &result))
+        return false;
+    int n = k->op->n_args - base->n_args;
+    if (n == 1) {
+        k->out = k->args[base->n_args];
+        return copy_values(k->x, &k->out, &result);
+    }
+    k->out = val_list(k->x->arena, VAL_tuple, n);
+    memcpy(k->out.at, k->args + base->n_args, (size_t)n * sizeof *k->out.at);
+    return copy_values(k->x, &k->out, &result);
+}
+
+// Numbers and items of tuples: what the meta function says is the value.
+static bool run_number(K *k) {
+    MetaCtx m = meta_ctx(k->x);
+    return op_meta(&m, k->op, k->args, &k->out);
+}
+
+static bool run(K *k) {
+    const Op *op = k->op, *base;
+    const KernelRow *row = &rows[op->id];
+    if (row->fn)
+        return run_kernel(k, row);
+    if (op->tags & OPT_sym)
+        return run_number(k);
+    const PointRow *point = point_row(op->id);
+    if (point)
+        return point_run(k, point, NULL);
+    if (is_view(op))
+        return run_view(k);
+    if ((base = functional_of(op))) {
+        if (op->tags & OPT_inplace_view)
+            return run_inplace_view(k, base);
+        return op->args[0].written ? run_inplace(k, base) : run_out(k, base);
+    }
+    if ((base = viewed(op)))
+        return run_copy_twin(k, base);
+    return k_fail(k, "NotImplementedError: there is no reference kernel for %s", op->qualname);
+}
+
+static bool holds(const Value *v, const Live *l) {
+    if (v->kind == VAL_tensor)
+        return live_of(v) == l;
+    for (int i = 0; (v->kind == VAL_list || v->kind == VAL_tuple) && i < v->n; i++)
+        if (holds(&v->at[i], l))
+            return true;
+    return false;
+}
+
+bool eager_op(Eager *x, const Op *op, Value *args, Value *out) {
+    int first = x->live.n;
+    Value own[MAX_ARGS];
+    assert(op->n_args <= MAX_ARGS);
+    memcpy(own, args, (size_t)op->n_args * sizeof *args);
+    *out = val_none();
+    if (x->depth >= MAX_DEPTH)
+        return eager_fail(x, "RuntimeError: %s: ops call each other endlessly", op->qualname);
+    scalar_args(x, op, own);
+    if (!eager_ok(x))
+        return false;
+    K k = {.x = x, .op = op, .args = own};
+    x->depth++;
+    bool ok = run(&k);
+    x->depth--;
+    // What the result holds outlives the op, the rest goes.
+    int kept = first;
+    for (int i = first; i < x->live.n; i++) {
+        Live *l = x->live.at[i];
+        if (ok && holds(&k.out, l))
+            x->live.at[kept++] = l;
+        else
+            tensor_drop(&l->t);
+    }
+    x->live.n = kept;
+    if (ok)
+        *out = k.out;
+    return ok;
+}
+
+Value eager_do(Eager *x, OpId id, ...) {
+    const Op *op = op_at(id);
+    Value args[MAX_ARGS], out = val_none();
+    va_list list;
+    va_start(list, id);
+    int n = 0;
+    for (Value v = va_arg(list, Value); !(v.kind == VAL_opaque && v.n == -1); v = va_arg(list, Value)) {
+        assert(n < op->n_args);
+        args[n++] = v;
+    }
+    va_end(list);
+    if (!eager_ok(x))
+        return out;
+    for (; n < op->n_args; n++)
+        args[n] = op->args[n].dflt;
+    return eager_op(x, op, args, &out) ? out : val_none();
+}
+
+// from outside
+
+// An op that changed the geometry of an argument changes the caller's tensor too.
+static void write_back(const Op *op, const Value *args, RtValue *given) {
+    if (!(op->tags & OPT_inplace_view) || given[0].kind != RT_tensor)
+        return;
+    Tensor t = tensor_keep(tensor_at(&args[0]));
+    tensor_drop(&given[0].tensor);
+    given[0].tensor = t;
+}
+
+bool eager_call(EagerCtx *c, const Op *op, RtValue *args, RtValue *out) {
+    Arena scratch = {0};
+    Diag diag = {.arena = c->diag->arena};
+    EagerCtx ctx = *c;
+    ctx.diag = &diag;
+    Eager x = {.c = &ctx, .arena = &scratch, .in_f64 = c->in_f64};
+    x.sym = sym_new(&scratch);
+    Value *bound = ARENA_ARRAY(&scratch, op->n_args + 1, Value), result;
+    for (int i = 0; i < op->n_args; i++)
+        bound[i] = value_from_rt(&x, &scratch, &args[i]);
+    bool ok = eager_op(&x, op, bound, &result);
+    if (ok) {
+        write_back(op, bound, args);
+        if (op->n_returns > 1 && result.kind == VAL_tuple) {
+            for (int i = 0; i < op->n_returns && i < result.n; i++)
+                ok = value_to_rt(&x, c->arena, &result.at[i], &out[i]) && ok;
+        } else {
+            ok = value_to_rt(&x, c->arena, &result, &out[0]);
+        }
+    }
+    eager_drop_from(&x, 0);
+    for (int i = 0; i < diag.n; i++)
+        vec_push(c->diag->arena, c->diag, diag.at[i]);
+    c->diag->errors += diag.errors;
+    arena_free(&scratch);
+    return ok;
+}

@@ -1,0 +1,327 @@
+// fold.c: the engine of reductions. Where the innermost dimension is reduced, a row goes into several
+// accumulators at once; where it is kept, a block of neighbouring results is accumulated row by row. Both
+// read memory in its order. Floats are accumulated in double.
+#include "core/eager/fold.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/eager/loops.h"
+
+enum { BLOCK = 512, LANES = 8, GRAIN = 32768 };
+
+typedef struct Dims {
+    int n;
+    int64_t size[TENSOR_DIMS], stride[TENSOR_DIMS];     // outermost first
+} Dims;
+
+typedef struct Fold {
+    FoldId id;
+    const Tensor *in;
+    Dims kept, gone;            // dimensions of the results, and reduced ones
+    int64_t n_kept, n_gone;
+    const double *m;
+    double p;
+    double *out_d;              // one of the two
+    int64_t *out_i;
+} Fold;
+
+#define EXP(x) exp(x)
+#define POWER(x, y) pow(x, y)
+static double start_d(FoldId id) {
+    const double INF = (double)INFINITY;
+    switch (id) {
+#define FOLD(name, start, step, join) case FOLD_##name: return start;
+#include "core/eager/folds.def"
+#undef FOLD
+    case FOLD_count: break;
+    }
+    return 0;
+}
+
+static int64_t start_i(FoldId id) {
+    return id == FOLD_prod ? 1 : id == FOLD_amax ? INT64_MIN : id == FOLD_amin ? INT64_MAX : 0;
+}
+
+// One row into one accumulator.
+#define FOLD(name, start, step, join)                                                                                  \
+    VECTORED static double row_##name(double acc, int64_t n, const double *x, double m, double p) {                    \
+        double lane[LANES];                                                                                            \
+        int64_t i = 0;                                                                                                 \
+        (void)m, (void)p;                                                                                              \
+        if (n >= LANES) {                                                                                              \
+            for (int j = 0; j < LANES; j++)                                                                            \
+                lane[j] = start_d(FOLD_##name);                                                                        \
+            for (; i + LANES <= n; i += LANES)                                                                         \
+                for (int j = 0; j < LANES; j++) {                                                                      \
+                    double a = lane[j], v = x[i + j];                                                                  \
+                    lane[j] = step;                                                                                    \
+                }                                                                                                      \
+            for (int j = 0; j < LANES; j++) {                                                                          \
+                double a = acc, v = lane[j];                                                                           \
+                acc = join;                                                                                            \
+            }                                                                                                          \
+        }                                                                                                              \
+        for (; i < n; i++) {                                                                                           \
+            double a = acc, v = x[i];                                                                                  \
+            acc = step;                                                                                                \
+        }                                                                                                              \
+        return acc;                                                                                                    \
+    }                                                                                                                  \
+    VECTORED static void column_##name(int64_t n, double *acc, const double *x, const double *mean, double p) {        \
+        (void)p;                                                                                                       \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            double a = acc[i], v = x[i], m = mean[i];                                                                  \
+            (void)m;                                                                                                   \
+            acc[i] = step;                                                                                             \
+        }                                                                                                              \
+    }
+#include "core/eager/folds.def"
+#undef FOLD
+
+typedef double RowFold(double acc, int64_t n, const double *x, double m, double p);
+typedef void ColumnFold(int64_t n, double *acc, const double *x, const double *m, double p);
+static RowFold *const row_folds[FOLD_count] = {
+#define FOLD(name, ...) [FOLD_##name] = row_##name,
+#include "core/eager/folds.def"
+#undef FOLD
+};
+static ColumnFold *const column_folds[FOLD_count] = {
+#define FOLD(name, ...) [FOLD_##name] = column_##name,
+#include "core/eager/folds.def"
+#undef FOLD
+};
+
+// Integers wrap.
+static int64_t step_i(FoldId id, int64_t acc, int64_t n, const int64_t *v) {
+    uint64_t u = (uint64_t)acc;
+    switch (id) {
+    case FOLD_sum: case FOLD_nansum:
+        for (int64_t i = 0; i < n; i++)
+            u += (uint64_t)v[i];
+        return (int64_t)u;
+    case FOLD_prod:
+        for (int64_t i = 0; i < n; i++)
+            u *= (uint64_t)v[i];
+        return (int64_t)u;
+    case FOLD_amax:
+        for (int64_t i = 0; i < n; i++)
+            acc = v[i] > acc ? v[i] : acc;
+        return acc;
+    case FOLD_amin:
+        for (int64_t i = 0; i < n; i++)
+            acc = v[i] < acc ? v[i] : acc;
+        return acc;
+    case FOLD_any:
+        for (int64_t i = 0; i < n; i++)
+            acc += v[i] != 0;
+        return acc;
+    case FOLD_zeros:
+        for (int64_t i = 0; i < n; i++)
+            acc += v[i] == 0;
+        return acc;
+    default: return acc;
+    }
+}
+
+static void add_dim(Dims *d, int64_t size, int64_t stride) {
+    if (size == 1)
+        return;
+    if (d->n && d->stride[d->n - 1] == stride * size) {
+        d->size[d->n - 1] *= size;
+        d->stride[d->n - 1] = stride;
+        return;
+    }
+    d->size[d->n] = size;
+    d->stride[d->n++] = stride;
+}
+
+static void close_dims(Dims *d) {
+    if (!d->n) {
+        d->size[0] = d->stride[0] = 1;
+        d->n = 1;
+    }
+}
+
+// Larger strides outside: the order of what is reduced is free.
+static void sort_dims(Dims *d) {
+    for (int i = 1; i < d->n; i++)
+        for (int j = i; j > 0 && d->stride[j] > d->stride[j - 1]; j--) {
+            int64_t s = d->size[j], t = d->stride[j];
+            d->size[j] = d->size[j - 1];
+            d->stride[j] = d->stride[j - 1];
+            d->size[j - 1] = s;
+            d->stride[j - 1] = t;
+        }
+}
+
+static int64_t offset_of(const Dims *d, int n, int64_t index) {
+    int64_t at = 0;
+    for (int i = n - 1; i >= 0; i--) {
+        at += index % d->size[i] * d->stride[i];
+        index /= d->size[i];
+    }
+    return at;
+}
+
+int64_t fold_outputs(const Tensor *in, uint64_t mask) {
+    int64_t n = 1;
+    for (int i = 0; i < in->ndim; i++)
+        n *= mask >> i & 1 ? 1 : in->size[i];
+    return n;
+}
+
+int64_t fold_elements(const Tensor *in, uint64_t mask) {
+    int64_t n = 1;
+    for (int i = 0; i < in->ndim; i++)
+        n *= mask >> i & 1 ? in->size[i] : 1;
+    return n;
+}
+
+static void row_of(const Fold *f, int64_t at, double m, double *acc_d, int64_t *acc_i) {
+    int last = f->gone.n - 1;
+    int64_t rows = f->n_gone / f->gone.size[last], n = f->gone.size[last], stride = f->gone.stride[last];
+    int bytes = dtype_info[f->in->dtype].bytes;
+    union { double d[BLOCK]; int64_t i[BLOCK]; } buf;
+    for (int64_t r = 0; r < rows; r++) {
+        const char *p = at_elem(f->in, at + offset_of(&f->gone, last, r));
+        for (int64_t i = 0; i < n; i += BLOCK) {
+            int64_t k = n - i < BLOCK ? n - i : BLOCK;
+            if (f->out_d) {
+                const double *x = buf.d;
+                if (f->in->dtype == DT_f64 && stride == 1)
+                    x = (const double *)(const void *)(p + i * bytes);
+                else
+                    load_d(f->in->dtype, p + i * stride * bytes, stride, k, buf.d);
+                *acc_d = row_folds[f->id](*acc_d, k, x, m, f->p);
+            } else {
+                load_i(f->in->dtype, p + i * stride * bytes, stride, k, buf.i);
+                *acc_i = step_i(f->id, *acc_i, k, buf.i);
+            }
+        }
+    }
+}
+
+static void rows_range(void *ctx, int64_t begin, int64_t end) {
+    const Fold *f = ctx;
+    for (int64_t k = begin; k < end; k++) {
+        double d = start_d(f->id);
+        int64_t i = start_i(f->id);
+        row_of(f, offset_of(&f->kept, f->kept.n, k), f->m ? f->m[k] : 0, &d, &i);
+        if (f->out_d)
+            f->out_d[k] = d;
+        else
+            f->out_i[k] = i;
+    }
+}
+
+// Blocks of neighbouring results; ctx's kept.size[last] is the row that they lie in.
+static void columns_range(void *ctx, int64_t begin, int64_t end) {
+    const Fold *f = ctx;
+    int last = f->kept.n - 1;
+    int64_t width = f->kept.size[last], stride = f->kept.stride[last];
+    double buf[BLOCK], zero[BLOCK] = {0};
+    for (int64_t k = begin; k < end;) {
+        int64_t column = k % width, n = width - column;
+        n = n < BLOCK ? n : BLOCK;
+        n = n < end - k ? n : end - k;
+        double *acc = f->out_d + k;
+        for (int64_t i = 0; i < n; i++)
+            acc[i] = start_d(f->id);
+        int64_t at = offset_of(&f->kept, f->kept.n, k);
+        for (int64_t g = 0; g < f->n_gone; g++) {
+            const char *p = at_elem(f->in, at + offset_of(&f->gone, f->gone.n, g));
+            const double *x = buf;
+            if (f->in->dtype == DT_f64 && stride == 1)
+                x = (const double *)(const void *)p;
+            else
+                load_d(f->in->dtype, p, stride, n, buf);
+            column_folds[f->id](n, acc, x, f->m ? f->m + k : zero, f->p);
+        }
+        k += n;
+    }
+}
+
+// A whole tensor into one result: parts, then their join.
+typedef struct Parts {
+    Fold fold;
+    int64_t size;               // elements of a part
+    double out[64];
+} Parts;
+
+static void parts_range(void *ctx, int64_t begin, int64_t end) {
+    Parts *parts = ctx;
+    for (int64_t k = begin; k < end; k++) {
+        Fold f = parts->fold;
+        int64_t from = k * parts->size, n = f.n_gone - from < parts->size ? f.n_gone - from : parts->size, i = 0;
+        parts->out[k] = start_d(f.id);
+        if (n <= 0)
+            continue;
+        f.gone = (Dims){.n = 1, .size = {n}, .stride = {f.gone.stride[0]}};
+        f.n_gone = n;
+        row_of(&f, from * f.gone.stride[0], f.m ? f.m[0] : 0, &parts->out[k], &i);
+    }
+}
+
+static double join(FoldId id, double a, double v) {
+    switch (id) {
+#define FOLD(name, start, step, joined) case FOLD_##name: return joined;
+#include "core/eager/folds.def"
+#undef FOLD
+    case FOLD_count: break;
+    }
+    return a;
+}
+
+static Fold fold_setup(FoldId id, const Tensor *in, uint64_t mask) {
+    Fold f = {.id = id, .in = in, .n_kept = fold_outputs(in, mask), .n_gone = fold_elements(in, mask)};
+    Dims gone = {0};
+    for (int i = 0; i < in->ndim; i++)
+        if (mask >> i & 1) {
+            gone.size[gone.n] = in->size[i];
+            gone.stride[gone.n++] = in->stride[i];
+        } else {
+            add_dim(&f.kept, in->size[i], in->stride[i]);
+        }
+    sort_dims(&gone);
+    for (int i = 0; i < gone.n; i++)
+        add_dim(&f.gone, gone.size[i], gone.stride[i]);
+    close_dims(&f.kept);
+    close_dims(&f.gone);
+    return f;
+}
+
+void fold_d(const Eager *x, FoldId id, const Tensor *in, uint64_t mask, const double *m, double p, double *out) {
+    Fold f = fold_setup(id, in, mask);
+    int threads = x->c->threads;
+    f.m = m;
+    f.p = p;
+    f.out_d = out;
+    if (f.n_gone == 0)
+        for (int64_t k = 0; k < f.n_kept; k++)
+            out[k] = start_d(id);
+    if (f.n_kept == 0 || f.n_gone == 0)
+        return;
+    if (f.n_kept == 1 && f.gone.n == 1 && f.n_gone > 2 * GRAIN) {
+        Parts parts = {.fold = f, .size = (f.n_gone + 63) / 64};
+        parallel_for(threads, 64, 1, parts_range, &parts);
+        out[0] = start_d(id);
+        for (int i = 0; i < 64; i++)
+            out[0] = join(id, out[0], parts.out[i]);
+        return;
+    }
+    int64_t kept_step = f.kept.stride[f.kept.n - 1], gone_step = f.gone.stride[f.gone.n - 1];
+    bool columns = f.kept.size[f.kept.n - 1] >= 8 && kept_step < gone_step;
+    int64_t grain = GRAIN / f.n_gone + 1;
+    parallel_for(threads, f.n_kept, columns && grain < 64 ? 64 : grain, columns ? columns_range : rows_range, &f);
+}
+
+void fold_i(const Eager *x, FoldId id, const Tensor *in, uint64_t mask, int64_t *out) {
+    Fold f = fold_setup(id, in, mask);
+    f.out_i = out;
+    if (f.n_gone == 0)
+        for (int64_t k = 0; k < f.n_kept; k++)
+            out[k] = start_i(id);
+    else if (f.n_kept)
+        parallel_for(x->c->threads, f.n_kept, GRAIN / f.n_gone + 1, rows_range, &f);
+}

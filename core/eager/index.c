@@ -1,0 +1,504 @@
+// index.c: reading and writing at places that tensors name: gather, index, embedding, masks. Indices are checked;
+// writes happen in the order of the index, so that the last of duplicates wins, as on PyTorch's CPU.
+#include "core/eager/kernel.h"
+
+#include <math.h>
+#include <string.h>
+
+// Wraps a negative index; an error if it is out of [-n, n).
+static bool wrap(K *k, int64_t *i, int64_t n, int dim) {
+    if (*i < -n || *i >= n)
+        return k_fail(k, "IndexError: index %lld is out of bounds for dimension %d with size %lld", (long long)*i, dim,
+                      (long long)n);
+    *i += *i < 0 ? n : 0;
+    return true;
+}
+
+// Indices of gather and scatter may not be negative.
+static bool check(K *k, int64_t i, int64_t n, int dim) {
+    return (i >= 0 && i < n) || k_fail(k, "RuntimeError: index %lld is out of bounds for dimension %d with size %lld",
+                                       (long long)i, dim, (long long)n);
+}
+
+static bool needs_int(K *k, const Tensor *index) {
+    return (index && is_int_like(index->dtype)) ||
+           k_fail(k, "IndexError: %s(): Expected dtype int32 or int64 for index", k->op->name);
+}
+
+static void move(const Tensor *to, int64_t at, const Tensor *from, int64_t src) {
+    memcpy(at_elem(to, at), at_elem(from, src), (size_t)dtype_info[to->dtype].bytes);
+}
+
+bool kern_gather(K *k) {
+    const Tensor *in = k->in[0], *index = k->in[2], *out = k->res[0];
+    int dim;
+    if (!needs_int(k, index) || !k_dim(k, ki(k, 1, 0), in->ndim, &dim))
+        return false;
+    bool flat = in->ndim == 0 || index->ndim == 0;
+    for (int i = 0; !flat && i < in->ndim; i++)
+        if (index->ndim != in->ndim || (i != dim && index->size[i] > in->size[i]))
+            return k_fail(k, "RuntimeError: Size does not match at dimension %d expected index to be no larger than self "
+                          "apart from dimension %d", i, dim);
+    const Tensor *both[2] = {out, index};
+    WALK(w, walk_tensors(both, 2)) {
+        int64_t i = get_i(index, w.at[1]), at = 0, n = in->ndim ? in->size[dim] : 1;
+        if (!check(k, i, n, dim))
+            return false;
+        if (in->ndim)
+            for (int d = 0; d < in->ndim; d++)
+                at += (d == dim ? i : d < w.ndim ? w.index[d] : 0) * in->stride[d];
+        move(out, w.at[0], in, at);
+    }
+    return true;
+}
+
+// Slices along a dimension, blocks of rows where memory is dense.
+bool kern_index_select(K *k) {
+    const Tensor *in = k->in[0], *index = k->in[2];
+    Tensor *out = k->res[0];
+    int dim;
+    if (!needs_int(k, index) || !k_dim(k, ki(k, 1, 0), in->ndim, &dim))
+        return false;
+    int64_t n = tensor_numel(index);
+    for (int64_t j = 0; j < n; j++) {
+        int64_t i = get_i(index, index->ndim ? j * index->stride[0] : 0);
+        if (!check(k, i, in->ndim ? in->size[dim] : 1, dim))
+            return false;
+        Tensor from = *in, to = *out;
+        if (in->ndim) {
+            from.offset += i * in->stride[dim];
+            to.offset += j * out->stride[dim];
+            from.size[dim] = to.size[dim] = 1;
+        }
+        if (!copy_into(k->x, &to, &from))
+            return false;
+    }
+    return true;
+}
+
+// (weight, indices, …)
+bool kern_embedding(K *k) {
+    const Tensor *w = k->in[0], *index = k->in[1];
+    Tensor *out = k->res[0];
+    if (!needs_int(k, index) || w->ndim != 2 || !tensor_is_contiguous(out))
+        return k_fail(k, "RuntimeError: 'weight' must be 2-D");
+    int64_t row = 0, width = w->size[1];
+    size_t bytes = (size_t)dtype_info[w->dtype].bytes;
+    WALK(walk, walk_tensors(&index, 1)) {
+        int64_t i = get_i(index, walk.at[0]);
+        if (i < 0 || i >= w->size[0])
+            return k_fail(k, "IndexError: index out of range in self");
+        char *to = at_elem(out, row++ * width);
+        if (w->stride[1] == 1)
+            memcpy(to, at_elem(w, i * w->stride[0]), (size_t)width * bytes);
+        else
+            for (int64_t j = 0; j < width; j++)
+                memcpy(to + (size_t)j * bytes, at_elem(w, i * w->stride[0] + j * w->stride[1]), bytes);
+    }
+    return true;
+}
+
+// (grad, indices, num_weights, padding_idx, scale_grad_by_freq)
+bool kern_embedding_backward(K *k) {
+    const Tensor *g = k->in[0], *index = k->in[1];
+    int64_t n = ki(k, 2, 0), pad = ki(k, 3, -1), row = 0;
+    const Tensor *grad = eager_contiguous(k->x, g, DT_f64);
+    Tensor *acc = grad ? eager_like(k->x, k->res[0], DT_f64) : NULL;
+    int64_t *count = ARENA_ARRAY(k->x->arena, n + 1, int64_t);
+    if (!acc || !needs_int(k, index) || acc->ndim != 2)
+        return false;
+    WALK(w, walk_tensors(&index, 1)) {
+        int64_t i = get_i(index, w.at[0]);
+        if (!check(k, i, n, 0))
+            return false;
+        count[i]++;
+    }
+    WALK(w, walk_tensors(&index, 1)) {
+        int64_t i = get_i(index, w.at[0]), r = row++;
+        for (int64_t j = 0; i != pad && j < acc->size[1]; j++) {
+            double v = get_d(grad, r * acc->size[1] + j);
+            put_d(acc, i * acc->size[1] + j, get_d(acc, i * acc->size[1] + j) + (kb(k, 4) ? v / (double)count[i] : v));
+        }
+    }
+    return copy_into(k->x, k->res[0], acc);
+}
+
+// Advanced indexing: index tensors are broadcast together; masks become their nonzero positions.
+
+typedef struct Indices {
+    int n;                          // dimensions of self that the list covers
+    const Tensor *at[TENSOR_DIMS];  // int64 tensors, NULL: the whole dimension
+    int ndim;                       // of the broadcast shape of the index tensors
+    int64_t size[TENSOR_DIMS];
+    int64_t stride[TENSOR_DIMS][TENSOR_DIMS];   // of each index tensor in that shape
+    int first;                      // where their dimensions stand in the result
+} Indices;
+
+static Value mask_positions(K *k, const Tensor *mask, int dim) {
+    Value mask_value = eager_view(k->x, mask);
+    Value nz = CALL(k, aten_nonzero_default, mask_value);
+    return nz.kind == VAL_tensor ? CALL(k, aten_select_int, nz, INT(1), INT(dim)) : NONE;
+}
+
+static bool add_index(K *k, const Tensor *self, Indices *x, const Tensor *t) {
+    bool mask = t && (t->dtype == DT_b8 || t->dtype == DT_u8);
+    int dims = mask ? t->ndim : 1;
+    // A 0-d mask adds a dimension; it is met only after the torch level made it 1-d.
+    if (x->n + dims > self->ndim)
+        return k_fail(k, "IndexError: too many indices for tensor of dimension %d", self->ndim);
+    for (int i = 0; mask && i < dims; i++)
+        if (t->size[i] != self->size[x->n + i])
+            return k_fail(k, "IndexError: The shape of the mask at index %d does not match the shape of the indexed tensor",
+                          i);
+    for (int i = 0; i < dims; i++) {
+        Value v = mask ? mask_positions(k, t, i) : NONE;
+        if (mask && v.kind != VAL_tensor)
+            return false;
+        x->at[x->n++] = mask ? tensor_at(&v) : t;
+    }
+    return true;
+}
+
+static bool broadcast_indices(K *k, Indices *x) {
+    int last = -1;
+    bool gap = false;
+    x->first = -1;
+    for (int i = 0; i < x->n; i++) {
+        const Tensor *t = x->at[i];
+        if (!t)
+            continue;
+        if (x->first < 0)
+            x->first = i;
+        gap = gap || (last >= 0 && last != i - 1);
+        last = i;
+        if (t->ndim > x->ndim) {
+            memmove(x->size + (t->ndim - x->ndim), x->size, (size_t)x->ndim * sizeof *x->size);
+            for (int d = 0; d < t->ndim - x->ndim; d++)
+                x->size[d] = 1;
+            x->ndim = t->ndim;
+        }
+        for (int d = 0; d < t->ndim; d++) {
+            int64_t *s = &x->size[x->ndim - t->ndim + d];
+            if (*s != t->size[d] && t->size[d] != 1 && *s != 1)
+                return k_fail(k, "IndexError: shape mismatch: indexing tensors could not be broadcast together");
+            *s = *s == 1 ? t->size[d] : *s;
+        }
+    }
+    if (gap)
+        x->first = 0;
+    for (int i = 0; i < x->n; i++)
+        if (x->at[i] && !broadcast_strides(x->at[i], x->ndim, x->size, x->stride[i]))
+            return k_fail(k, "IndexError: shape mismatch: indexing tensors could not be broadcast together");
+    return true;
+}
+
+static bool read_indices(K *k, const Tensor *self, const Value *list, Indices *x) {
+    *x = (Indices){0};
+    for (int i = 0; i < list->n; i++) {
+        const Tensor *t = tensor_at(&list->at[i]);
+        if (t && !is_int_like(t->dtype))
+            return k_fail(k, "IndexError: tensors used as indices must be long, int, byte or bool tensors");
+        if (!add_index(k, self, x, t))
+            return false;
+    }
+    return broadcast_indices(k, x);
+}
+
+// The shape of self[indices], and how a place in it splits: index dimensions first, then the kept ones.
+typedef struct Places {
+    int ndim;
+    int64_t size[2 * TENSOR_DIMS];
+    int64_t self_stride[2 * TENSOR_DIMS];       // of kept dimensions, 0 for index dimensions
+    int index_dim[2 * TENSOR_DIMS];             // which of the broadcast dimensions, -1
+} Places;
+
+static bool places_of(K *k, const Tensor *self, const Indices *x, Places *p) {
+    *p = (Places){0};
+    for (int i = 0; i <= self->ndim; i++) {
+        if (x->first == i || (x->first < 0 && i == self->ndim && x->ndim))
+            for (int d = 0; d < x->ndim; d++) {
+                p->size[p->ndim] = x->size[d];
+                p->index_dim[p->ndim++] = d;
+            }
+        if (i < self->ndim && !(i < x->n && x->at[i])) {
+            p->size[p->ndim] = self->size[i];
+            p->self_stride[p->ndim] = self->stride[i];
+            p->index_dim[p->ndim++] = -1;
+        }
+    }
+    return p->ndim <= TENSOR_DIMS || k_fail(k, "IndexError: a result of %d dimensions, expected at most %d", p->ndim,
+                                            TENSOR_DIMS);
+}
+
+// Offset in self for a place; clamp: _unsafe_masked_index reads whatever is there.
+static bool place(K *k, const Tensor *self, const Indices *x, const Places *p, const int64_t *index, bool clamp,
+                  int64_t *at) {
+    int64_t in_index[TENSOR_DIMS] = {0};
+    *at = 0;
+    for (int i = 0; i < p->ndim; i++)
+        if (p->index_dim[i] >= 0)
+            in_index[p->index_dim[i]] = index[i];
+        else
+            *at += index[i] * p->self_stride[i];
+    for (int j = 0; j < x->n; j++) {
+        if (!x->at[j])
+            continue;
+        int64_t off = 0, v;
+        for (int d = 0; d < x->ndim; d++)
+            off += in_index[d] * x->stride[j][d];
+        v = get_i(x->at[j], off);
+        if (clamp)
+            v = v < 0 ? 0 : v >= self->size[j] ? self->size[j] - 1 : v;
+        if (!wrap(k, &v, self->size[j], j))
+            return false;
+        *at += v * self->stride[j];
+    }
+    return true;
+}
+
+bool kern_index(K *k) {
+    const Tensor *self = k->in[0];
+    Indices x;
+    Places p;
+    if (!read_indices(k, self, &k->args[1], &x) || !places_of(k, self, &x, &p))
+        return false;
+    // Data-dependent sizes (masks) are found here; else the meta function's strides are kept.
+    MetaCtx m = {.arena = k->x->arena, .sym = k->x->sym, .diag = &(Diag){.arena = k->x->arena}, .at = k->x->c->at};
+    Value meta;
+    Tensor *out = NULL;
+    if (op_meta(&m, k->op, k->args, &meta) && meta.kind == VAL_tensor && meta.tensor->ndim == p.ndim) {
+        bool same = true;
+        for (int i = 0; same && i < p.ndim; i++)
+            same = expr_is(meta.tensor->size[i], p.size[i]);
+        if (same) {
+            k->out = eager_from_meta(k->x, meta.tensor);
+            out = tensor_at(&k->out);
+        }
+    }
+    if (!out)
+        out = eager_new(k->x, self->dtype, p.ndim, p.size);
+    if (!out)
+        return false;
+    k->out = tensor_value(k->x, out);
+    const Tensor *o = out;
+    WALK(w, walk_tensors(&o, 1)) {
+        int64_t at;
+        if (!place(k, self, &x, &p, w.index, false, &at))
+            return false;
+        move(out, w.at[0], self, at);
+    }
+    return true;
+}
+
+static void accumulate(const Tensor *to, int64_t at, const Tensor *from, int64_t src) {
+    if (to->dtype == DT_b8)
+        put_i(to, at, get_i(to, at) | get_i(from, src));
+    else if (is_int_like(to->dtype))
+        put_i(to, at, (int64_t)((uint64_t)get_i(to, at) + (uint64_t)get_i(from, src)));
+    else if (to->dtype == DT_f64)
+        put_d(to, at, get_d(to, at) + get_d(from, src));
+    else
+        put_d(to, at, (double)((float)get_d(to, at) + (float)get_d(from, src)));
+}
+
+static bool index_put(K *k, Tensor *self, const Value *list, const Tensor *values, bool add) {
+    Indices x;
+    Places p;
+    int64_t stride[TENSOR_DIMS];
+    if (!read_indices(k, self, list, &x) || !places_of(k, self, &x, &p))
+        return false;
+    if (values->dtype != self->dtype)
+        return k_fail(k, "RuntimeError: Index put requires the source and destination dtypes match, got %s for the "
+                      "destination and %s for the source.", dtype_info[self->dtype].torch_name,
+                      dtype_info[values->dtype].torch_name);
+    if (!broadcast_strides(values, p.ndim, p.size, stride))
+        return k_fail(k, "RuntimeError: shape mismatch: value tensor cannot be broadcast to indexing result");
+    // The values are read in full before the first write.
+    const Tensor *src = values->storage == self->storage ? eager_like(k->x, values, values->dtype) : values;
+    if (src != values) {
+        if (!src || !copy_into(k->x, (Tensor *)(uintptr_t)src, values) || !broadcast_strides(src, p.ndim, p.size, stride))
+            return false;
+    }
+    const int64_t *strides[1] = {stride};
+    WALK(w, walk_dims(p.ndim, p.size, strides, 1)) {
+        int64_t at;
+        if (!place(k, self, &x, &p, w.index, false, &at))
+            return false;
+        if (add)
+            accumulate(self, at, src, w.at[0]);
+        else
+            move(self, at, src, w.at[0]);
+    }
+    return true;
+}
+
+bool kern_index_put(K *k) {
+    return copy_into(k->x, k->res[0], k->in[0]) && index_put(k, k->res[0], &k->args[1], k->in[2], kb(k, 3));
+}
+
+bool kern_index_put_(K *k) {
+    k->out = k->args[0];
+    return index_put(k, k->in[0], &k->args[1], k->in[2], kb(k, 3));
+}
+
+// (self, mask, indices, fill): where the mask is false the fill, whatever the index.
+bool kern_masked_index(K *k) {
+    const Tensor *self = k->in[0], *mask = k->in[1], *out = k->res[0];
+    Indices x;
+    Places p;
+    int64_t stride[TENSOR_DIMS];
+    if (!read_indices(k, self, &k->args[2], &x) || !places_of(k, self, &x, &p))
+        return false;
+    if (p.ndim != out->ndim || !broadcast_strides(mask, p.ndim, p.size, stride))
+        return k_fail(k, "RuntimeError: mask of another shape than the indexing result");
+    const int64_t *strides[2] = {out->stride, stride};
+    WALK(w, walk_dims(p.ndim, p.size, strides, 2)) {
+        int64_t at;
+        bool on = get_i(mask, w.at[1]) != 0;
+        if (!on)
+            put_d(out, w.at[0], kf(k, 3, 0));
+        else if (place(k, self, &x, &p, w.index, true, &at))
+            move(out, w.at[0], self, at);
+        else
+            return false;
+    }
+    return true;
+}
+
+bool kern_masked_index_put(K *k) {
+    const Tensor *mask = k->in[1], *values = k->in[3];
+    Tensor *self = k->res[0];
+    Indices x;
+    Places p;
+    int64_t ms[TENSOR_DIMS], vs[TENSOR_DIMS];
+    if (!copy_into(k->x, self, k->in[0]) || !read_indices(k, self, &k->args[2], &x) || !places_of(k, self, &x, &p))
+        return false;
+    if (!broadcast_strides(mask, p.ndim, p.size, ms) || !broadcast_strides(values, p.ndim, p.size, vs))
+        return k_fail(k, "RuntimeError: mask or values of another shape than the indexing result");
+    const int64_t *strides[2] = {ms, vs};
+    WALK(w, walk_dims(p.ndim, p.size, strides, 2)) {
+        int64_t at;
+        if (get_i(mask, w.at[0]) == 0)
+            continue;
+        if (!place(k, self, &x, &p, w.index, true, &at))
+            return false;
+        accumulate(self, at, values, w.at[1]);
+    }
+    return true;
+}
+
+// masks
+
+bool kern_nonzero(K *k) {
+    const Tensor *in = k->in[0];
+    int64_t n = 0, row = 0;
+    bool is_static = strcmp(k->op->name, "nonzero_static") == 0;
+    WALK(w, walk_tensors(&in, 1))
+        n += is_int_like(in->dtype) ? get_i(in, w.at[0]) != 0 : get_d(in, w.at[0]) != 0;
+    int64_t size[2] = {is_static ? ki(k, 1, 0) : n, in->ndim};
+    if (size[0] < 0)
+        return k_fail(k, "RuntimeError: nonzero_static: 'size' must be an non-negative integer");
+    Tensor *out = eager_new(k->x, DT_i64, 2, size);
+    if (!out)
+        return false;
+    // nonzero's own memory is column by column.
+    if (!is_static) {
+        out->stride[0] = 1;
+        out->stride[1] = n > 0 ? n : 1;
+        live_sync(k->x, live_of(&(Value){.kind = VAL_tensor, .tensor = tensor_value(k->x, out).tensor}));
+    }
+    WALK(w, walk_tensors(&in, 1)) {
+        bool on = is_int_like(in->dtype) ? get_i(in, w.at[0]) != 0 : get_d(in, w.at[0]) != 0;
+        if (!on || row >= size[0])
+            continue;
+        for (int d = 0; d < in->ndim; d++)
+            put_i(out, row * out->stride[0] + d * out->stride[1], w.index[d]);
+        row++;
+    }
+    for (; row < size[0]; row++)
+        for (int d = 0; d < in->ndim; d++)
+            put_i(out, row * out->stride[0] + d * out->stride[1], ki(k, 2, -1));
+    k->out = tensor_value(k->x, out);
+    return true;
+}
+
+// Both broadcast to one shape.
+static bool broadcast_pair(K *k, Value *a, Value *b) {
+    Value both = CALL(k, aten_broadcast_tensors_default, list_value(k->x, *a, *b, END));
+    if (!eager_ok(k->x))
+        return false;
+    *a = both.at[0];
+    *b = both.at[1];
+    return true;
+}
+
+bool kern_masked_select(K *k) {
+    Value a = k->args[0], b = k->args[1];
+    if (!broadcast_pair(k, &a, &b))
+        return false;
+    const Tensor *both[2] = {tensor_at(&b), tensor_at(&a)};
+    int64_t n = 0;
+    WALK(w, walk_tensors(both, 1))
+        n += get_i(both[0], w.at[0]) != 0;
+    Tensor *out = eager_new(k->x, both[1]->dtype, 1, &n);
+    if (!out)
+        return false;
+    n = 0;
+    WALK(w, walk_tensors(both, 2))
+        if (get_i(both[0], w.at[0]) != 0)
+            move(out, n++, both[1], w.at[1]);
+    k->out = tensor_value(k->x, out);
+    return true;
+}
+
+bool kern_masked_scatter(K *k) {
+    const Tensor *src = k->in[2];
+    Tensor *out = k->res[0];
+    int64_t n = 0, have = tensor_numel(src);
+    const Tensor *dense = eager_contiguous(k->x, src, src->dtype), *both[2] = {out, k->in[1]};
+    if (!dense || !copy_into(k->x, out, k->in[0]))
+        return false;
+    if (src->dtype != out->dtype)
+        return k_fail(k, "RuntimeError: masked_scatter: expected self and source to have same dtypes");
+    WALK(w, walk_tensors(both, 2)) {
+        if (get_i(both[1], w.at[1]) == 0)
+            continue;
+        if (n >= have)
+            return k_fail(k, "RuntimeError: Number of elements of source < number of ones in mask");
+        move(out, w.at[0], dense, n++);
+    }
+    return true;
+}
+
+bool kern_take(K *k) {
+    const Tensor *in = eager_contiguous(k->x, k->in[0], k->in[0]->dtype), *both[2] = {k->res[0], k->in[1]};
+    if (!in || !needs_int(k, k->in[1]))
+        return false;
+    WALK(w, walk_tensors(both, 2)) {
+        int64_t i = get_i(both[1], w.at[1]);
+        if (!wrap(k, &i, tensor_numel(in), 0))
+            return false;
+        move(both[0], w.at[0], in, i);
+    }
+    return true;
+}
+
+bool kern_put(K *k) {
+    Tensor *dense = eager_like(k->x, k->res[0], k->res[0]->dtype);
+    const Tensor *index = k->in[1], *src = eager_contiguous(k->x, k->in[2], k->in[2]->dtype);
+    int64_t at = 0;
+    if (!dense || !src || !copy_into(k->x, dense, k->in[0]) || !needs_int(k, index))
+        return false;
+    if (tensor_numel(src) != tensor_numel(index) || src->dtype != dense->dtype)
+        return k_fail(k, "RuntimeError: put_(): Expected source and index to have the same number of elements");
+    WALK(w, walk_tensors(&index, 1)) {
+        int64_t i = get_i(index, w.at[0]);
+        if (!wrap(k, &i, tensor_numel(dense), 0))
+            return false;
+        if (kb(k, 3))
+            accumulate(dense, i, src, at++);
+        else
+            move(dense, i, src, at++);
+    }
+    return copy_into(k->x, k->res[0], dense);
+}

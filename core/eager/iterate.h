@@ -1,0 +1,26 @@
+// iterate.h: inside of core/eager: strided loops over several tensors of one shape.
+#ifndef CORE_EAGER_ITERATE_H
+#define CORE_EAGER_ITERATE_H
+
+#include "core/eager/kernel.h"
+
+enum { ITER_TENSORS = 8 };
+
+typedef struct Iter {
+    int n, ndim;                // tensors; dimensions left after merging, innermost first
+    int64_t size[TENSOR_DIMS];
+    int64_t stride[ITER_TENSORS][TENSOR_DIMS];  // elements
+    char *base[ITER_TENSORS];
+    int bytes[ITER_TENSORS];    // of an element
+} Iter;
+
+// n elements of each tensor from p[i] on, stride[i] elements apart.
+typedef void RowFn(void *ctx, int64_t n, char *const *p, const int64_t *stride);
+
+// t[0] is the result, the others are broadcast to it; false if one does not fit.
+bool iter_init(Iter *it, const Tensor *const *t, int n);
+void iter_run(const Iter *it, int threads, RowFn *fn, void *ctx);
+// Do two windows share memory without being the same window?
+bool overlaps(const Tensor *a, const Tensor *b);
+
+#endif

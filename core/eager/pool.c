@@ -1,0 +1,398 @@
+// pool.c: pooling over one to three dimensions: windows, adaptive windows, with indices or gradients, plane by plane.
+#include "core/eager/kernel.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { SPACE = 3 };
+
+typedef struct Pool {
+    int space;                  // spatial dimensions
+    int64_t planes;             // batch times channels
+    int64_t in[SPACE], out[SPACE], k[SPACE], stride[SPACE], pad[SPACE], dil[SPACE];
+    int64_t in_n, out_n;        // their products
+    const Tensor *x;            // dense (planes, in)
+    Tensor *y, *where;          // dense (planes, out): values, and flat indices or NULL
+    bool offsets;               // where holds places in the window instead
+    bool count_pad, adaptive;
+    int64_t divisor;            // 0: the window's size
+} Pool;
+
+static bool read_dims(K *k, int i, int space, int64_t dflt, int64_t *out) {
+    int64_t v[SPACE];
+    int n = i >= 0 && k_given(k, i) ? kints(k, i, v, SPACE) : 0;
+    if (n != 0 && n != 1 && n != space)
+        return k_fail(k, "RuntimeError: %s: %s must either be a single int, or a tuple of %d ints", k->op->name,
+                      k->op->args[i].name, space);
+    for (int j = 0; j < SPACE; j++)
+        out[j] = 1;
+    for (int j = 0; j < space; j++)
+        out[SPACE - space + j] = n == 0 ? dflt : v[n == 1 ? 0 : j];
+    return true;
+}
+
+// Spatial dimensions by the op's name: max_pool2d, adaptive_avg_pool3d; prims by the input.
+static int space_of(const K *k) {
+    const char *digit = strpbrk(k->op->name, "123");
+    return digit ? *digit - '0' : k->in[0]->ndim - 2;
+}
+
+static bool setup(K *k, Pool *p, const Tensor *in, const Tensor *out) {
+    if (p->space < 1 || p->space > SPACE || in->ndim < p->space || in->ndim > p->space + 2 || out->ndim != in->ndim)
+        return k_fail(k, "RuntimeError: %s: expected an input of %d or %d dimensions, got %d", k->op->name, p->space + 1,
+                      p->space + 2, in->ndim);
+    p->planes = p->in_n = p->out_n = 1;
+    for (int i = 0; i < in->ndim - p->space; i++)
+        p->planes *= in->size[i];
+    for (int i = 0; i < SPACE; i++) {
+        int d = in->ndim - SPACE + i;
+        bool there = i >= SPACE - p->space;
+        p->in[i] = there ? in->size[d] : 1;
+        p->out[i] = there ? out->size[d] : 1;
+        if (!there) {
+            p->k[i] = p->stride[i] = p->dil[i] = 1;
+            p->pad[i] = 0;
+        }
+        p->in_n *= p->in[i];
+        p->out_n *= p->out[i];
+        if (p->k[i] < 1 || p->stride[i] < 1 || p->dil[i] < 1 || p->pad[i] < 0)
+            return k_fail(k, "RuntimeError: %s: kernel size, stride and dilation must be positive", k->op->name);
+    }
+    return true;
+}
+
+static bool window_args(K *k, Pool *p, const Tensor *in, const Tensor *out) {
+    p->space = space_of(k);
+    int stride = op_arg_index(k->op, "stride");
+    bool ok = p->space >= 1 && p->space <= SPACE && read_dims(k, op_arg_index(k->op, "kernel_size"), p->space, 1, p->k) &&
+              read_dims(k, stride, p->space, 0, p->stride) && read_dims(k, op_arg_index(k->op, "padding"), p->space, 0, p->pad) &&
+              read_dims(k, op_arg_index(k->op, "dilation"), p->space, 1, p->dil);
+    for (int i = 0; ok && i < SPACE; i++)
+        p->stride[i] = p->stride[i] ? p->stride[i] : p->k[i];
+    return ok && setup(k, p, in, out);
+}
+
+// The window of output position o in dimension d: [from, to), steps of dil.
+static void window_of(const Pool *p, int d, int64_t o, int64_t *from, int64_t *to) {
+    if (p->adaptive) {
+        *from = o * p->in[d] / p->out[d];
+        *to = ((o + 1) * p->in[d] + p->out[d] - 1) / p->out[d];
+        return;
+    }
+    *from = o * p->stride[d] - p->pad[d];
+    *to = *from + (p->k[d] - 1) * p->dil[d] + 1;
+}
+
+static void split3(const int64_t *size, int64_t flat, int64_t *at) {
+    at[2] = flat % size[2];
+    at[1] = flat / size[2] % size[1];
+    at[0] = flat / size[2] / size[1];
+}
+
+// The largest element of a window; NaN wins, the first of equals.
+static double window_max(const Pool *p, const double *x, int64_t o, int64_t *place, int64_t *offset) {
+    int64_t at[SPACE], from[SPACE], to[SPACE];
+    double best = -(double)INFINITY;
+    split3(p->out, o, at);
+    for (int d = 0; d < SPACE; d++)
+        window_of(p, d, at[d], &from[d], &to[d]);
+    *place = -1;
+    *offset = 0;
+    int64_t steps[SPACE] = {p->adaptive ? 1 : p->dil[0], p->adaptive ? 1 : p->dil[1], p->adaptive ? 1 : p->dil[2]}, n = 0;
+    for (int64_t z = from[0]; z < to[0]; z += steps[0])
+        for (int64_t y = from[1]; y < to[1]; y += steps[1])
+            for (int64_t w = from[2]; w < to[2]; w += steps[2], n++) {
+                if (z < 0 || y < 0 || w < 0 || z >= p->in[0] || y >= p->in[1] || w >= p->in[2])
+                    continue;
+                int64_t i = (z * p->in[1] + y) * p->in[2] + w;
+                if (*place < 0 || x[i] > best || x[i] != x[i]) {
+                    best = x[i];
+                    *place = i;
+                    *offset = n;
+                }
+            }
+    return best;
+}
+
+static void max_range(void *ctx, int64_t begin, int64_t end) {
+    const Pool *p = ctx;
+    Arena tmp = {0};
+    double *x = ARENA_ARRAY(&tmp, p->in_n + 1, double), *y = ARENA_ARRAY(&tmp, p->out_n + 1, double);
+    for (int64_t c = begin; c < end; c++) {
+        load_d(p->x->dtype, at_elem(p->x, c * p->in_n), 1, p->in_n, x);
+        for (int64_t o = 0; o < p->out_n; o++) {
+            int64_t place, offset;
+            y[o] = window_max(p, x, o, &place, &offset);
+            if (p->where)
+                put_i(p->where, c * p->out_n + o, p->offsets ? offset : place < 0 ? 0 : place);
+        }
+        store_d(p->y->dtype, at_elem(p->y, c * p->out_n), 1, p->out_n, y);
+    }
+    arena_free(&tmp);
+}
+
+// Integers of 64 bits do not fit into double: their maximum is moved by its index.
+static void max_wide_ints(const Pool *p) {
+    for (int64_t i = 0; i < p->planes * p->out_n; i++) {
+        int64_t place = get_i(p->where, i);
+        put_i(p->y, i, get_i(p->x, i / p->out_n * p->in_n + place));
+    }
+}
+
+static bool run_max(K *k, Pool *p) {
+    bool pair = k->n_res > 1, wide = k->in[0]->dtype == DT_i64;
+    p->x = eager_contiguous(k->x, k->in[0], k->in[0]->dtype);
+    p->y = dense_res(k, 0, k->res[0]->dtype);
+    p->where = pair ? dense_res(k, 1, k->res[1]->dtype) : wide && p->y ? eager_like(k->x, p->y, DT_i64) : NULL;
+    if (!p->x || !p->y || ((pair || wide) && !p->where))
+        return false;
+    int64_t work = p->out_n * p->k[0] * p->k[1] * p->k[2] + 1;
+    parallel_for(k->x->c->threads, p->planes, 16384 / work + 1, max_range, p);
+    if (wide && !p->offsets)
+        max_wide_ints(p);
+    return dense_done(k, 0, p->y) && (!pair || dense_done(k, 1, p->where));
+}
+
+// max_poolNd[_with_indices](self, kernel, stride, padding, dilation, ceil_mode), prims._low_memory_max_pool…
+bool kern_max_pool(K *k) {
+    Pool p = {.offsets = str_starts(k->op->name, "_low_memory")};
+    return window_args(k, &p, k->in[0], k->res[0]) && run_max(k, &p);
+}
+
+static bool adaptive_args(K *k, Pool *p, const Tensor *in, const Tensor *out) {
+    p->space = space_of(k);
+    p->adaptive = true;
+    for (int i = 0; i < SPACE; i++)
+        p->k[i] = p->stride[i] = p->dil[i] = 1;
+    if (!setup(k, p, in, out))
+        return false;
+    for (int i = 0; i < SPACE; i++)
+        if (p->in[i] == 0 && p->out_n)
+            return k_fail(k, "RuntimeError: %s(): Expected input to have non-zero size for non-batch dimensions", k->op->name);
+    return true;
+}
+
+bool kern_adaptive_max_pool(K *k) {
+    Pool p = {0};
+    return adaptive_args(k, &p, k->in[0], k->res[0]) && run_max(k, &p);
+}
+
+// Sum over a window and what it is divided by.
+static double window_sum(const Pool *p, const double *x, int64_t o, int64_t *divisor) {
+    int64_t at[SPACE], from[SPACE], to[SPACE], padded = 1, inside = 1;
+    double sum = 0;
+    split3(p->out, o, at);
+    for (int d = 0; d < SPACE; d++) {
+        window_of(p, d, at[d], &from[d], &to[d]);
+        // A window that starts inside the padding ends at the padded edge.
+        int64_t edge = p->in[d] + p->pad[d];
+        to[d] = to[d] < edge ? to[d] : edge;
+        padded *= to[d] - from[d];
+        from[d] = from[d] > 0 ? from[d] : 0;
+        to[d] = to[d] < p->in[d] ? to[d] : p->in[d];
+        inside *= to[d] > from[d] ? to[d] - from[d] : 0;
+    }
+    for (int64_t z = from[0]; z < to[0] && x; z++)
+        for (int64_t y = from[1]; y < to[1]; y++)
+            for (int64_t w = from[2]; w < to[2]; w++)
+                sum += x[(z * p->in[1] + y) * p->in[2] + w];
+    *divisor = p->divisor ? p->divisor : p->count_pad && !p->adaptive ? padded : inside;
+    return inside > 0 ? sum : 0;
+}
+
+static void avg_range(void *ctx, int64_t begin, int64_t end) {
+    const Pool *p = ctx;
+    Arena tmp = {0};
+    double *x = ARENA_ARRAY(&tmp, p->in_n + 1, double), *y = ARENA_ARRAY(&tmp, p->out_n + 1, double);
+    for (int64_t c = begin; c < end; c++) {
+        load_d(p->x->dtype, at_elem(p->x, c * p->in_n), 1, p->in_n, x);
+        for (int64_t o = 0; o < p->out_n; o++) {
+            int64_t divisor;
+            double sum = window_sum(p, x, o, &divisor);
+            y[o] = divisor ? sum / (double)divisor : 0;
+        }
+        store_d(p->y->dtype, at_elem(p->y, c * p->out_n), 1, p->out_n, y);
+    }
+    arena_free(&tmp);
+}
+
+static bool run_avg(K *k, Pool *p) {
+    p->x = eager_contiguous(k->x, k->in[0], k->in[0]->dtype);
+    p->y = dense_res(k, 0, k->res[0]->dtype);
+    if (!p->x || !p->y)
+        return false;
+    parallel_for(k->x->c->threads, p->planes, 16384 / (p->out_n * p->k[0] * p->k[1] * p->k[2] + p->in_n + 1) + 1, avg_range, p);
+    return dense_done(k, 0, p->y);
+}
+
+static void avg_options(K *k, Pool *p) {
+    int count = op_arg_index(k->op, "count_include_pad"), divisor = op_arg_index(k->op, "divisor_override");
+    p->count_pad = count < 0 || kb(k, count);
+    p->divisor = divisor >= 0 ? ki(k, divisor, 0) : 0;
+}
+
+bool kern_avg_pool(K *k) {
+    Pool p = {0};
+    avg_options(k, &p);
+    return window_args(k, &p, k->in[0], k->res[0]) && run_avg(k, &p);
+}
+
+bool kern_adaptive_avg_pool(K *k) {
+    Pool p = {0};
+    return adaptive_args(k, &p, k->in[0], k->res[0]) && run_avg(k, &p);
+}
+
+// Gradients: (grad_output, self, …) -> gradient of self. Sums of what fell on each element.
+static bool avg_backward(K *k, Pool *p) {
+    const Tensor *g = eager_contiguous(k->x, k->in[0], DT_f64);
+    Tensor *acc = g ? eager_like(k->x, k->res[0], DT_f64) : NULL;
+    if (!acc)
+        return false;
+    double *x = tensor_data(acc);
+    for (int64_t c = 0; c < p->planes; c++)
+        for (int64_t o = 0; o < p->out_n; o++) {
+            int64_t divisor, at[SPACE], from[SPACE], to[SPACE];
+            window_sum(p, NULL, o, &divisor);
+            split3(p->out, o, at);
+            for (int d = 0; d < SPACE; d++) {
+                window_of(p, d, at[d], &from[d], &to[d]);
+                from[d] = from[d] > 0 ? from[d] : 0;
+                to[d] = to[d] < p->in[d] ? to[d] : p->in[d];
+            }
+            double share = get_d(g, c * p->out_n + o) / (double)(divisor ? divisor : 1);
+            for (int64_t z = from[0]; z < to[0]; z++)
+                for (int64_t y = from[1]; y < to[1]; y++)
+                    for (int64_t w = from[2]; w < to[2]; w++)
+                        x[c * p->in_n + (z * p->in[1] + y) * p->in[2] + w] += share;
+        }
+    return copy_into(k->x, k->res[0], acc);
+}
+
+bool kern_avg_pool_backward(K *k) {
+    Pool p = {0};
+    avg_options(k, &p);
+    return window_args(k, &p, k->in[1], k->in[0]) && avg_backward(k, &p);
+}
+
+bool kern_adaptive_avg_pool_backward(K *k) {
+    Pool p = {0};
+    return adaptive_args(k, &p, k->in[1], k->in[0]) && avg_backward(k, &p);
+}
+
+// (grad_output, self, …, indices): each gradient goes to the place of its maximum.
+bool kern_max_pool_backward(K *k) {
+    const Tensor *index = kt(k, karg(k, "indices"));
+    int space = space_of(k);
+    const Tensor *g = eager_contiguous(k->x, k->in[0], DT_f64), *at = index ? eager_contiguous(k->x, index, DT_i64) : NULL;
+    Tensor *acc = g && at ? eager_like(k->x, k->res[0], DT_f64) : NULL;
+    if (!acc || tensor_numel(g) != tensor_numel(at) || acc->ndim < space || g->ndim != acc->ndim)
+        return k_fail(k, "RuntimeError: %s: gradient and indices of different sizes", k->op->name);
+    int64_t in_n = 1, out_n = 1;
+    for (int i = acc->ndim - space; i < acc->ndim; i++) {
+        in_n *= acc->size[i];
+        out_n *= g->size[i];
+    }
+    for (int64_t i = 0, n = tensor_numel(g); i < n; i++) {
+        int64_t place = get_i(at, i);
+        if (place < 0 || place >= in_n)
+            return k_fail(k, "RuntimeError: %s: index %lld out of the plane", k->op->name, (long long)place);
+        int64_t to = i / out_n * in_n + place;
+        put_d(acc, to, get_d(acc, to) + get_d(g, i));
+    }
+    return copy_into(k->x, k->res[0], acc);
+}
+
+// max_unpoolNd(self, indices, output_size, …)
+bool kern_max_unpool(K *k) {
+    int space = space_of(k);
+    const Tensor *x = eager_contiguous(k->x, k->in[0], k->in[0]->dtype), *at = eager_contiguous(k->x, k->in[1], DT_i64);
+    Tensor *y = dense_res(k, 0, k->res[0]->dtype);
+    if (!x || !at || !y || tensor_numel(x) != tensor_numel(at))
+        return k_fail(k, "RuntimeError: Expected shape of indices to be same as that of the input tensor");
+    int64_t in_n = 1, out_n = 1;
+    for (int i = y->ndim - space; i < y->ndim; i++) {
+        in_n *= x->size[i];
+        out_n *= y->size[i];
+    }
+    for (int64_t i = 0, n = tensor_numel(x); i < n; i++) {
+        int64_t place = get_i(at, i);
+        if (place < 0 || place >= out_n)
+            return k_fail(k, "RuntimeError: Found an invalid max index: %lld", (long long)place);
+        memcpy(at_elem(y, i / in_n * out_n + place), at_elem(x, i), (size_t)dtype_info[x->dtype].bytes);
+    }
+    return dense_done(k, 0, y);
+}
+
+// prims._low_memory_max_pool_offsets_to_indices(offsets, kernel, input_size, stride, padding, dilation)
+bool kern_pool_offsets(K *k) {
+    int64_t kernel[SPACE], in[SPACE], stride[SPACE], pad[SPACE], dil[SPACE];
+    int space = kints(k, 1, kernel, SPACE);
+    const Tensor *both[2] = {k->res[0], k->in[0]};
+    if (space < 1 || kints(k, 2, in, SPACE) != space || kints(k, 3, stride, SPACE) != space ||
+        kints(k, 4, pad, SPACE) != space || kints(k, 5, dil, SPACE) != space || both[0]->ndim < space)
+        return k_fail(k, "RuntimeError: %s: lists of different lengths", k->op->name);
+    WALK(w, walk_tensors(both, 2)) {
+        int64_t offset = get_i(both[1], w.at[1]), flat = 0, place[SPACE];
+        for (int d = space - 1; d >= 0; d--) {
+            int64_t o = w.index[w.ndim - space + d];
+            place[d] = o * stride[d] - pad[d] + offset % kernel[d] * dil[d];
+            offset /= kernel[d];
+        }
+        for (int d = 0; d < space; d++)
+            flat = flat * in[d] + place[d];
+        put_i(both[0], w.at[0], flat);
+    }
+    return true;
+}
+
+// fractional_max_poolNd(self, kernel, output_size, random_samples): windows at pseudo-random steps.
+bool kern_fractional_max_pool(K *k) {
+    Pool p = {.space = space_of(k)};
+    const Tensor *r = k->in[3], *x = eager_contiguous(k->x, k->in[0], k->in[0]->dtype);
+    Tensor *y = dense_res(k, 0, k->res[0]->dtype), *where = dense_res(k, 1, DT_i64);
+    if (!read_dims(k, 1, p.space, 1, p.k) || !x || !y || !where)
+        return false;
+    for (int i = 0; i < SPACE; i++)
+        p.stride[i] = p.dil[i] = 1, p.pad[i] = 0;
+    if (!setup(k, &p, k->in[0], k->res[0]) || !r || r->ndim != 3 || r->size[2] != p.space ||
+        r->size[0] * r->size[1] < p.planes)
+        return k_fail(k, "RuntimeError: %s: random_samples of another shape", k->op->name);
+    double *plane = ARENA_ARRAY(k->x->arena, p.in_n + 1, double);
+    for (int64_t c = 0; c < p.planes; c++) {
+        load_d(x->dtype, at_elem(x, c * p.in_n), 1, p.in_n, plane);
+        for (int64_t o = 0; o < p.out_n; o++) {
+            int64_t at[SPACE], from[SPACE], best = -1;
+            double top = -(double)INFINITY;
+            split3(p.out, o, at);
+            for (int d = 0; d < SPACE; d++) {
+                int sample = d - (SPACE - p.space);
+                // 2-d samples are (width, height), 3-d ones (time, height, width).
+                if (p.space == 2)
+                    sample = 1 - sample;
+                double u = d < SPACE - p.space ? 0 : get_d(r, c / r->size[1] * r->stride[0] + c % r->size[1] * r->stride[1] +
+                                                                  sample * r->stride[2]);
+                double alpha = p.out[d] > 1 ? (double)(p.in[d] - p.k[d]) / (double)(p.out[d] - 1) : 0;
+                if (x->dtype != DT_f64)
+                    alpha = (double)(float)alpha;
+                from[d] = at[d] == p.out[d] - 1
+                              ? p.in[d] - p.k[d]
+                          : x->dtype == DT_f64 ? (int64_t)(((double)at[d] + u) * alpha) - (int64_t)(u * alpha)
+                              : (int64_t)(((float)at[d] + (float)u) * (float)alpha) - (int64_t)((float)u * (float)alpha);
+                if (from[d] < 0 || from[d] + p.k[d] > p.in[d])
+                    return k_fail(k, "RuntimeError: %s: the kernel is larger than the input", k->op->name);
+            }
+            for (int64_t z = from[0]; z < from[0] + p.k[0]; z++)
+                for (int64_t v = from[1]; v < from[1] + p.k[1]; v++)
+                    for (int64_t w = from[2]; w < from[2] + p.k[2]; w++) {
+                        int64_t i = (z * p.in[1] + v) * p.in[2] + w;
+                        if (best < 0 || plane[i] > top || plane[i] != plane[i]) {
+                            top = plane[i];
+                            best = i;
+                        }
+                    }
+            put_d(y, c * p.out_n + o, top);
+            put_i(where, c * p.out_n + o, best);
+        }
+    }
+    return dense_done(k, 0, y) && dense_done(k, 1, where);
+}

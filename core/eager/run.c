@@ -1,0 +1,364 @@
+// run.c: the interpreter of an FX graph: node by node, at the level of Dynamo (torch functions, methods,
+// Python operators) and of ATen alike. A node's tensors are dropped after their last use. Symbolic sizes are
+// read off the inputs.
+#include "core/eager/kernel.h"
+
+#include <string.h>
+
+#include "core/base/file.h"
+#include "core/ops/torch.h"
+
+typedef struct Slot {
+    Value v;                    // the node's value
+    bool made;                  // it was computed and not yet dropped
+    int last;                   // position of the last node that uses it
+} Slot;
+
+typedef struct Interp {
+    Eager x;
+    EagerRun *run;
+    const Graph *g;
+    Slot *slots;                // by node id
+    Map held;                   // Live * -> slots that hold it
+    const Expr **symbols;       // known size symbols and their values
+    int64_t *sizes;
+    int n_symbols, cap_symbols;
+} Interp;
+
+static void hold(Interp *in, const Value *v, int by) {
+    Live *l = live_of(v);
+    if (l) {
+        MapEntry *e = map_at_id(&in->held, (uint64_t)(uintptr_t)l);
+        e->i += by;
+        if (e->i == 0)
+            tensor_drop(&l->t);
+        return;
+    }
+    if (v->kind == VAL_list || v->kind == VAL_tuple || v->kind == VAL_slice || v->kind == VAL_dict)
+        for (int i = 0; i < v->n; i++)
+            hold(in, &v->at[i], by);
+}
+
+static void drop_slot(Interp *in, const Node *n) {
+    Slot *s = &in->slots[n->id];
+    if (!s->made)
+        return;
+    hold(in, &s->v, -1);
+    s->made = false;
+    s->v = val_none();
+}
+
+// symbols
+
+static bool symbol_value(void *ctx, const Expr *symbol, int64_t *v) {
+    const Interp *in = ctx;
+    for (int i = 0; i < in->n_symbols; i++)
+        if (in->symbols[i] == symbol) {
+            *v = in->sizes[i];
+            return true;
+        }
+    return false;
+}
+
+static void learn(Interp *in, const Expr *e, int64_t v) {
+    int64_t known;
+    if (!expr_name(e) || symbol_value(in, e, &known) || in->n_symbols == in->cap_symbols)
+        return;
+    in->symbols[in->n_symbols] = e;
+    in->sizes[in->n_symbols++] = v;
+}
+
+static void learn_symbols(Interp *in, const Node *n, const Value *v) {
+    if (n->val.kind == VAL_sym && v->kind == VAL_int)
+        learn(in, n->val.sym, v->i);
+    const Tensor *t = tensor_at(v);
+    if (n->val.kind == VAL_tensor && t && n->val.tensor->ndim == t->ndim)
+        for (int i = 0; i < t->ndim; i++) {
+            if (n->val.tensor->size)
+                learn(in, n->val.tensor->size[i], t->size[i]);
+            if (n->val.tensor->stride && n->val.tensor->stride[i])
+                learn(in, n->val.tensor->stride[i], t->stride[i]);
+        }
+}
+
+// A graph's argument with nodes and symbols replaced by what they are.
+static bool evaluate(Interp *in, const Value *v, Value *out) {
+    *out = *v;
+    switch (v->kind) {
+    case VAL_node:
+        if (!in->slots[v->node->id].made)
+            return eager_fail(&in->x, "RuntimeError: '%s' is used before it has a value", v->node->name);
+        *out = in->slots[v->node->id].v;
+        return true;
+    case VAL_sym: {
+        int64_t i;
+        if (!sym_eval(v->sym, symbol_value, in, &i))
+            return eager_fail(&in->x, "RuntimeError: the size %s is unknown", sym_str(in->x.arena, v->sym));
+        *out = val_int(i);
+        return true;
+    }
+    case VAL_dtype:
+        if (in->x.in_f64 && dtype_is_float(v->dtype))
+            out->dtype = DT_f64;
+        return true;
+    case VAL_list: case VAL_tuple: case VAL_slice: case VAL_dict:
+        *out = val_list(in->x.arena, v->kind, v->n);
+        for (int i = 0; i < v->n; i++)
+            if (!evaluate(in, &v->at[i], &out->at[i]))
+                return false;
+        return true;
+    default: return true;
+    }
+}
+
+// node kinds
+
+static bool run_placeholder(Interp *in, const Node *n, int index, Value *out) {
+    if (index >= in->run->n_inputs)
+        return eager_fail(&in->x, "RuntimeError: the graph takes '%s' as input %d, but %d were given", n->name, index,
+                         in->run->n_inputs);
+    Value v = value_from_rt(&in->x, in->x.arena, &in->run->inputs[index]);
+    const Tensor *t = tensor_at(&v);
+    if (t && in->x.in_f64 && dtype_is_float(t->dtype) && t->dtype != DT_f64) {
+        Tensor *wide = eager_contiguous(&in->x, t, DT_f64);
+        if (!wide)
+            return false;
+        v = tensor_value(&in->x, wide);
+    }
+    if (t && !tensor_in_bounds(t))
+        return eager_fail(&in->x, "RuntimeError: input '%s' reaches out of its storage", n->name);
+    *out = v;
+    learn_symbols(in, n, out);
+    return true;
+}
+
+static bool run_get_attr(Interp *in, const Node *n, Value *out) {
+    for (int i = 0; i < in->g->consts.n; i++) {
+        const GraphConst *c = &in->g->consts.at[i];
+        if (strcmp(c->name, n->target) != 0 || !c->tensor)
+            continue;
+        const Tensor *t = c->tensor;
+        *out = eager_view(&in->x, t);
+        if (in->x.in_f64 && dtype_is_float(t->dtype) && t->dtype != DT_f64) {
+            Tensor *wide = eager_contiguous(&in->x, t, DT_f64);
+            *out = wide ? tensor_value(&in->x, wide) : val_none();
+        }
+        return eager_ok(&in->x);
+    }
+    return eager_fail(&in->x, "RuntimeError: the value of attribute '%s' is unknown", n->target);
+}
+
+typedef struct Args {
+    Value *args, *kwargs;
+    const char **kw;
+} Args;
+
+static bool node_args(Interp *in, const Node *n, Args *a) {
+    Arena *arena = in->x.arena;
+    a->args = ARENA_ARRAY(arena, n->n_args + 1, Value);
+    a->kwargs = ARENA_ARRAY(arena, n->n_kwargs + 1, Value);
+    a->kw = ARENA_ARRAY(arena, n->n_kwargs + 1, const char *);
+    for (int i = 0; i < n->n_args; i++)
+        if (!evaluate(in, &n->args[i], &a->args[i]))
+            return false;
+    for (int i = 0; i < n->n_kwargs; i++) {
+        a->kw[i] = n->kwargs[i].name;
+        if (!evaluate(in, &n->kwargs[i].value, &a->kwargs[i]))
+            return false;
+    }
+    return true;
+}
+
+static bool run_op(Interp *in, const Node *n, const Args *a, Value *out) {
+    Value *bound = ARENA_ARRAY(in->x.arena, n->def->n_args + 1, Value);
+    return op_bind(n->def, a->args, n->n_args, a->kw, a->kwargs, n->n_kwargs, bound, in->x.arena, in->x.c->diag,
+                   in->x.c->at) &&
+           eager_op(&in->x, n->def, bound, out);
+}
+
+// A step's argument with references to earlier steps replaced by what they gave.
+static Value settled(Interp *in, const Value *v, const Value *done) {
+    int step;
+    if (torch_step_ref(v, &step))
+        return done[step];
+    if (v->kind != VAL_list && v->kind != VAL_tuple)
+        return *v;
+    Value list = val_list(in->x.arena, v->kind, v->n);
+    for (int i = 0; i < v->n; i++)
+        list.at[i] = settled(in, &v->at[i], done);
+    return list;
+}
+
+// A call of Python's torch: resolved to ops on the values at hand, then run op by op.
+static bool run_torch(Interp *in, const Node *n, const Args *a, Value *out) {
+    Arena *arena = in->x.arena;
+    TorchCall call = {.target = n->target, .method = n->op == FX_call_method, .args = a->args, .n_args = n->n_args,
+                      .kw = a->kw, .kwargs = a->kwargs, .n_kwargs = n->n_kwargs};
+    MetaCtx m = {.arena = arena, .sym = in->x.sym, .diag = in->x.c->diag, .at = in->x.c->at};
+    TorchResult r;
+    if (!ops_resolve_torch(&m, &call, &r))
+        return false;
+    Value *done = ARENA_ARRAY(arena, r.n + 1, Value);
+    for (int i = 0; i < r.n; i++) {
+        const Op *op = r.steps[i].op;
+        Value *args = ARENA_ARRAY(arena, op->n_args + 1, Value);
+        for (int j = 0; j < op->n_args; j++)
+            args[j] = settled(in, &r.steps[i].args[j], done);
+        if (!eager_op(&in->x, op, args, &done[i]))
+            return false;
+    }
+    *out = settled(in, &r.result, done);
+    return true;
+}
+
+static bool run_call(Interp *in, const Node *n, Value *out) {
+    Args a;
+    return node_args(in, n, &a) && (n->def ? run_op(in, n, &a, out) : run_torch(in, n, &a, out));
+}
+
+static int count_leaves(const Value *v) {
+    int n = 0;
+    if (v->kind != VAL_list && v->kind != VAL_tuple)
+        return 1;
+    for (int i = 0; i < v->n; i++)
+        n += count_leaves(&v->at[i]);
+    return n;
+}
+
+static int put_leaves(Interp *in, const Value *v, RtValue *out, int at) {
+    if (v->kind != VAL_list && v->kind != VAL_tuple) {
+        value_to_rt(&in->x, in->x.c->arena, v, &out[at]);
+        return at + 1;
+    }
+    for (int i = 0; i < v->n; i++)
+        at = put_leaves(in, &v->at[i], out, at);
+    return at;
+}
+
+static bool run_output(Interp *in, const Node *n) {
+    Value v;
+    if (n->n_args < 1)
+        return eager_fail(&in->x, "RuntimeError: the output node has no argument");
+    if (!evaluate(in, &n->args[0], &v))
+        return false;
+    in->run->n_outputs = count_leaves(&v);
+    in->run->outputs = ARENA_ARRAY(in->x.c->arena, in->run->n_outputs + 1, RtValue);
+    put_leaves(in, &v, in->run->outputs, 0);
+    return true;
+}
+
+static void report(Interp *in, const Node *n, const Value *v, int64_t ns) {
+    if (!in->run->on_node)
+        return;
+    RtValue rt;
+    value_to_rt(&in->x, in->x.arena, v, &rt);
+    in->run->on_node(n, &rt, ns, in->run->ctx);
+    rt_drop(&rt);
+}
+
+typedef struct Use {
+    Interp *in;
+    int position;
+} Use;
+
+static void mark_use(Node *input, void *ctx) {
+    Use *u = ctx;
+    u->in->slots[input->id].last = u->position;
+}
+
+static void find_last_uses(Interp *in) {
+    Use u = {.in = in};
+    GRAPH_EACH(in->g, n) {
+        u.position++;
+        node_each_input(n, mark_use, &u);
+    }
+}
+
+static void drop_if_last(Node *input, void *ctx) {
+    Use *d = ctx;
+    if (d->in->slots[input->id].last == d->position)
+        drop_slot(d->in, input);
+}
+
+static void drop_dead(Interp *in, const Node *n, int position) {
+    Use d = {in, position};
+    node_each_input(n, drop_if_last, &d);
+    if (!n->n_users)
+        drop_slot(in, n);
+}
+
+static bool run_node(Interp *in, const Node *n, int *placeholder) {
+    Value out = val_none();
+    int64_t start = in->run->on_node ? clock_ns() : 0;
+    bool ok = true;
+    if (n->flags & NODE_opaque)
+        return eager_fail(&in->x, "NotImplementedError: '%s' calls %s, which is not known here", n->name, n->target);
+    switch (n->op) {
+    case FX_placeholder: ok = run_placeholder(in, n, (*placeholder)++, &out); break;
+    case FX_get_attr: ok = run_get_attr(in, n, &out); break;
+    case FX_call_function: case FX_call_method: ok = run_call(in, n, &out); break;
+    case FX_call_module: ok = eager_fail(&in->x, "NotImplementedError: '%s' calls the module %s", n->name, n->target); break;
+    case FX_output: return run_output(in, n);
+    }
+    if (!ok)
+        return false;
+    // What was made on the way and is not in the result goes.
+    hold(in, &out, 1);
+    for (int i = 0; i < in->x.live.n; i++) {
+        MapEntry *e = map_find_id(&in->held, (uint64_t)(uintptr_t)in->x.live.at[i]);
+        if (!e || e->i == 0)
+            tensor_drop(&in->x.live.at[i]->t);
+    }
+    in->x.live.n = 0;
+    in->slots[n->id].v = out;
+    in->slots[n->id].made = true;
+    report(in, n, &out, in->run->on_node ? clock_ns() - start : 0);
+    return true;
+}
+
+static Place place_of(const Node *n) {
+    Place p = {0};
+    if (n->stack)
+        p = (Place){.file = n->stack->file, .line = n->stack->line, .source = n->stack->code};
+    return p;
+}
+
+bool eager_run(EagerCtx *c, EagerRun *run) {
+    Arena scratch = {0};
+    Diag diag = {.arena = c->diag->arena};
+    EagerCtx ctx = *c;
+    ctx.diag = &diag;
+    ctx.in_f64 = run->in_f64;
+    const Graph *g = run->graph;
+    Interp in = {.x = {.c = &ctx, .arena = &scratch, .in_f64 = run->in_f64}, .run = run, .g = g};
+    in.x.sym = sym_new(&scratch);
+    in.slots = ARENA_ARRAY(&scratch, g->by_id.n + 1, Slot);
+    in.held.arena = &scratch;
+    in.cap_symbols = 1024;
+    in.symbols = ARENA_ARRAY(&scratch, in.cap_symbols, const Expr *);
+    in.sizes = ARENA_ARRAY(&scratch, in.cap_symbols, int64_t);
+    run->n_outputs = 0;
+    find_last_uses(&in);
+    int placeholder = 0, position = 0;
+    bool ok = true;
+    GRAPH_EACH(g, n) {
+        position++;
+        ctx.at = place_of(n);
+        if (run->cancel && *run->cancel)
+            ok = eager_fail(&in.x, "cancelled before '%s'", n->name);
+        ok = ok && run_node(&in, n, &placeholder);
+        if (!ok) {
+            diag_note(&diag, (Place){0}, "in node '%s' (%s)", n->name, n->target);
+            break;
+        }
+        drop_dead(&in, n, position);
+    }
+    eager_drop_from(&in.x, 0);
+    GRAPH_EACH(g, n)
+        drop_slot(&in, n);
+    for (int i = 0; i < diag.n; i++)
+        vec_push(c->diag->arena, c->diag, diag.at[i]);
+    c->diag->errors += diag.errors;
+    arena_free(&scratch);
+    return ok;
+}
