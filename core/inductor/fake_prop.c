@@ -115,8 +115,13 @@ static Value call_value(const Prop *p, const Node *n) {
     }
     if (!n->def || !n->def->meta)
         return n->val.kind == VAL_none ? picked_value(p, n) : n->val;
-    Value *bound = node_bound(n, p->arena), *in = ARENA_ARRAY(p->arena, n->def->n_args, Value),
-          out = {0};
+    Value *bound = node_bound(n, p->arena), out = {0};
+    if (!bound) {
+        if (p->diag)
+            diag_fail(p->diag, "%s: the arguments do not fit %s", n->name, n->def->schema);
+        return n->val;
+    }
+    Value *in = ARENA_ARRAY(p->arena, n->def->n_args, Value);
     for (int k = 0; k < n->def->n_args; k++) {
         in[k] = arg_value(p, &bound[k]);
         if (has_opaque(&in[k]))
@@ -153,7 +158,7 @@ static Value node_value(const Prop *p, const Node *n) {
 Value *fake_values(Arena *a, const Graph *g, int stage, Diag *d) {
     Prop p = {a, g->sym, g, ARENA_ARRAY(a, g->by_id.n, Value), stage, d};
     int errors = d ? d->errors : 0;
-    GRAPH_EACH(g, n) {
+    GRAPH_EACH (g, n) {
         Value v = node_value(&p, n);
         if (d && too_deep(&v))
             diag_fail(d, "%s has more than %d dimensions", n->name, INDUCTOR_DIMS);
@@ -182,6 +187,7 @@ static bool is_alias(const Node *n, const Value *val) {
 
 int *node_storages(Arena *a, const Graph *g, const Value *val) {
     int *s = ARENA_ARRAY(a, g->by_id.n, int);
-    GRAPH_EACH(g, n) s[n->id] = is_alias(n, val) ? s[n->args[0].node->id] : n->id;
+    GRAPH_EACH (g, n)
+        s[n->id] = is_alias(n, val) ? s[n->args[0].node->id] : n->id;
     return s;
 }

@@ -99,6 +99,22 @@ static bool is_getitem(const Node *n) {
             (n->def && !n->def->schema && str_ends(n->target, "getitem")));
 }
 
+// Where a tensor must stand there is one (elementwise operations take plain numbers, too).
+static bool has_tensors(Lower *l, const Node *n, const Value *args, const Lowering *w) {
+    bool numbers = w && (w->promote != PK_none || w->kind == LOOP_where);
+    for (int i = 0; i < n->def->n_args; i++) {
+        const SchemaArg *a = &n->def->args[i];
+        LVal v = l_of(l, &args[i]);
+        if (a->type != AT_tensor || a->optional || v.kind == L_box ||
+            (numbers && v.kind == L_value))
+            continue;
+        diag_fail(l->req->diag, "%s: argument %s of %s is no tensor", n->name, a->name, n->target);
+        l->failed = true;
+        return false;
+    }
+    return true;
+}
+
 static LVal call(Lower *l, const Node *n) {
     if (is_getitem(n)) {
         LVal list = l_of(l, &n->args[0]);
@@ -128,7 +144,14 @@ static LVal call(Lower *l, const Node *n) {
         return (LVal){0};
     }
     Value *args = node_bound(n, l->arena);
+    if (!args) {
+        diag_fail(l->req->diag, "%s: the arguments do not fit %s", n->name, n->def->schema);
+        l->failed = true;
+        return (LVal){0};
+    }
     const Lowering *w = lowering_of(n->def->id);
+    if (!has_tensors(l, n, args, w))
+        return (LVal){0};
     Decide q = {.kind = DECIDE_lowering,
                 .key = n->name,
                 .by_default = w != NULL,
@@ -164,7 +187,7 @@ static int visible_outputs(Lower *l, const Value *list) {
     bool forward = false, backward = false;
     if (l->req->n_visible > 0)
         return l->req->n_visible;
-    GRAPH_EACH(l->g, n) {
+    GRAPH_EACH (l->g, n) {
         forward |= n->op == FX_placeholder && str_starts(n->name, "primals_");
         backward |= n->op == FX_placeholder && str_starts(n->name, "tangents_");
     }
@@ -215,7 +238,7 @@ static Box *output_strides(Lower *l, const Node *n, Box *b) {
     bool output = used_by_output(n);
     if (output && (b->data->kind == D_view || b->data->kind == D_reinterpret))
         box_realize(l, b, "a view of it is an output");
-    if (!m || !(output || used_by_as_strided(n)) || m->ndim == 0)
+    if (!m || !(output || used_by_as_strided(n)) || m->ndim == 0 || m->ndim != data_ndim(b->data))
         return b;
     const Expr *const *stride = m->stride;
     if (prefers_channels_last(l, n, b, m))
@@ -247,7 +270,7 @@ static Box *reused(Lower *l, const Node *n, Box *b) {
             bool fixed = is_call_of(u, OP_aten_convolution_backward_default, OP_aten_mm_default,
                                     OP_aten__int_mm_default) ||
                          (!l->layout_opt && node_is(u, OP_aten_convolution_default));
-            if (fixed && m && m->ndim) {
+            if (fixed && m && m->ndim && m->ndim == data_ndim(b->data)) {
                 int order[64];
                 strides_order(l, m->ndim, m->stride, order);
                 b = box_require_order(l, b, order);
@@ -361,7 +384,7 @@ static bool *find_channels_last(Lower *l) {
         for (int i = 0; i < n->n_users && !set[n->id]; i++)
             set[n->id] = set[n->users[i]->id];
     }
-    GRAPH_EACH(l->g, n) {
+    GRAPH_EACH (l->g, n) {
         if (n == last)
             break;
         for (int i = 0; set[n->id] && i < n->n_users; i++)
@@ -374,13 +397,13 @@ static bool decide_layout_opt(Lower *l) {
     if (!l->req->config->layout_optimization)
         return false;
     bool any = false;
-    GRAPH_EACH(l->g, n)
-    if (node_is(n, OP_aten_convolution_default)) {
-        const TensorMeta *m = node_meta(l, n);
-        any = true;
-        if (m && m->device.type != DEV_cpu)
-            return false;
-    }
+    GRAPH_EACH (l->g, n)
+        if (node_is(n, OP_aten_convolution_default)) {
+            const TensorMeta *m = node_meta(l, n);
+            any = true;
+            if (m && m->device.type != DEV_cpu)
+                return false;
+        }
     return any;
 }
 
@@ -400,7 +423,7 @@ IrModule *inductor_lower(const LowerRequest *request) {
     if (l.layout_opt)
         l.channels_last = find_channels_last(&l);
     l.n_visible = -1;
-    GRAPH_EACH(l.g, n) {
+    GRAPH_EACH (l.g, n) {
         l.node = n;
         l.origins = n->op == FX_call_function ? origins_of(&l, n) : (OriginSet){0};
         if (n->op == FX_placeholder)

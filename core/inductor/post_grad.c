@@ -38,13 +38,14 @@ void node_set_op(Node *n, const Op *op) {
 // A layout may change later; a reshape copies where a view would fail.
 static Graph *view_to_reshape(PassCtx *c, const Graph *g) {
     bool any = false;
-    GRAPH_EACH(g, n) any |= node_is(n, OP_aten_view_default);
+    GRAPH_EACH (g, n)
+        any |= node_is(n, OP_aten_view_default);
     if (!any || !pass_wanted(c, "view_to_reshape"))
         return (Graph *)g;
     Graph *out = graph_copy(c->arena, g);
-    GRAPH_EACH(out, n)
-    if (node_is(n, OP_aten_view_default) && rewrite_wanted(c, n, "view becomes reshape"))
-        node_set_op(n, op_at(OP_aten_reshape_default));
+    GRAPH_EACH (out, n)
+        if (node_is(n, OP_aten_view_default) && rewrite_wanted(c, n, "view becomes reshape"))
+            node_set_op(n, op_at(OP_aten_reshape_default));
     return out;
 }
 
@@ -60,8 +61,8 @@ static bool is_mutation(const Node *n) {
 
 typedef struct Locality {
     PassCtx *pass;
-    Node *node; // whose producers are moved
-    bool *seen; // by id
+    Node *node;  // whose producers are moved
+    bool *seen;  // by id
     int *region; // by id: mutations before it
     int moved;
 } Locality;
@@ -94,7 +95,7 @@ static Graph *reorder_for_locality(PassCtx *c, const Graph *g) {
                   .region = ARENA_ARRAY(c->arena, out->by_id.n, int)};
     const Node *first_copy = NULL;
     int region = 0;
-    GRAPH_EACH(out, n) {
+    GRAPH_EACH (out, n) {
         region += is_mutation(n);
         l.region[n->id] = region;
         if (!first_copy && node_is(n, OP_aten_copy__default))
@@ -122,8 +123,8 @@ const GraphPass pass_reorder_for_locality = {
 typedef struct Noop {
     PassCtx *pass;
     Graph *g;
-    Value *val; // by id, strides known
-    int *storage; // by id: node that owns the memory
+    Value *val;           // by id, strides known
+    int *storage;         // by id: node that owns the memory
     bool *input, *output; // by storage: an input's, an output's
 } Noop;
 
@@ -231,7 +232,8 @@ static Graph *remove_noop_ops(PassCtx *c, const Graph *g) {
             p.input[p.storage[n->id]] = true;
         if (n->op != FX_call_function || !n->def)
             continue;
-        Node *src = noop_source(&p, n, node_bound(n, c->arena));
+        const Value *args = node_bound(n, c->arena);
+        Node *src = args ? noop_source(&p, n, args) : NULL;
         if (!src || !same_meta(&p, n, src))
             continue;
         int mine = p.storage[n->id], its = p.storage[src->id];
@@ -253,7 +255,8 @@ const GraphPass pass_remove_noop_ops = {"remove_noop_ops", "ops that change noth
 
 static Graph *remove_assert_ops(PassCtx *c, const Graph *g) {
     bool any = false;
-    GRAPH_EACH(g, n) any |= node_is(n, OP_aten__assert_tensor_metadata_default);
+    GRAPH_EACH (g, n)
+        any |= node_is(n, OP_aten__assert_tensor_metadata_default);
     if (!any || !pass_wanted(c, "remove_assert_ops"))
         return (Graph *)g;
     Graph *out = graph_copy(c->arena, g);
@@ -316,9 +319,9 @@ static void fuse_addmm(PassCtx *c, Graph *g, Node *add, int k) {
 
 static Graph *add_mm(PassCtx *c, const Graph *g) {
     bool any = false;
-    GRAPH_EACH(g, n)
-    any |= node_is(n, OP_aten_add_Tensor) && n->n_args == 2 && !n->n_kwargs &&
-           (is_addmm(n, 1) || is_addmm(n, 0));
+    GRAPH_EACH (g, n)
+        any |= node_is(n, OP_aten_add_Tensor) && n->n_args == 2 && !n->n_kwargs &&
+               (is_addmm(n, 1) || is_addmm(n, 0));
     if (!any || !pass_wanted(c, "pass_pattern_2"))
         return (Graph *)g;
     Graph *out = graph_copy(c->arena, g);
