@@ -111,15 +111,24 @@ bool decomp_dot(Trace *t, const Op *op, const Value *a, Value *out) {
     return true;
 }
 
+// beta or alpha of an integer product is int(it).
+static Value factor(Value self, Value v) {
+    double f;
+    DType d = dtype_of(self);
+    bool cut = v.kind == VAL_float && (dtype_is_int(d) || d == DT_b8) && val_as_float(&v, &f);
+    return cut ? INT((int64_t)f) : v;
+}
+
 bool decomp_addmv(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
+    Value beta = factor(a[0], a[3]), alpha = factor(a[0], a[4]);
     Promotion p = promote_default(t, a, 3);
     Value x = widened(t, a[1], p.compute);
     Value y = widened(t, a[2], p.compute);
     Value r = CALL(t, aten_mv_default, x, y);
-    r = CALL(t, aten_mul_Tensor, r, a[4]);
-    if (!value_is_zero(&a[3])) {
-        Value self = CALL(t, aten_mul_Tensor, widened(t, a[0], p.compute), a[3]);
+    r = CALL(t, aten_mul_Tensor, r, alpha);
+    if (!value_is_zero(&beta)) {
+        Value self = CALL(t, aten_mul_Tensor, widened(t, a[0], p.compute), beta);
         r = CALL(t, aten_add_Tensor, r, self);
     }
     *out = to_dtype(t, r, p.result);
@@ -128,16 +137,17 @@ bool decomp_addmv(Trace *t, const Op *op, const Value *a, Value *out) {
 
 bool decomp_baddbmm(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
+    Value beta = factor(a[0], a[3]), alpha = factor(a[0], a[4]);
     Promotion p = promote_default(t, a, 3);
     Value self = widened(t, a[0], p.compute);
     Value x = widened(t, a[1], p.compute);
     Value y = widened(t, a[2], p.compute);
     Value r = CALL(t, aten_bmm_default, x, y);
-    if (!value_is_one(&a[4]))
-        r = CALL(t, aten_mul_Tensor, r, a[4]);
-    if (!value_is_zero(&a[3])) {
-        if (!value_is_one(&a[3]))
-            self = CALL(t, aten_mul_Tensor, self, a[3]);
+    if (!value_is_one(&alpha))
+        r = CALL(t, aten_mul_Tensor, r, alpha);
+    if (!value_is_zero(&beta)) {
+        if (!value_is_one(&beta))
+            self = CALL(t, aten_mul_Tensor, self, beta);
         r = CALL(t, aten_add_Tensor, self, r);
     }
     *out = to_dtype(t, r, p.result);
