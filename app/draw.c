@@ -3,6 +3,7 @@
 // prompt.
 #include "app/app.h"
 #include "app/model.h"
+#include "views/brief.h"
 
 #include <string.h>
 
@@ -245,6 +246,18 @@ static StyleId mark_style(int strength, const char **mark) {
     return style[strength];
 }
 
+// A kernel by its letter: names of kernels are long.
+static const char *chain_name(App *app, int unit, const Artifact *to, int item) {
+    const Artifact *post = pipeline_at(session_pipeline(app->session), unit, STAGE_post_fusion);
+    const char *name = item_name(to, item);
+    if (!*name || to->kind == ART_text)
+        return arena_printf(&app->frame, "line %d", item + 1);
+    for (int i = 0; to->kind == ART_code && post && i < to->code->kernels.n; i++)
+        if (!strcmp(to->code->kernels.at[i].name, name))
+            return kernel_letter(&app->frame, launch_of_kernel(post->schedule, to->code, i));
+    return name;
+}
+
 // The cursor's item through the stages that are built: fx ◐gelu ┄ joint ●erf ┄ post ●op6.
 static bool draw_chain(App *app, int row) {
     Screen *s = &app->screen;
@@ -274,9 +287,7 @@ static bool draw_chain(App *app, int row) {
         col = screen_put(s, row, col, s->cols, ST_text, " ");
         col = screen_put(s, row, col, s->cols, style, mark);
         int item = self ? p->last.id : links[0].item;
-        const char *name = item_name(to, item);
-        if (!*name || to->kind == ART_text)
-            name = arena_printf(&app->frame, "line %d", item + 1);
+        const char *name = chain_name(app, p->ctx.unit, to, item);
         col = screen_put(s, row, col, s->cols, self ? ST_name : ST_text, name);
         if (n > 1)
             col = screen_printf(s, row, col, s->cols, ST_dim, "+%d", n - 1);

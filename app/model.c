@@ -20,13 +20,8 @@ static Unit *unit_at(Session *s, int unit) {
 
 static int count_of(const Artifact *a) {
     switch (a->kind) {
-    case ART_graph: {
-        int n = 0;
-        GRAPH_EACH(a->graph, node) {
-            n += node->op != FX_placeholder && node->op != FX_output;
-        }
-        return n;
-    }
+    case ART_graph:
+        return graph_ops(a->graph);
     case ART_schedule:
         return a->schedule->nodes.n;
     case ART_code:

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+enum { WHAT_ORIGINS = 48 };
+
 const char *const c_keywords[] = {
     "for",     "if",       "else",     "return",  "void",    "float",   "double",
     "int",     "long",     "const",    "static",  "int64_t", "int32_t", "uint16_t",
@@ -187,12 +189,22 @@ const char *brief_what(Arena *a, const Schedule *s, const SchedNode *n) {
         called = graph_by_id(g, n->op->origin_node);
     if (called) // a library call: the views that feed it say nothing of it
         return called->name;
-    for (int i = 0; i < n->snodes.n; i++)
-        for (int k = 0; n->snodes.at[i]->op && k < n->snodes.at[i]->op->origins.n; k++)
+    int left = WHAT_ORIGINS; // a kernel of a thousand nodes is not told by all their names
+    for (int i = 0; i < n->snodes.n && left > 0; i++)
+        for (int k = 0; n->snodes.at[i]->op && k < n->snodes.at[i]->op->origins.n && left-- > 0;
+             k++)
             add_origin(&b, g, n->snodes.at[i]->op->origins.at[k]);
-    for (int k = 0; n->op && k < n->op->origins.n; k++)
+    for (int k = 0; n->op && k < n->op->origins.n && left-- > 0; k++)
         add_origin(&b, g, n->op->origins.at[k]);
     return buf_str(&b);
+}
+
+// Inputs come first and the output last, so that nothing is walked.
+int graph_ops(const Graph *g) {
+    int n = g->n_nodes;
+    for (const Node *at = g->first; at && at->op == FX_placeholder; at = at->next)
+        n--;
+    return n - (g->last && g->last->op == FX_output);
 }
 
 const IrOp *ir_op(const IrModule *m, int number) {
@@ -226,6 +238,16 @@ int kernel_of_node(const CModule *code, int node) {
             if (code->kernels.at[i].nodes.at[k] == node)
                 return i;
     return -1;
+}
+
+int launch_of_kernel(const Schedule *s, const CModule *code, int kernel) {
+    const CKernel *k = &code->kernels.at[kernel];
+    int first = k->nodes.n ? k->nodes.at[0] : s->nodes.n, before = 0;
+    for (int i = 0; i < first && i < s->nodes.n; i++)
+        before += s->nodes.at[i]->kind == SCHED_extern;
+    for (int i = 0; i < code->kernels.n; i++)
+        before += code->kernels.at[i].nodes.n && code->kernels.at[i].nodes.at[0] < first;
+    return before;
 }
 
 const char **split_lines(Arena *a, const char *text, int *n) {

@@ -171,15 +171,12 @@ static void graph_view_line(ViewCtx *c, int row, Line *l) {
 static void graph_view_title(ViewCtx *c, Buf *left, Buf *right) {
     const Graph *g = c->art->graph;
     buf_printf(left, "%c %s", stage_info[c->art->stage].key, stage_info[c->art->stage].name);
-    if (c->art->pass)
+    if (c->art->pass && c->step >= 0)
         buf_printf(left, " · %s%s", c->art->pass, c->art->changed ? "" : " (no change)");
     const Unit *u = pipeline_unit(session_pipeline(c->session), c->unit);
     if (pipeline_n_units(session_pipeline(c->session)) > 1)
         buf_printf(left, " · %s", u->kind);
-    int n = 0;
-    for (const Node *at = g->first; at; at = at->next)
-        n += at->op != FX_placeholder && at->op != FX_output;
-    buf_printf(right, "%d ops", n);
+    buf_printf(right, "%d ops", graph_ops(g));
 }
 
 static void graph_view_node(ViewCtx *c, int row, Buf *out) {

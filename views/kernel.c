@@ -131,7 +131,9 @@ static void head_line(ViewCtx *c, const Region *r, Line *l) {
     }
     const CKernel *k = &c->art->code->kernels.at[r->kernel];
     double ns = kernel_ns(c, k->name);
-    line_add(l, style_kernel(r->kernel), kernel_letter(l->arena, r->kernel));
+    const Artifact *post = pipeline_at(session_pipeline(c->session), c->unit, STAGE_post_fusion);
+    int letter = post ? launch_of_kernel(post->schedule, c->art->code, r->kernel) : r->kernel;
+    line_add(l, style_kernel(letter), kernel_letter(l->arena, letter));
     line_add(l, ST_text, " ");
     l->name = l->n;
     line_add(l, ST_name, k->name);

@@ -332,7 +332,7 @@ static void head_line(ViewCtx *c, Doc *d, const Row *r, Line *l) {
 // A fused node marks the strongest link of its members.
 static int fused_strength(const ViewCtx *c, const SchedNode *n) {
     int best = 0;
-    for (int k = 0; k < n->snodes.n && c->lit; k++)
+    for (int k = 0; k < n->snodes.n && c->lit && best < 2; k++)
         for (int i = 0; n->snodes.at[k]->op && i < n->snodes.at[k]->op->origins.n; i++) {
             int id = n->snodes.at[k]->op->origins.at[i];
             if (id >= 0 && id < c->n_lit && c->lit[id] > best)

@@ -28,12 +28,9 @@ typedef struct Doc {
 } Doc;
 
 static int ops_of(const Artifact *a) {
-    int n = 0;
     switch (a->kind) {
     case ART_graph:
-        for (const Node *at = a->graph->first; at; at = at->next)
-            n += at->op != FX_placeholder && at->op != FX_output;
-        return n;
+        return graph_ops(a->graph);
     case ART_schedule:
         return a->schedule->nodes.n;
     case ART_code:
