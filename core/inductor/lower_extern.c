@@ -198,7 +198,8 @@ LVal lower_convolution(Lower *l, const Value *args, LoopOpKind kind) {
     Box *x = arg_box(l, args, 0), *w = arg_box(l, args, 1), *bias = arg_box(l, args, 2);
     int spatial = data_ndim(w->data) - 2;
     (void)kind;
-    if (!node_meta(l, l->node) || data_ndim(x->data) != data_ndim(w->data))
+    const TensorMeta *out = node_meta(l, l->node);
+    if (!out || data_ndim(x->data) != data_ndim(w->data) || out->ndim != data_ndim(x->data))
         return lower_fallback(l, l->node->def, args);
     box_realize(l, x, "input of a convolution");
     box_realize(l, w, "weight of a convolution");
@@ -378,7 +379,7 @@ static LVal constrained_call(Lower *l, const Value *args, Constrain *constrain) 
         saved[i] = l->env[args[i].node->id];
         const TensorMeta *m = node_meta(l, args[i].node);
         int order[64];
-        if (saved[i].kind != L_box || !m || m->ndim > 64)
+        if (saved[i].kind != L_box || !m || m->ndim != data_ndim(saved[i].box->data))
             continue;
         constrain(l, m, m->ndim, order);
         // The argument keeps its node; what the node yields is another value during this call.
