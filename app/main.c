@@ -1,7 +1,259 @@
-// main.c: the program's entry.
-#include <stdio.h>
+// main.c: the entry. Decides between the explorer, one command, a script, the plain prompt, and
+// prints what has no screen to go to: text on standard output, messages on standard error.
+#include "app/app.h"
+#include "app/loop.h"
+#include "app/model.h"
+#include "app/options.h"
+#include "core/base/file.h"
 
-int main(void) {
-    puts("fxray");
-    return 0;
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+static void print_diag(const Diag *d) {
+    Arena a = {0};
+    Buf b = {.arena = &a};
+    diag_print_all(&b, d);
+    fflush(stdout);
+    fputs(buf_str(&b), stderr);
+    arena_free(&a);
+}
+
+// Without a screen: text goes out as it comes.
+static void sink(App *app) {
+    fwrite(buf_str(&app->out), 1, app->out.len, stdout);
+    print_diag(&app->diag);
+    if (app->message[0] && !app->diag.n)
+        fprintf(stderr, "%s\n", app->message);
+    app->message[0] = 0;
+}
+
+static int worst(int a, int b) {
+    return a > b ? a : b;
+}
+
+static bool run_items(App *app, const Options *o) {
+    bool ok = true;
+    for (int i = 0; i < o->items.n && ok && !app->quit; i++)
+        ok = o->items.at[i].is_file ? app_script(app, o->items.at[i].text)
+                                    : app_run(app, o->items.at[i].text);
+    return ok;
+}
+
+static void print_screen(App *app, bool ansi) {
+    Arena a = {0};
+    Buf b = {.arena = &a};
+    app_draw(app);
+    if (ansi)
+        screen_print_ansi(&app->screen, app->theme, app->colors, &b);
+    else
+        screen_print(&app->screen, &b);
+    fwrite(buf_str(&b), 1, b.len, stdout);
+    arena_free(&a);
+}
+
+static bool open_model(App *app, const Options *o, const char *path) {
+    bool ok = app_open(app, path);
+    for (int i = 0; ok && i < o->faults.n; i++)
+        decide_override(session_overrides(app->session), DECIDE_fault, o->faults.at[i], true);
+    if (!ok || app->diag.n) {
+        print_diag(&app->diag);
+        app->exit_code = worst(app->exit_code, diag_exit_code(&app->diag));
+        app->diag = (Diag){.arena = &app->frame};
+    }
+    return ok;
+}
+
+// `fxray diff A B`: two models, dumps or files, without a session of its own.
+static int run_diff(App *app, const Options *o) {
+    int stage = -1;
+    if (o->words.n != 3) {
+        diag_fail(&app->diag, "diff needs two models, got %d", o->words.n - 1)->hint =
+            "fxray diff A B [--stage S]";
+    } else if (o->value[FLAG_stage] && (stage = stage_find(o->value[FLAG_stage])) < 0) {
+        diag_fail(&app->diag, "no stage '%s'", o->value[FLAG_stage]);
+    } else {
+        int code = session_diff(o->words.at[1], o->words.at[2], stage, &o->session, &app->out,
+                                app->json, &app->diag);
+        sink(app);
+        return code;
+    }
+    sink(app);
+    return 2;
+}
+
+// The command line that a subcommand with its words and flags stands for.
+static const char *command_line(App *app, const Command *c, const Options *o, int first) {
+    Buf b = {.arena = &app->arena};
+    buf_puts(&b, c->name);
+    for (int i = first; i < o->words.n; i++) {
+        bool plain = o->words.at[i][0] && !strpbrk(o->words.at[i], " \"\\\t");
+        buf_putc(&b, ' ');
+        buf_puts(&b, plain ? "" : "\"");
+        for (const char *p = o->words.at[i]; *p; p++) {
+            if (*p == '"' || *p == '\\')
+                buf_putc(&b, '\\');
+            buf_putc(&b, *p);
+        }
+        buf_puts(&b, plain ? "" : "\"");
+    }
+    if (!strcmp(c->name, "dump") && first >= o->words.n && o->value[FLAG_out])
+        buf_printf(&b, " \"%s\"", o->value[FLAG_out]);
+    return buf_str(&b);
+}
+
+static int run_command(App *app, const Command *c, const Options *o) {
+    int first = 1;
+    if (!strcmp(c->name, "diff"))
+        return run_diff(app, o);
+    if (!(c->flags & CMD_free)) {
+        if (o->words.n < 2) {
+            fprintf(stderr, "fxray: %s needs a model\n  fxray %s MODEL\n", c->name, c->name);
+            return 2;
+        }
+        layout_columns(&app->layout, 1);
+        if (!open_model(app, o, o->words.at[1]))
+            return worst(app->exit_code, 2);
+        app->home = false;
+        first = 2;
+    }
+    app_run(app, command_line(app, c, o, first));
+    run_items(app, o);
+    app_print_view(app, true);
+    return app->exit_code;
+}
+
+static int run_model(App *app, const Options *o) {
+    bool text = o->items.n || o->value[FLAG_repl] || !isatty(STDOUT_FILENO);
+    if (text && !o->value[FLAG_screen])
+        layout_columns(&app->layout, 1);
+    if (!open_model(app, o, o->words.at[0]))
+        return worst(app->exit_code, 2);
+    if (o->value[FLAG_screen]) {
+        run_items(app, o);
+        if (app->exit_code && app->message[0])
+            fprintf(stderr, "%s\n", app->message);
+        print_screen(app, o->value[FLAG_ansi] != NULL);
+        return app->exit_code;
+    }
+    app->sink = text ? sink : NULL;
+    if (o->items.n) {
+        app->home = false;
+        run_items(app, o);
+        if (!o->value[FLAG_repl]) {
+            app_print_view(app, true);
+            return app->exit_code;
+        }
+    }
+    if (o->value[FLAG_repl]) {
+        app->home = false;
+        return repl_run(app);
+    }
+    if (!isatty(STDOUT_FILENO)) {
+        app_run(app, "explain");
+        return app->exit_code;
+    }
+    return loop_run(app, session_name(app->session));
+}
+
+static const Command *subcommand(const Options *o) {
+    if (!o->words.n || file_exists(o->words.at[0]))
+        return NULL;
+    for (const Command *c = commands; c->name; c++)
+        if (!strcmp(c->name, o->words.at[0]) && !(c->flags & (CMD_cursor | CMD_hidden)))
+            return c;
+    return NULL;
+}
+
+static int usage(void) {
+    fputs("fxray: no model given\n  fxray MODEL          opens the explorer\n  fxray --help        "
+          " lists "
+          "commands and flags\n",
+          stderr);
+    return 2;
+}
+
+// --set NAME=VALUE of the screen's own settings; the others go to the session.
+static bool take_sets(App *app, Options *o) {
+    int left = 0;
+    bool ok = true;
+    for (int i = 0; o->sets.at[i]; i++) {
+        const char *set = o->sets.at[i];
+        if (!app_has_setting(set, strcspn(set, "=")))
+            o->sets.at[left++] = set;
+        else
+            ok = app_run(app, arena_printf(&app->arena, "set %s", set)) && ok;
+    }
+    o->sets.at[left] = NULL;
+    return ok;
+}
+
+static int dispatch(App *app, Options *o) {
+    if (o->value[FLAG_help]) {
+        Buf b = {.arena = &app->arena};
+        options_help(&b);
+        fputs(buf_str(&b), stdout);
+        return 0;
+    }
+    if (o->value[FLAG_version]) {
+        printf("fxray %s\n", fxray_version);
+        return 0;
+    }
+    const Command *c = subcommand(o);
+    if (c && !o->value[FLAG_screen]) {
+        app->sink = sink;
+        return run_command(app, c, o);
+    }
+    if (!o->words.n && (o->items.n || o->value[FLAG_repl])) {
+        app->sink = o->value[FLAG_screen] ? NULL : sink;
+        run_items(app, o);
+        if (o->value[FLAG_screen])
+            print_screen(app, o->value[FLAG_ansi] != NULL);
+        return o->value[FLAG_repl] ? repl_run(app) : app->exit_code;
+    }
+    return o->words.n ? run_model(app, o) : usage();
+}
+
+// The terminal's size before curses takes it over, so that the panes are chosen for it.
+static void terminal_size(Options *o) {
+    struct winsize w;
+    if (o->cols)
+        return;
+    bool known = !ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) && w.ws_col > 0 && w.ws_col <= 4096 &&
+                 w.ws_row > 0 && w.ws_row <= 4096;
+    o->cols = known ? w.ws_col : 80;
+    o->rows = known ? w.ws_row : 24;
+}
+
+int main(int argc, char **argv) {
+    static App app;
+    Arena a = {0};
+    Diag d = {.arena = &a};
+    Options o;
+    setlocale(LC_CTYPE, "");
+    if (!options_parse(&a, argc, argv, &o, &d)) {
+        print_diag(&d);
+        return 2;
+    }
+    terminal_size(&o);
+    app_init(&app, o.cols, o.rows);
+    app.options = &o.session;
+    app.json = o.value[FLAG_json] != NULL;
+    const char *no = getenv("NO_COLOR");
+    if (no && *no)
+        app.colors = 0;
+    if (o.value[FLAG_theme])
+        app.theme = (Theme)str_index(o.value[FLAG_theme], theme_names, THEMES);
+    app.sink = sink;
+    bool ok = take_sets(&app, &o);
+    app.sink = NULL;
+    int code = ok ? dispatch(&app, &o) : 2;
+    if (app.session)
+        session_close(app.session);
+    app_free(&app);
+    arena_free(&a);
+    return code;
 }
