@@ -585,10 +585,11 @@ static bool wants_lanes(const Nest *n) {
 }
 
 static bool checks_bounds(const LoopBody *b) {
+    if (b->indirect_size.n)
+        return true;
     for (int k = 0; k < b->blocks.n; k++)
         for (int i = 0; i < b->blocks.at[k].ops.n; i++) {
-            LoopOpKind kind = b->blocks.at[k].ops.at[i].kind;
-            if (kind == LOOP_check_bounds || (kind == LOOP_set_indirect && b->blocks.at[k].ops.at[i].upper))
+            if (b->blocks.at[k].ops.at[i].kind == LOOP_check_bounds)
                 return true;
         }
     return false;

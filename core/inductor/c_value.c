@@ -157,11 +157,12 @@ static CVal emit_index_expr(Emit *e, const LoopOp *op) {
     return define(e, op, op->dtype, arena_printf(e->k->g->arena, "(%s)(%s)", c_value_type(op->dtype), text));
 }
 
-static const char *size_text(Emit *e, const Value *v) {
-    int64_t n;
-    if (val_as_int(v, &n))
-        return arena_printf(e->k->g->arena, "%lld", (long long)n);
-    return v->kind == VAL_sym ? c_expr(e->k->g, v->sym, symbol_text, e) : NULL;
+// The size that an indirect index goes into; NULL if the body does not tell (a dump's text).
+static const char *indirect_size(Emit *e, int number) {
+    const LoopBody *b = e->body;
+    return number < b->indirect_size.n && b->indirect_size.at[number]
+               ? c_size(e, b->indirect_size.at[number])
+               : NULL;
 }
 
 // An index out of bounds is told after the kernel: nothing can leave a parallel loop. It reads element 0.
@@ -175,21 +176,20 @@ static void emit_check(Emit *e, const LoopOp *op, const char *index, const char 
 
 static CVal emit_indirect(Emit *e, const LoopOp *op, const CVal *arg) {
     Arena *a = e->k->g->arena;
-    const char *size = size_text(e, &op->value);
-    const char *key = arena_printf(a, "indirect %s %s %d", arg->text, size ? size : "", op->lower);
+    int number = op->number >= 0 && op->number < e->body->indirect.n ? op->number : 0;
+    const char *size = indirect_size(e, number), *t = arg->text;
+    bool wraps = size && number < e->body->indirect_wrap.n && e->body->indirect_wrap.at[number];
+    const char *key = arena_printf(a, "indirect %s %s %d", t, size ? size : "", wraps);
     CVal *known = scope_find(e->scope, key);
     CVal v = known ? *known : (CVal){arena_printf(a, "tmp%d", e->k->n_tmp++), DT_i64};
     if (!known) {
-        bool wraps = size && op->lower;
-        const char *t = arg->text;
         const char *text = wraps ? arena_printf(a, "%s < 0 ? %s + (%s) : %s", t, t, size, t) : t;
         c_line(e->out, op, e->position, "int64_t %s = %s;", v.text, text);
-        if (size && op->upper)
+        if (size)
             emit_check(e, op, v.text, size, true, true);
         scope_put(e->scope, a, key, v);
     }
-    if (op->number >= 0 && op->number < e->body->indirect.n)
-        e->indirect[op->number] = v.text;
+    e->indirect[number] = v.text;
     return v;
 }
 

@@ -41,9 +41,9 @@ typedef struct LoopOp {
     const char *mode;       // store: NULL or "atomic_add"; reduction: "sum", "welford_reduce", …
     int index;              // load, store, index_expr, check_bounds: number of an index expression, else -1
     int index2;             // check_bounds: number of the size's expression, else -1
-    Value value;            // constant: its value; masked: `other`; set_indirect: the size indexed (none in a parsed dump)
+    Value value;            // constant: its value; masked: `other`
     int number;             // masked: block number; set_indirect: k of indirectK; getitem: which item; load_seed: offset
-    bool lower, upper;      // check_bounds: which sides are checked; set_indirect: negative values wrap; bounds are checked
+    bool lower, upper;      // check_bounds: which sides are checked
     int n_origins;          // FX nodes (ids in the lowered graph) that this operation came from
     const int *origins;
 } LoopOp;
