@@ -8,8 +8,10 @@
 #   make lint       clang-tidy, cppcheck, format, function and file lengths
 #   make asan       all tests under AddressSanitizer and UBSan
 #   make fuzz       the parsers under random bytes
-#   make install    PREFIX=/usr/local DESTDIR=
-#   make clean
+#   make manual     rewrites the tables in MANUAL.md
+#   make install    program, manual page, completion, samples; PREFIX=/usr/local DESTDIR=
+#   make uninstall  takes them away again
+#   make clean      removes build/
 #   make help       this text
 #
 # Variables: V=1 shows commands, B=dir builds there, PYTHON=no builds without libpython,
@@ -45,7 +47,8 @@ obj = $(patsubst %.c,$(B)/%.o,$(1))
 # Reference kernels and everything numeric want the vectoriser.
 $(B)/core/eager/%.o: FX_CFLAGS += -O3
 
-.PHONY: print-flags all run setup check unit goldens bench layers lint asan fuzz install clean help
+.PHONY: print-flags all run setup check unit goldens bench layers lint asan fuzz manual install \
+	uninstall clean help
 all: $(B)/fxray
 
 $(B)/%.o: %.c
@@ -82,6 +85,7 @@ check: setup
 	$(Q)$(MAKE) --no-print-directory all $(B)/unit
 	$(Q)$(B)/unit
 	$(Q)tests/run-goldens $(B)/fxray
+	$(Q)scripts/dev/manual --check $(B)/fxray
 
 unit: $(B)/unit
 	$(Q)$(B)/unit
@@ -117,15 +121,30 @@ fuzz:
 	$(Q)$(SAN) build/asan/fuzz
 	$(Q)$(SAN_ENV) build/asan/fuzz $(FUZZ_ARGS)
 
-install: all
+manual: all
+	$(Q)scripts/dev/manual $(B)/fxray
+
+$(B)/fxray.1: $(B)/fxray
+	$(Q)$(B)/fxray -c 'table man' >$@
+
+SHARE := $(DESTDIR)$(PREFIX)/share
+install: all $(B)/fxray.1
 	install -D -m 755 $(B)/fxray $(DESTDIR)$(PREFIX)/bin/fxray
-	mkdir -p $(DESTDIR)$(PREFIX)/share/fxray
-	cp -r samples $(DESTDIR)$(PREFIX)/share/fxray/
+	install -D -m 644 $(B)/fxray.1 $(SHARE)/man/man1/fxray.1
+	install -D -m 644 scripts/dist/fxray.bash $(SHARE)/bash-completion/completions/fxray
+	install -D -m 644 scripts/dist/_fxray $(SHARE)/zsh/site-functions/_fxray
+	install -D -m 644 -t $(SHARE)/doc/fxray README.md MANUAL.md LICENSE
+	mkdir -p $(SHARE)/fxray
+	cp -r samples $(SHARE)/fxray/
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/fxray $(SHARE)/man/man1/fxray.1
+	rm -f $(SHARE)/bash-completion/completions/fxray $(SHARE)/zsh/site-functions/_fxray
+	rm -rf $(SHARE)/doc/fxray $(SHARE)/fxray
 
 clean:
 	rm -rf build
 
 help:
-	@sed -n 's/^# \{0,1\}//p' Makefile | sed -n '1,20p'
+	@sed -n '/^#/!q;s/^# \{0,1\}//p' Makefile
 
 -include $(patsubst %.o,%.d,$(call obj,$(CORE) $(VIEWS) $(APP) $(APP_MAIN) $(TESTS) $(FUZZ) $(BENCH)))
