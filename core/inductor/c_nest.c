@@ -648,7 +648,22 @@ static const SchedNode **singles(const SchedNode *node, int *n) {
     return node->snodes.n ? (const SchedNode **)node->snodes.at : (const SchedNode **)&node->self;
 }
 
+// Nests whose loops differ below the shared names stand one after the other, each with loops of its own.
+static bool print_split(KernelGen *k, const SchedNode *node, int position, CText *t) {
+    const MemoryPlan *plan = k->g->r->plan;
+    if (!plan || !map_find(&plan->split, node->name))
+        return false;
+    for (int i = 0; i < node->outer.n; i++) {
+        int count;
+        const SchedNode **part = singles(node->outer.at[i], &count);
+        print_nest(k, part, count, position, 0, t);
+    }
+    return true;
+}
+
 static void print_outer(KernelGen *k, const SchedNode *node, int position, CText *t) {
+    if (print_split(k, node, position, t))
+        return;
     int n;
     const SchedNode **members = singles(node, &n);
     Nest shape = {.k = k, .position = position, .members = members, .n = n};
