@@ -1,0 +1,41 @@
+// interp.h: runs the loop IR itself, before or after fusion, on concrete buffers: the judge of generated code. It shares
+// no code with it. Arithmetic is in double, rounded to float after each float32 operation; sums run in double; what
+// nobody has written yet is NaN or -1, so that a read out of order is seen.
+#ifndef CORE_INDUCTOR_INTERP_H
+#define CORE_INDUCTOR_INTERP_H
+
+#include "core/eager/eager.h"
+#include "core/inductor/scheduler.h"
+
+typedef struct InterpRun InterpRun;
+
+// Does what an extern or fallback operation does, on the buffers of `run`. false and an error if it fails.
+typedef bool InterpCall(void *ctx, InterpRun *run, const IrOp *op);
+
+struct InterpRun {
+    Arena *arena;
+    Diag *diag;
+    const Schedule *schedule;
+    // One an input of the module, then one a constant: tensors and ints. A tensor that the graph
+    // writes is changed in place.
+    const RtValue *inputs;
+    int n_inputs;
+    InterpCall *call;           // NULL: extern operations are errors
+    void (*on_node)(void *ctx, const SchedNode *n); // after each node of the schedule; may be NULL
+    void *ctx;
+    const bool *cancel;         // may be NULL
+    Map buffers;                // made: name -> Tensor *, each buffer that has memory of its own or a view
+    RtValue *outputs;           // made: (n_outputs) copies that the caller drops; kind none for None
+    int n_outputs;
+};
+
+// Runs every node in order. Drop what it made with interp_drop, also after a failure.
+bool interp_run(InterpRun *run);
+void interp_drop(InterpRun *run);
+
+// For callbacks: the memory of a buffer, whatever name of it is given; NULL if it has none.
+Tensor *interp_buffer(InterpRun *run, const char *name);
+// The value of an expression over size symbols; false and an error if one is unknown.
+bool interp_size(InterpRun *run, const Expr *e, int64_t *out);
+
+#endif
