@@ -32,6 +32,7 @@ typedef struct CGen {       // one module
     Map kernel_by_text;     // body and argument types -> index + 1 in module->kernels
     Map c_names;            // buffer or symbol name -> its C identifier in call()
     Map c_taken;            // identifiers given
+    Map declared;           // buffers that call() has a variable for so far
     Map planned;            // buffers that have memory: inputs, constants, allocated, extern results
     CModule *module;
 } CGen;

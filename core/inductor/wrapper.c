@@ -34,6 +34,7 @@ static const char *dtype_text(CGen *g, DType d) {
 }
 
 static void declare_empty(CGen *g, const char *buf, const IrLayout *l, int node) {
+    map_put_int(&g->declared, buf, 1);
     c_line(&g->text, NULL, node, "FxTensor %s = fx_empty(rt, %s, %d, %d, %s, %s);", c_name(g, buf),
            dtype_text(g, l->dtype), dtype_info[l->dtype].bytes, l->ndim, dims(g, l->size, l->ndim),
            dims(g, l->stride, l->ndim));
@@ -213,23 +214,18 @@ static void put_arg(ArgPrinter *p, const IrArg *a) {
     }
 }
 
-// The buffers that take the results of a fallback of several: its MultiOutput operations, by item.
+// The buffers that take the results of a fallback: its MultiOutput operations, by item; the only
+// result has none.
 static int multi_outputs(CGen *g, const IrOp *op, const char *names[], int max) {
     int n = 0;
-    const IrModule *m = g->s->module;
-    for (int i = 0; i < m->ops.n; i++) {
-        const IrOp *o = m->ops.at[i];
-        if (o->cls != IR_multi_output || !o->outputs.n || !op->outputs.n)
-            continue;
-        bool mine = false;
-        for (int k = 0; k < o->reads_star.n; k++)
-            mine |= !strcmp(o->reads_star.at[k], op->outputs.at[0]->name);
-        int item = o->item < 0 ? 0 : o->item; // -1: the fallback's only result
-        if (!mine || item >= max)
+    const CResults *r = op->outputs.n ? map_get(&g->results, op->outputs.at[0]->name) : NULL;
+    for (int i = 0; r && i < r->ops.n; i++) {
+        const IrOp *o = r->ops.at[i];
+        int item = o->item < 0 ? 0 : o->item;
+        if (item >= max)
             continue;
         names[item] = o->outputs.at[0]->name;
-        if (n < item + 1)
-            n = item + 1;
+        n = n < item + 1 ? item + 1 : n;
     }
     return n;
 }
@@ -260,7 +256,7 @@ static const char *extern_outputs(CGen *g, const IrOp *op, int node) {
                                : arena_printf(g->arena, "unused%d_%d", g->module->calls.n, i);
         if (!out)
             c_line(&g->text, NULL, node, "FxTensor %s = {0};", name);
-        else if (op->cls != IR_extern_out)
+        else if (op->cls != IR_extern_out && !map_find(&g->declared, names[i]))
             declare_empty(g, names[i], out->layout, node);
         buf_printf(&b, "%s&%s", i ? ", " : "", name);
     }

@@ -113,7 +113,20 @@ static void place_view(Oracle *o, const IrBuffer *b, Map *used) {
     }
 }
 
+// Results of a fallback of several: whose they are, and which, by their order.
+static void complete_items(Oracle *o) {
+    Map count = {.arena = o->arena};
+    for (int i = 0; i < o->schedule->nodes.n; i++) {
+        const SchedNode *n = o->schedule->nodes.at[i];
+        if (!n->op || n->op->cls != IR_multi_output || n->op->reads_star.n || !n->reads.n)
+            continue;
+        vec_push(o->arena, &n->op->reads_star, n->reads.at[0].buf);
+        n->op->item = (int)map_at(&count, n->reads.at[0].buf)->i++;
+    }
+}
+
 bool oracle_complete(Oracle *o) {
+    complete_items(o);
     IrModule *m = (IrModule *)o->schedule->module;
     Map used = {.arena = o->arena};
     for (int i = 0; i < m->inputs.n; i++)
