@@ -92,7 +92,11 @@ unit: $(B)/unit
 goldens: all
 	$(Q)tests/run-goldens $(B)/fxray
 
-bench: all
+# One program a file of tests/bench.
+$(B)/bench/%: $(B)/tests/bench/%.o $(B)/libcore.a
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ -rdynamic $(LIBS) -o $@
+bench: $(patsubst tests/bench/%.c,$(B)/bench/%,$(BENCH))
 	$(Q)scripts/dev/bench $(B)
 
 layers:

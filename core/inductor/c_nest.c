@@ -395,7 +395,8 @@ static void finish_acc(Nest *n, CText *t, const Acc *acc) {
         return;
     case ACC_welford: {
         const char *sq = acc_at(n, acc->name, "_sq"), *count = count_text(n);
-        c_line(t, op, n->position, "const double %s_mean64 = %s / (%s);", out, s, count);
+        // An infinity makes the mean NaN, as it does in Welford's recurrence.
+        c_line(t, op, n->position, "const double %s_mean64 = %s / (%s) + (%s - %s);", out, s, count, s, s);
         c_line(t, op, n->position, "const double %s_m264 = %s - %s_mean64 * %s;", out, sq, out, s);
         c_line(t, op, n->position, "const %s %s_mean = (%s)%s_mean64;", type, out, type, out);
         c_line(t, op, n->position, "const %s %s_m2 = (%s)(%s_m264 < 0 ? 0 : %s_m264);", type, out, type, out, out);

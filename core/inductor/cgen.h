@@ -23,6 +23,10 @@ typedef struct KernelArg {
     bool read, written;
 } KernelArg;
 
+typedef struct CResults {   // MultiOutput operations of one fallback
+    VEC(const IrOp *) ops;
+} CResults;
+
 typedef struct CGen {       // one module
     const CodegenRequest *r;
     Arena *arena;
@@ -33,6 +37,7 @@ typedef struct CGen {       // one module
     Map c_names;            // buffer or symbol name -> its C identifier in call()
     Map c_taken;            // identifiers given
     Map declared;           // buffers that call() has a variable for so far
+    Map results;            // buffer of a fallback -> CResults *
     Map planned;            // buffers that have memory: inputs, constants, allocated, extern results
     CModule *module;
 } CGen;

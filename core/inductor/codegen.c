@@ -19,6 +19,20 @@ static void mark_planned(CGen *g) {
             map_put_int(&g->planned, g->r->plan->lines.at[i].buf, 1);
 }
 
+static void collect_results(CGen *g) {
+    const IrModule *m = g->s->module;
+    for (int i = 0; i < m->ops.n; i++) {
+        const IrOp *op = m->ops.at[i];
+        if (op->cls != IR_multi_output || !op->outputs.n || !op->reads_star.n)
+            continue;
+        MapEntry *e = map_at(&g->results, op->reads_star.at[0]);
+        if (!e->ptr)
+            e->ptr = ARENA_NEW(g->arena, CResults);
+        CResults *r = e->ptr;
+        vec_push(g->arena, &r->ops, op);
+    }
+}
+
 // Names that call() uses itself.
 static void reserve_names(CGen *g) {
     static const char *const own[] = {"rt", "in", "out", "call"};
@@ -31,9 +45,10 @@ CModule *codegen_c(const CodegenRequest *r) {
     Arena *a = r->arena;
     CGen g = {.r = r, .arena = a, .sym = r->schedule->module->sym, .s = r->schedule};
     g.text.arena = g.text.buf.arena = a;
-    g.kernel_by_text.arena = g.c_names.arena = g.c_taken.arena = g.planned.arena = g.declared.arena = a;
+    g.kernel_by_text.arena = g.c_names.arena = g.c_taken.arena = g.planned.arena = g.declared.arena = g.results.arena = a;
     g.module = ARENA_NEW(a, CModule);
     mark_planned(&g);
+    collect_results(&g);
     reserve_names(&g);
     for (const char *const *line = abi_prelude(); *line; line++)
         c_line(&g.text, NULL, -1, "%s", *line);

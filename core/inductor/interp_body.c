@@ -117,6 +117,7 @@ static bool is_better(bool is_float, Scalar a, Scalar b, bool most) {
 static void welford(Acc *acc, double x) {
     double d = x - acc->value.f;
     acc->value.f += d / (double)(acc->count + 1);
+    acc->nan |= x - x != 0;     // an infinity takes the mean with it, wherever it stands
     acc->m2 += d * (x - acc->value.f);
 }
 
@@ -132,7 +133,7 @@ static void reduce_one(Acc *acc, int kind, DType in, DType out, Scalar v, int64_
         break;
     case RED_prod:
         if (dtype_is_float(out))
-            acc->value.f = (first ? 1 : acc->value.f) * scalar_convert(v, in, DT_f64).f;
+            acc->value = scalar_round((Scalar){.f = (first ? 1 : acc->value.f) * scalar_convert(v, in, DT_f64).f}, out);
         else
             acc->value.i = (int64_t)((first ? 1 : (uint64_t)acc->value.i) * (uint64_t)v.i);
         break;
@@ -307,7 +308,7 @@ static void run_cast(Frame *f, const LoopOp *op, int i) {
 // Mean, sum of squared distances, count of a Welford reduction.
 static void run_item(Frame *f, const LoopOp *op, int i) {
     const Acc *acc = &f->s->code->acc[op->arg[0]];
-    double part[3] = {acc->value.f, acc->m2, (double)acc->count};
+    double part[3] = {acc->nan ? __builtin_nan("") : acc->value.f, acc->m2, (double)acc->count};
     f->value[i].dtype = f->value[op->arg[0]].dtype;
     f->value[i].at[0] = scalar_round((Scalar){.f = part[op->number % 3]}, dtype_compute(f->value[i].dtype));
 }
