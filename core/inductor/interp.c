@@ -1,5 +1,5 @@
-// interp.c: runs a schedule: buffers, nodes in order, and for each computed node its loops. The members of a fused
-// node take turns inside common loops, as fusion promises that they may.
+// interp.c: runs a schedule: buffers, nodes in order, and for each computed node its loops. The
+// members of a fused node take turns inside common loops, as fusion promises that they may.
 #include <string.h>
 
 #include "core/inductor/interp_impl.h"
@@ -15,7 +15,8 @@ static bool find_symbol(void *ctx, const Expr *symbol, int64_t *v) {
     Lookup *l = ctx;
     const IrModule *m = l->run->schedule->module;
     for (int i = 0; i < m->inputs.n && i < l->run->n_inputs; i++)
-        if (!m->inputs.at[i].buf && m->inputs.at[i].sym == symbol && l->run->inputs[i].kind == RT_int) {
+        if (!m->inputs.at[i].buf && m->inputs.at[i].sym == symbol &&
+            l->run->inputs[i].kind == RT_int) {
             *v = l->run->inputs[i].i;
             return true;
         }
@@ -53,10 +54,11 @@ static bool sizes_of(InterpRun *run, const Expr *const *e, int n, int64_t *out) 
 
 static bool fresh(InterpRun *run, const IrLayout *l, Tensor *t) {
     int64_t size[TENSOR_DIMS], stride[TENSOR_DIMS];
-    if (l->ndim > TENSOR_DIMS || !sizes_of(run, l->size, l->ndim, size) || !sizes_of(run, l->stride, l->ndim, stride) ||
+    if (l->ndim > TENSOR_DIMS || !sizes_of(run, l->size, l->ndim, size) ||
+        !sizes_of(run, l->stride, l->ndim, stride) ||
         !tensor_new_strided(t, l->dtype, l->ndim, size, stride, run->diag))
         return false;
-    memset(storage_data(t->storage), 0xff, storage_bytes(t->storage));   // NaN, -1
+    memset(storage_data(t->storage), 0xff, storage_bytes(t->storage)); // NaN, -1
     return true;
 }
 
@@ -66,7 +68,8 @@ static bool view(InterpRun *run, const IrLayout *l, const Tensor *base, Tensor *
     t->ndim = l->ndim;
     int64_t offset = 0;
     bool ok = l->ndim <= TENSOR_DIMS && sizes_of(run, l->size, l->ndim, t->size) &&
-              sizes_of(run, l->stride, l->ndim, t->stride) && (!l->offset || interp_size(run, l->offset, &offset));
+              sizes_of(run, l->stride, l->ndim, t->stride) &&
+              (!l->offset || interp_size(run, l->offset, &offset));
     t->offset += offset;
     return ok;
 }
@@ -103,11 +106,13 @@ Tensor *interp_buffer(InterpRun *run, const char *name) {
 static bool take_inputs(InterpRun *run) {
     const IrModule *m = run->schedule->module;
     if (run->n_inputs < m->inputs.n + m->constants.n) {
-        diag_fail(run->diag, "%d inputs and constants are given, %d are wanted", run->n_inputs, m->inputs.n + m->constants.n);
+        diag_fail(run->diag, "%d inputs and constants are given, %d are wanted", run->n_inputs,
+                  m->inputs.n + m->constants.n);
         return false;
     }
     for (int i = 0; i < m->inputs.n + m->constants.n; i++) {
-        const IrBuffer *b = i < m->inputs.n ? m->inputs.at[i].buf : m->constants.at[i - m->inputs.n];
+        const IrBuffer *b =
+            i < m->inputs.n ? m->inputs.at[i].buf : m->constants.at[i - m->inputs.n];
         if (!b)
             continue;
         const char *name = i < m->inputs.n ? m->inputs.at[i].name : b->name;
@@ -128,9 +133,9 @@ typedef struct Nest {
     InterpRun *run;
     BodyCode **member;
     int n;
-    int n_iter, n_red;      // loops of the member with most of them
-    const int64_t *size;    // (n_iter + n_red)
-    int64_t *var;           // (n_iter + n_red) where the loops stand
+    int n_iter, n_red;   // loops of the member with most of them
+    const int64_t *size; // (n_iter + n_red)
+    int64_t *var;        // (n_iter + n_red) where the loops stand
 } Nest;
 
 static bool is_cancelled(const InterpRun *run) {
@@ -191,7 +196,8 @@ static bool is_full(const Nest *n, int m) {
     return n->member[m]->body->n_vars == n->n_iter + n->n_red;
 }
 
-// One point of the iteration loops: members over the reduction loops together, then what follows them.
+// One point of the iteration loops: members over the reduction loops together, then what follows
+// them.
 static bool run_point(const Nest *n) {
     for (int m = 0; m < n->n;) {
         int end = m + 1;
@@ -297,7 +303,8 @@ static bool run_node(InterpRun *run, const SchedNode *node) {
             return true;
         if (run->call)
             return run->call(run->ctx, run, node->op);
-        diag_fail(run->diag, "%s calls %s, which nobody does here", node->name, node->op->kernel ? node->op->kernel : "something");
+        diag_fail(run->diag, "%s calls %s, which nobody does here", node->name,
+                  node->op->kernel ? node->op->kernel : "something");
         return false;
     case SCHED_node:
     case SCHED_fused:
@@ -334,7 +341,8 @@ static bool take_output(InterpRun *run, const IrArg *a, RtValue *out) {
         int64_t offset = 0;
         seen.dtype = a->view->dtype;
         seen.ndim = a->view->ndim;
-        if (!sizes_of(run, a->view->size, seen.ndim, seen.size) || !sizes_of(run, a->view->stride, seen.ndim, seen.stride) ||
+        if (!sizes_of(run, a->view->size, seen.ndim, seen.size) ||
+            !sizes_of(run, a->view->stride, seen.ndim, seen.stride) ||
             (a->view->offset && !interp_size(run, a->view->offset, &offset)))
             return false;
         seen.offset += offset;

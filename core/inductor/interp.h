@@ -1,6 +1,7 @@
-// interp.h: runs the loop IR itself, before or after fusion, on concrete buffers: the judge of generated code. It shares
-// no code with it. Arithmetic is in double, rounded to float after each float32 operation; sums run in double; what
-// nobody has written yet is NaN or -1, so that a read out of order is seen.
+// interp.h: runs the loop IR itself, before or after fusion, on concrete buffers: the judge of
+// generated code. It shares no code with it. Arithmetic is in double, rounded to float after each
+// float32 operation; sums run in double; what nobody has written yet is NaN or -1, so that a read
+// out of order is seen.
 #ifndef CORE_INDUCTOR_INTERP_H
 #define CORE_INDUCTOR_INTERP_H
 
@@ -9,7 +10,8 @@
 
 typedef struct InterpRun InterpRun;
 
-// Does what an extern or fallback operation does, on the buffers of `run`. false and an error if it fails.
+// Does what an extern or fallback operation does, on the buffers of `run`. false and an error if it
+// fails.
 typedef bool InterpCall(void *ctx, InterpRun *run, const IrOp *op);
 
 struct InterpRun {
@@ -20,12 +22,12 @@ struct InterpRun {
     // writes is changed in place.
     const RtValue *inputs;
     int n_inputs;
-    InterpCall *call;           // NULL: extern operations are errors
+    InterpCall *call;                               // NULL: extern operations are errors
     void (*on_node)(void *ctx, const SchedNode *n); // after each node of the schedule; may be NULL
     void *ctx;
-    const bool *cancel;         // may be NULL
-    Map buffers;                // made: name -> Tensor *, each buffer that has memory of its own or a view
-    RtValue *outputs;           // made: (n_outputs) copies that the caller drops; kind none for None
+    const bool *cancel; // may be NULL
+    Map buffers;        // made: name -> Tensor *, each buffer that has memory of its own or a view
+    RtValue *outputs;   // made: (n_outputs) copies that the caller drops; kind none for None
     int n_outputs;
 };
 

@@ -1,16 +1,16 @@
-// interp_body.c: a loop body over a strip of iterations: each operation gives a row of numbers, one a lane. Lanes that
-// a mask switches off touch no memory.
+// interp_body.c: a loop body over a strip of iterations: each operation gives a row of numbers, one
+// a lane. Lanes that a mask switches off touch no memory.
 #include <string.h>
 
 #include "core/inductor/interp_impl.h"
 
-typedef struct Frame {      // one block while it runs
+typedef struct Frame { // one block while it runs
     Strip *s;
     int block;
-    Lanes *value;           // by op
-    const bool *on;         // lanes that are active
-    IndexLanes *indirect;   // of the body, by number
-    bool finishing;         // behind the reduction loops
+    Lanes *value;         // by op
+    const bool *on;       // lanes that are active
+    IndexLanes *indirect; // of the body, by number
+    bool finishing;       // behind the reduction loops
 } Frame;
 
 // --- making ready
@@ -35,7 +35,8 @@ static void mark_after(BodyCode *c, InterpRun *run) {
         const LoopOp *op = &main->ops.at[i];
         if (c->after[0][i])
             c->wanted[i] = true;
-        for (int a = 0; c->wanted[i] && op->kind != LOOP_reduction && a < loop_op_info[op->kind].n_args; a++)
+        for (int a = 0;
+             c->wanted[i] && op->kind != LOOP_reduction && a < loop_op_info[op->kind].n_args; a++)
             if (op->arg[a] >= 0)
                 c->wanted[op->arg[a]] = true;
     }
@@ -54,7 +55,8 @@ static bool find_buffers(BodyCode *c, InterpRun *run) {
         for (int i = 0; i < b->blocks.at[k].ops.n; i++) {
             const LoopOp *op = &b->blocks.at[k].ops.at[i];
             if (op->buf && !(c->buffer[c->first_op[k] + i] = interp_buffer(run, op->buf))) {
-                diag_fail(run->diag, "%s reads or writes %s, which is no buffer", c->node->name, op->buf);
+                diag_fail(run->diag, "%s reads or writes %s, which is no buffer", c->node->name,
+                          op->buf);
                 return false;
             }
         }
@@ -101,7 +103,8 @@ BodyCode *body_compile(InterpRun *run, const SchedNode *node) {
 
 // --- reductions
 
-static const char *const reductions[] = {"sum", "prod", "max", "min", "any", "xor_sum", "argmax", "argmin", "welford_reduce"};
+static const char *const reductions[] = {"sum",     "prod",   "max",    "min",           "any",
+                                         "xor_sum", "argmax", "argmin", "welford_reduce"};
 enum { RED_sum, RED_prod, RED_max, RED_min, RED_any, RED_xor, RED_argmax, RED_argmin, RED_welford };
 
 void body_begin(BodyCode *c) {
@@ -117,7 +120,7 @@ static bool is_better(bool is_float, Scalar a, Scalar b, bool most) {
 static void welford(Acc *acc, double x) {
     double d = x - acc->value.f;
     acc->value.f += d / (double)(acc->count + 1);
-    acc->nan |= x - x != 0;     // an infinity takes the mean with it, wherever it stands
+    acc->nan |= x - x != 0; // an infinity takes the mean with it, wherever it stands
     acc->m2 += d * (x - acc->value.f);
 }
 
@@ -133,7 +136,8 @@ static void reduce_one(Acc *acc, int kind, DType in, DType out, Scalar v, int64_
         break;
     case RED_prod:
         if (dtype_is_float(out))
-            acc->value = scalar_round((Scalar){.f = (first ? 1 : acc->value.f) * scalar_convert(v, in, DT_f64).f}, out);
+            acc->value = scalar_round(
+                (Scalar){.f = (first ? 1 : acc->value.f) * scalar_convert(v, in, DT_f64).f}, out);
         else
             acc->value.i = (int64_t)((first ? 1 : (uint64_t)acc->value.i) * (uint64_t)v.i);
         break;
@@ -160,7 +164,8 @@ static void reduce_one(Acc *acc, int kind, DType in, DType out, Scalar v, int64_
 static bool run_reduction(Frame *f, const LoopOp *op, int i) {
     int kind = op->mode ? str_index(op->mode, reductions, COUNT(reductions)) : -1;
     if (kind < 0) {
-        diag_fail(f->s->run->diag, "%s: the reduction '%s' is unknown", f->s->code->node->name, op->mode ? op->mode : "");
+        diag_fail(f->s->run->diag, "%s: the reduction '%s' is unknown", f->s->code->node->name,
+                  op->mode ? op->mode : "");
         return false;
     }
     const Lanes *v = &f->value[op->arg[0]];
@@ -174,8 +179,9 @@ static bool run_reduction(Frame *f, const LoopOp *op, int i) {
 static Scalar empty_value(int kind, DType d) {
     if (kind == RED_prod)
         return scalar_convert((Scalar){.i = 1}, DT_i64, d);
-    if (kind == RED_max || kind == RED_min)
-        return dtype_is_float(d) ? (Scalar){.f = (kind == RED_max ? -1 : 1) * __builtin_inf()} : (Scalar){.i = 0};
+    double none = kind == RED_max ? -__builtin_inf() : __builtin_inf();
+    if ((kind == RED_max || kind == RED_min) && dtype_is_float(d))
+        return (Scalar){.f = none};
     return scalar_convert((Scalar){.i = 0}, DT_i64, d);
 }
 
@@ -196,14 +202,15 @@ static const IndexLanes *eval_index(Frame *f, int index) {
 }
 
 static bool fail_bounds(Frame *f, int64_t at, int64_t size) {
-    diag_tool(f->s->run->diag, "index out of bounds: 0 <= index < %lld, it is %lld in %s", (long long)size, (long long)at,
-              f->s->code->node->name);
+    diag_tool(f->s->run->diag, "index out of bounds: 0 <= index < %lld, it is %lld in %s",
+              (long long)size, (long long)at, f->s->code->node->name);
     return false;
 }
 
 static bool run_load(Frame *f, const LoopOp *op, int i) {
     const Tensor *t = f->s->code->buffer[f->s->code->first_op[f->block] + i];
-    int64_t last = (int64_t)(storage_bytes(t->storage) / (size_t)dtype_info[t->dtype].bytes) - t->offset;
+    int64_t last =
+        (int64_t)(storage_bytes(t->storage) / (size_t)dtype_info[t->dtype].bytes) - t->offset;
     const IndexLanes *at = eval_index(f, op->index);
     Lanes *out = &f->value[i];
     out->dtype = t->dtype;
@@ -221,7 +228,8 @@ static bool run_load(Frame *f, const LoopOp *op, int i) {
 
 static bool run_store(Frame *f, const LoopOp *op, int i) {
     const Tensor *t = f->s->code->buffer[f->s->code->first_op[f->block] + i];
-    int64_t last = (int64_t)(storage_bytes(t->storage) / (size_t)dtype_info[t->dtype].bytes) - t->offset;
+    int64_t last =
+        (int64_t)(storage_bytes(t->storage) / (size_t)dtype_info[t->dtype].bytes) - t->offset;
     const IndexLanes *at = eval_index(f, op->index);
     const Lanes *v = &f->value[op->arg[0]];
     void *base = tensor_data(t);
@@ -233,7 +241,8 @@ static bool run_store(Frame *f, const LoopOp *op, int i) {
             return fail_bounds(f, x, last);
         Scalar s = scalar_convert(v->at[k], v->dtype, t->dtype);
         if (op->mode) {
-            Scalar pair[2] = {scalar_load(base, x, t->dtype), scalar_convert(v->at[k], v->dtype, dtype_compute(t->dtype))};
+            Scalar pair[2] = {scalar_load(base, x, t->dtype),
+                              scalar_convert(v->at[k], v->dtype, dtype_compute(t->dtype))};
             s = scalar_apply(LOOP_add, dtype_compute(t->dtype), pair);
         }
         scalar_store(base, x, t->dtype, s);
@@ -241,7 +250,8 @@ static bool run_store(Frame *f, const LoopOp *op, int i) {
     return true;
 }
 
-static bool run_block(Strip *s, int block, const bool *on, IndexLanes *indirect, bool finishing, Lanes *result);
+static bool run_block(Strip *s, int block, const bool *on, IndexLanes *indirect, bool finishing,
+                      Lanes *result);
 
 static bool run_masked(Frame *f, const LoopOp *op, int i) {
     bool on[STRIP];
@@ -265,7 +275,8 @@ static bool run_indirect(Frame *f, const LoopOp *op, int i) {
     int64_t size = -1;
     const Expr *e = NULL;
     if (op->value.kind != VAL_none &&
-        (!val_as_expr(f->s->run->schedule->module->sym, &op->value, &e) || !interp_size(f->s->run, e, &size)))
+        (!val_as_expr(f->s->run->schedule->module->sym, &op->value, &e) ||
+         !interp_size(f->s->run, e, &size)))
         return false;
     for (int k = 0; k < f->s->n; k++) {
         int64_t x = v->at[k].i;
@@ -294,15 +305,18 @@ static void run_index_expr(Frame *f, const LoopOp *op, int i) {
     const IndexLanes *at = eval_index(f, op->index);
     f->value[i].dtype = op->dtype;
     for (int k = 0; k < f->s->n; k++)
-        f->value[i].at[k] = scalar_convert((Scalar){.i = at->at[at->uniform ? 0 : k]}, DT_i64, op->dtype);
+        f->value[i].at[k] =
+            scalar_convert((Scalar){.i = at->at[at->uniform ? 0 : k]}, DT_i64, op->dtype);
 }
 
 static void run_cast(Frame *f, const LoopOp *op, int i) {
     const Lanes *v = &f->value[op->arg[0]];
     f->value[i].dtype = op->dtype;
     for (int k = 0; k < f->s->n; k++)
-        f->value[i].at[k] = op->kind == LOOP_to_dtype ? scalar_convert(v->at[k], v->dtype, op->dtype)
-                                                       : scalar_bits(v->at[k], op->src_dtype ? op->src_dtype : v->dtype, op->dtype);
+        f->value[i].at[k] =
+            op->kind == LOOP_to_dtype
+                ? scalar_convert(v->at[k], v->dtype, op->dtype)
+                : scalar_bits(v->at[k], op->src_dtype ? op->src_dtype : v->dtype, op->dtype);
 }
 
 // Mean, sum of squared distances, count of a Welford reduction.
@@ -310,7 +324,8 @@ static void run_item(Frame *f, const LoopOp *op, int i) {
     const Acc *acc = &f->s->code->acc[op->arg[0]];
     double part[3] = {acc->nan ? __builtin_nan("") : acc->value.f, acc->m2, (double)acc->count};
     f->value[i].dtype = f->value[op->arg[0]].dtype;
-    f->value[i].at[0] = scalar_round((Scalar){.f = part[op->number % 3]}, dtype_compute(f->value[i].dtype));
+    f->value[i].at[0] =
+        scalar_round((Scalar){.f = part[op->number % 3]}, dtype_compute(f->value[i].dtype));
 }
 
 static void run_seed(Frame *f, const LoopOp *op, int i) {
@@ -320,25 +335,28 @@ static void run_seed(Frame *f, const LoopOp *op, int i) {
         f->value[i].at[k] = scalar_load(tensor_data(t), op->number, t->dtype);
 }
 
+// The type that argument a of an operation is converted to.
+static DType arg_type(const LoopOp *op, int a, DType in) {
+    if (loop_op_info[op->kind].cls == LC_RANDOM)
+        return DT_i64;
+    return op->kind == LOOP_where && a == 0 ? DT_b8 : dtype_compute(in);
+}
+
 static void run_plain(Frame *f, const LoopOp *op, int i) {
     const LoopOpInfo *info = &loop_op_info[op->kind];
-    DType arg[4] = {DT_none}, in;
-    const Lanes *from[4] = {NULL};
-    for (int a = 0; a < info->n_args; a++) {
-        from[a] = &f->value[op->arg[a]];
-        arg[a] = from[a]->dtype;
-    }
-    bool random = info->cls == LC_RANDOM;
-    DType d = random ? (op->kind == LOOP_randint64 ? DT_i64 : DT_f32) : scalar_type(op, arg, &in);
+    DType arg[4] = {DT_none}, in = DT_i64;
+    for (int a = 0; a < info->n_args; a++)
+        arg[a] = f->value[op->arg[a]].dtype;
+    bool random = info->cls == LC_RANDOM, to_int = str_ends(info->name, "_to_int");
+    DType d = DT_i64;
+    if (op->kind != LOOP_randint64)
+        d = random ? DT_f32 : scalar_type(op, arg, &in);
     for (int k = 0; k < f->s->n; k++) {
         Scalar v[4] = {{0}};
-        for (int a = 0; a < info->n_args; a++) {
-            DType to = random ? DT_i64 : op->kind == LOOP_where && a == 0 ? DT_b8 : dtype_compute(in);
-            v[a] = scalar_convert(from[a]->at[k], from[a]->dtype, to);
-        }
-        f->value[i].at[k] = random ? scalar_random(op->kind, v) : scalar_apply(op->kind, in, v);
-        if (str_ends(info->name, "_to_int"))
-            f->value[i].at[k] = scalar_convert(f->value[i].at[k], in, d);
+        for (int a = 0; a < info->n_args; a++)
+            v[a] = scalar_convert(f->value[op->arg[a]].at[k], arg[a], arg_type(op, a, in));
+        Scalar r = random ? scalar_random(op->kind, v) : scalar_apply(op->kind, in, v);
+        f->value[i].at[k] = to_int ? scalar_convert(r, in, d) : r;
     }
     f->value[i].dtype = d;
 }
@@ -381,7 +399,8 @@ static bool run_op(Frame *f, const LoopOp *op, int i) {
     case LOOP_scan:
     case LOOP_sort:
     case LOOP_bucketize:
-        diag_fail(f->s->run->diag, "%s: ops.%s cannot be interpreted", f->s->code->node->name, loop_op_info[op->kind].name);
+        diag_fail(f->s->run->diag, "%s: ops.%s cannot be interpreted", f->s->code->node->name,
+                  loop_op_info[op->kind].name);
         return false;
     default:
         run_plain(f, op, i);
@@ -389,13 +408,20 @@ static bool run_op(Frame *f, const LoopOp *op, int i) {
     }
 }
 
-static bool run_block(Strip *s, int block, const bool *on, IndexLanes *indirect, bool finishing, Lanes *result) {
+static bool run_block(Strip *s, int block, const bool *on, IndexLanes *indirect, bool finishing,
+                      Lanes *result) {
     const LoopBlock *b = &s->code->body->blocks.at[block];
-    Frame f = {.s = s, .block = block, .value = s->code->value[block], .on = on, .indirect = indirect, .finishing = finishing};
+    Frame f = {.s = s,
+               .block = block,
+               .value = s->code->value[block],
+               .on = on,
+               .indirect = indirect,
+               .finishing = finishing};
     for (int i = 0; i < b->ops.n; i++) {
         const LoopOp *op = &b->ops.at[i];
         bool main = block == 0 && s->code->reduces;
-        bool mine = !main || (finishing ? s->code->wanted[i] : !s->code->after[0][i] || op->kind == LOOP_reduction);
+        bool mine = !main || (finishing ? s->code->wanted[i]
+                                        : !s->code->after[0][i] || op->kind == LOOP_reduction);
         if (mine && !run_op(&f, op, i))
             return false;
     }
@@ -404,7 +430,8 @@ static bool run_block(Strip *s, int block, const bool *on, IndexLanes *indirect,
     return true;
 }
 
-static bool run_strip(InterpRun *run, BodyCode *c, const int64_t *var, int wide, int n, int64_t reduced_at, bool finishing) {
+static bool run_strip(InterpRun *run, BodyCode *c, const int64_t *var, int wide, int n,
+                      int64_t reduced_at, bool finishing) {
     Strip s = {.run = run, .code = c, .n = n, .reduced_at = reduced_at};
     IndexLanes *lanes = c->lanes;
     for (int i = 0; i < c->body->n_vars; i++) {
@@ -419,7 +446,8 @@ static bool run_strip(InterpRun *run, BodyCode *c, const int64_t *var, int wide,
     return run_block(&s, 0, on, lanes + c->body->n_vars, finishing, NULL);
 }
 
-bool body_run(InterpRun *run, BodyCode *c, const int64_t *var, int wide, int n, int64_t reduced_at) {
+bool body_run(InterpRun *run, BodyCode *c, const int64_t *var, int wide, int n,
+              int64_t reduced_at) {
     return run_strip(run, c, var, wide, n, reduced_at, false);
 }
 

@@ -1,5 +1,6 @@
-// interp_index.c: index expressions made into steps, each step a row of numbers over a strip of iterations. Equal
-// subexpressions are one step; what does not change along the strip is worked out once.
+// interp_index.c: index expressions made into steps, each step a row of numbers over a strip of
+// iterations. Equal subexpressions are one step; what does not change along the strip is worked out
+// once.
 #include "core/inductor/interp_impl.h"
 
 typedef struct Compiler {
@@ -7,7 +8,7 @@ typedef struct Compiler {
     IndexCode *out;
     const Expr *const *vars;
     int n_vars;
-    Map known;              // expr id -> step + 1
+    Map known; // expr id -> step + 1
 } Compiler;
 
 static int emit(Compiler *c, IndexStep s) {
@@ -82,18 +83,42 @@ static int compile(Compiler *c, const Expr *e) {
 
 static bool is_known(SymKind k) {
     switch (k) {
-    case SYM_add: case SYM_mul: case SYM_pow: case SYM_powint: case SYM_floordiv: case SYM_cleandiv: case SYM_ceildiv:
-    case SYM_modular: case SYM_pymod: case SYM_mod: case SYM_min: case SYM_max: case SYM_where: case SYM_lshift:
-    case SYM_rshift: case SYM_eq: case SYM_ne: case SYM_lt: case SYM_le: case SYM_gt: case SYM_ge: case SYM_and: case SYM_or:
-    case SYM_not: case SYM_int: case SYM_symbol:
+    case SYM_add:
+    case SYM_mul:
+    case SYM_pow:
+    case SYM_powint:
+    case SYM_floordiv:
+    case SYM_cleandiv:
+    case SYM_ceildiv:
+    case SYM_modular:
+    case SYM_pymod:
+    case SYM_mod:
+    case SYM_min:
+    case SYM_max:
+    case SYM_where:
+    case SYM_lshift:
+    case SYM_rshift:
+    case SYM_eq:
+    case SYM_ne:
+    case SYM_lt:
+    case SYM_le:
+    case SYM_gt:
+    case SYM_ge:
+    case SYM_and:
+    case SYM_or:
+    case SYM_not:
+    case SYM_int:
+    case SYM_symbol:
         return true;
     default:
         return false;
     }
 }
 
-bool index_compile(InterpRun *run, IndexCode *out, const Expr *e, const Expr *const *vars, int n_vars) {
-    Compiler c = {.run = run, .out = out, .vars = vars, .n_vars = n_vars, .known = {.arena = run->arena}};
+bool index_compile(InterpRun *run, IndexCode *out, const Expr *e, const Expr *const *vars,
+                   int n_vars) {
+    Compiler c = {
+        .run = run, .out = out, .vars = vars, .n_vars = n_vars, .known = {.arena = run->arena}};
     int at = compile(&c, e);
     if (at < 0)
         return false;
@@ -102,7 +127,7 @@ bool index_compile(InterpRun *run, IndexCode *out, const Expr *e, const Expr *co
             diag_fail(run->diag, "cannot evaluate the index expression %s", sym_str(run->arena, e));
             return false;
         }
-    if (at != out->steps.n - 1)     // the last step is the value
+    if (at != out->steps.n - 1) // the last step is the value
         emit(&c, (IndexStep){.kind = SYM_max, .a = at, .b = at});
     return true;
 }
@@ -124,34 +149,53 @@ static int64_t power(int64_t a, int64_t n) {
 
 static int64_t apply(SymKind kind, int64_t a, int64_t b) {
     switch (kind) {
-    case SYM_add: return (int64_t)((uint64_t)a + (uint64_t)b);
-    case SYM_mul: return (int64_t)((uint64_t)a * (uint64_t)b);
+    case SYM_add:
+        return (int64_t)((uint64_t)a + (uint64_t)b);
+    case SYM_mul:
+        return (int64_t)((uint64_t)a * (uint64_t)b);
     case SYM_pow:
-    case SYM_powint: return power(a, b);
+    case SYM_powint:
+        return power(a, b);
     case SYM_floordiv:
-    case SYM_cleandiv: return floor_div(a, b);
-    case SYM_ceildiv: return -floor_div(-a, b);
+    case SYM_cleandiv:
+        return floor_div(a, b);
+    case SYM_ceildiv:
+        return -floor_div(-a, b);
     case SYM_modular:
     case SYM_pymod:
-    case SYM_mod: return (int64_t)((uint64_t)a - (uint64_t)floor_div(a, b) * (uint64_t)b);
-    case SYM_min: return a < b ? a : b;
-    case SYM_max: return a > b ? a : b;
-    case SYM_lshift: return b >= 0 && b < 64 ? (int64_t)((uint64_t)a << b) : 0;
-    case SYM_rshift: return b >= 0 && b < 64 ? a >> b : 0;
-    case SYM_eq: return a == b;
-    case SYM_ne: return a != b;
-    case SYM_lt: return a < b;
-    case SYM_le: return a <= b;
-    case SYM_gt: return a > b;
-    case SYM_ge: return a >= b;
-    case SYM_and: return a && b;
-    case SYM_or: return a || b;
-    default: return a;
+    case SYM_mod:
+        return (int64_t)((uint64_t)a - (uint64_t)floor_div(a, b) * (uint64_t)b);
+    case SYM_min:
+        return a < b ? a : b;
+    case SYM_max:
+        return a > b ? a : b;
+    case SYM_lshift:
+        return b >= 0 && b < 64 ? (int64_t)((uint64_t)a << b) : 0;
+    case SYM_rshift:
+        return b >= 0 && b < 63 ? a / ((int64_t)1 << b) - (a < 0 && a % ((int64_t)1 << b)) : 0;
+    case SYM_eq:
+        return a == b;
+    case SYM_ne:
+        return a != b;
+    case SYM_lt:
+        return a < b;
+    case SYM_le:
+        return a <= b;
+    case SYM_gt:
+        return a > b;
+    case SYM_ge:
+        return a >= b;
+    case SYM_and:
+        return a && b;
+    case SYM_or:
+        return a || b;
+    default:
+        return a;
     }
 }
 
-static void eval_step(const IndexStep *s, const IndexStep *before, const IndexLanes *const *slot, IndexLanes *room,
-                      IndexLanes *out, int n) {
+static void eval_step(const IndexStep *s, const IndexStep *before, const IndexLanes *const *slot,
+                      IndexLanes *room, IndexLanes *out, int n) {
     if (s->kind == SYM_int) {
         out->uniform = true;
         out->at[0] = s->value;
@@ -159,7 +203,8 @@ static void eval_step(const IndexStep *s, const IndexStep *before, const IndexLa
     }
     const IndexLanes *a = s->kind == SYM_symbol ? slot[s->slot] : &room[s->a];
     const IndexLanes *b = s->kind == SYM_symbol || s->kind == SYM_not ? a : &room[s->b];
-    const IndexLanes *yes = s->kind == SYM_where && s->slot >= 0 ? &room[before->a] : NULL;
+    const IndexLanes *yes =
+        s->kind == SYM_where && s->slot >= 0 && before ? &room[before->a] : NULL;
     out->uniform = a->uniform && b->uniform && (!yes || yes->uniform);
     for (int i = 0; i < (out->uniform ? 1 : n); i++) {
         int64_t x = a->at[a->uniform ? 0 : i], y = b->at[b->uniform ? 0 : i];
@@ -174,7 +219,8 @@ static void eval_step(const IndexStep *s, const IndexStep *before, const IndexLa
     }
 }
 
-const IndexLanes *index_eval(const IndexCode *c, const IndexLanes *const *slot, IndexLanes *room, int n) {
+const IndexLanes *index_eval(const IndexCode *c, const IndexLanes *const *slot, IndexLanes *room,
+                             int n) {
     for (int i = 0; i < c->steps.n; i++)
         eval_step(&c->steps.at[i], i ? &c->steps.at[i - 1] : NULL, slot, room, &room[i], n);
     return &room[c->steps.n - 1];

@@ -1,4 +1,5 @@
-// interp_math.c: one operation of the loop IR on numbers, with PyTorch's rules for NaN, division and overflow.
+// interp_math.c: one operation of the loop IR on numbers, with PyTorch's rules for NaN, division
+// and overflow.
 #include <math.h>
 #include <string.h>
 
@@ -10,17 +11,38 @@ static double quiet_nan(void) {
 
 Scalar scalar_round(Scalar v, DType d) {
     switch (d) {
-    case DT_f32: v.f = (double)(float)v.f; break;
-    case DT_bf16: v.f = (double)bf16_to_f32(f32_to_bf16((float)v.f)); break;
-    case DT_f16: v.f = (double)f16_to_f32(f32_to_f16((float)v.f)); break;
-    case DT_i32: v.i = (int32_t)(uint32_t)v.i; break;
-    case DT_i16: v.i = (int16_t)(uint16_t)v.i; break;
-    case DT_i8: v.i = (int8_t)(uint8_t)v.i; break;
-    case DT_u8: v.i = (uint8_t)v.i; break;
-    case DT_u16: v.i = (uint16_t)v.i; break;
-    case DT_u32: v.i = (uint32_t)v.i; break;
-    case DT_b8: v.i = v.i != 0; break;
-    default: break;
+    case DT_f32:
+        v.f = (double)(float)v.f;
+        break;
+    case DT_bf16:
+        v.f = (double)bf16_to_f32(f32_to_bf16((float)v.f));
+        break;
+    case DT_f16:
+        v.f = (double)f16_to_f32(f32_to_f16((float)v.f));
+        break;
+    case DT_i32:
+        v.i = (int32_t)(uint32_t)v.i;
+        break;
+    case DT_i16:
+        v.i = (int16_t)(uint16_t)v.i;
+        break;
+    case DT_i8:
+        v.i = (int64_t)(((uint64_t)v.i & 0xff) ^ 0x80) - 0x80; // the sign of bit 7
+        break;
+    case DT_u8:
+        v.i = (uint8_t)v.i;
+        break;
+    case DT_u16:
+        v.i = (uint16_t)v.i;
+        break;
+    case DT_u32:
+        v.i = (uint32_t)v.i;
+        break;
+    case DT_b8:
+        v.i = v.i != 0;
+        break;
+    default:
+        break;
     }
     return v;
 }
@@ -53,7 +75,9 @@ Scalar scalar_load(const void *base, int64_t at, DType d) {
     uint16_t h;
     switch (dtype_info[d].bytes) {
     case 1:
-        v.i = d == DT_i8 ? *(const int8_t *)p : *(const uint8_t *)p;
+        v.i = *(const uint8_t *)p;
+        if (d == DT_i8 && v.i > 127)
+            v.i -= 256;
         break;
     case 2:
         memcpy(&h, p, 2);
@@ -89,7 +113,7 @@ void scalar_store(void *base, int64_t at, DType d, Scalar v) {
     else if (dtype_info[d].bytes == 2)
         memcpy(p, &h, 2);
     else
-        memcpy(p, &v, (size_t)dtype_info[d].bytes);    // the low bytes come first
+        memcpy(p, &v, (size_t)dtype_info[d].bytes); // the low bytes come first
 }
 
 Scalar scalar_bits(Scalar v, DType from, DType to) {
@@ -167,31 +191,52 @@ static int64_t int_shift(LoopOpKind kind, int64_t a, int64_t b, DType d) {
 
 static int64_t apply_int(LoopOpKind kind, DType d, int64_t a, int64_t b) {
     switch (kind) {
-    case LOOP_add: return (int64_t)((uint64_t)a + (uint64_t)b);
-    case LOOP_sub: return (int64_t)((uint64_t)a - (uint64_t)b);
-    case LOOP_mul: return (int64_t)((uint64_t)a * (uint64_t)b);
-    case LOOP_square: return (int64_t)((uint64_t)a * (uint64_t)a);
+    case LOOP_add:
+        return (int64_t)((uint64_t)a + (uint64_t)b);
+    case LOOP_sub:
+        return (int64_t)((uint64_t)a - (uint64_t)b);
+    case LOOP_mul:
+        return (int64_t)((uint64_t)a * (uint64_t)b);
+    case LOOP_square:
+        return (int64_t)((uint64_t)a * (uint64_t)a);
     case LOOP_truediv:
     case LOOP_div:
-    case LOOP_truncdiv: return int_quotient(a, b);
-    case LOOP_floordiv: return int_quotient(a, b) - rounds_down(int_rest(a, b), b);
+    case LOOP_truncdiv:
+        return int_quotient(a, b);
+    case LOOP_floordiv:
+        return int_quotient(a, b) - rounds_down(int_rest(a, b), b);
     case LOOP_mod:
-    case LOOP_fmod: return int_rest(a, b);
-    case LOOP_remainder: return int_rest(a, b) + (rounds_down(int_rest(a, b), b) ? b : 0);
-    case LOOP_pow: return int_power(a, b);
-    case LOOP_neg: return (int64_t)(0 - (uint64_t)a);
-    case LOOP_abs: return a < 0 ? (int64_t)(0 - (uint64_t)a) : a;
-    case LOOP_relu: return a < 0 ? 0 : a;
-    case LOOP_maximum: return a > b ? a : b;
-    case LOOP_minimum: return a < b ? a : b;
-    case LOOP_sign: return (a > 0) - (a < 0);
-    case LOOP_bitwise_and: return a & b;
-    case LOOP_bitwise_or: return a | b;
-    case LOOP_bitwise_xor: return a ^ b;
-    case LOOP_bitwise_not: return d == DT_b8 ? !a : ~a;
+    case LOOP_fmod:
+        return int_rest(a, b);
+    case LOOP_remainder:
+        return int_rest(a, b) + (rounds_down(int_rest(a, b), b) ? b : 0);
+    case LOOP_pow:
+        return int_power(a, b);
+    case LOOP_neg:
+        return (int64_t)(0 - (uint64_t)a);
+    case LOOP_abs:
+        return a < 0 ? (int64_t)(0 - (uint64_t)a) : a;
+    case LOOP_relu:
+        return a < 0 ? 0 : a;
+    case LOOP_maximum:
+        return a > b ? a : b;
+    case LOOP_minimum:
+        return a < b ? a : b;
+    case LOOP_sign:
+        return (a > 0) - (a < 0);
+    case LOOP_bitwise_and:
+        return a & b;
+    case LOOP_bitwise_or:
+        return a | b;
+    case LOOP_bitwise_xor:
+        return a ^ b;
+    case LOOP_bitwise_not:
+        return d == DT_b8 ? !a : ~a;
     case LOOP_bitwise_left_shift:
-    case LOOP_bitwise_right_shift: return int_shift(kind, a, b, d);
-    default: return a;      // identity, roundings of what is round
+    case LOOP_bitwise_right_shift:
+        return int_shift(kind, a, b, d);
+    default:
+        return a; // identity, roundings of what is round
     }
 }
 
@@ -222,13 +267,18 @@ static double digamma(double x) {
         return copysign(INFINITY, -x);
     if (x < 0) {
         double whole, part = modf(x, &whole);
-        return part == 0 ? quiet_nan() : digamma(1 - x) - 3.14159265358979323846 / tan(3.14159265358979323846 * part);
+        return part == 0
+                   ? quiet_nan()
+                   : digamma(1 - x) - 3.14159265358979323846 / tan(3.14159265358979323846 * part);
     }
     double sum = 0;
-    for (; x < 10; x++)
+    while (x < 10) {
         sum -= 1 / x;
+        x += 1;
+    }
     double y = 1 / (x * x);
-    double tail = y * (1.0 / 12 - y * (1.0 / 120 - y * (1.0 / 252 - y * (1.0 / 240 - y * (1.0 / 132)))));
+    double tail =
+        y * (1.0 / 12 - y * (1.0 / 120 - y * (1.0 / 252 - y * (1.0 / 240 - y * (1.0 / 132)))));
     return sum + log(x) - 0.5 / x - tail;
 }
 
@@ -245,72 +295,127 @@ static double erfinv(double y) {
 
 static double apply_math(LoopOpKind kind, double a, double b) {
     switch (kind) {
-    case LOOP_exp: return exp(a);
-    case LOOP_exp2: return exp2(a);
-    case LOOP_expm1: return expm1(a);
-    case LOOP_log: return log(a);
-    case LOOP_log1p: return log1p(a);
-    case LOOP_log2: return log2(a);
-    case LOOP_log10: return log10(a);
-    case LOOP_sqrt: return sqrt(a);
-    case LOOP_rsqrt: return 1 / sqrt(a);
-    case LOOP_sin: return sin(a);
-    case LOOP_cos: return cos(a);
-    case LOOP_tan: return tan(a);
-    case LOOP_asin: return asin(a);
-    case LOOP_acos: return acos(a);
-    case LOOP_atan: return atan(a);
-    case LOOP_atan2: return atan2(a, b);
-    case LOOP_sinh: return sinh(a);
-    case LOOP_cosh: return cosh(a);
-    case LOOP_tanh: return tanh(a);
-    case LOOP_asinh: return asinh(a);
-    case LOOP_acosh: return acosh(a);
-    case LOOP_atanh: return atanh(a);
-    case LOOP_erf: return erf(a);
-    case LOOP_erfc: return erfc(a);
-    case LOOP_erfinv: return erfinv(a);
-    case LOOP_lgamma: return lgamma(a);
-    case LOOP_digamma: return digamma(a);
-    case LOOP_hypot: return hypot(a, b);
-    case LOOP_sigmoid: return 1 / (1 + exp(-a));
-    default: return a;
+    case LOOP_exp:
+        return exp(a);
+    case LOOP_exp2:
+        return exp2(a);
+    case LOOP_expm1:
+        return expm1(a);
+    case LOOP_log:
+        return log(a);
+    case LOOP_log1p:
+        return log1p(a);
+    case LOOP_log2:
+        return log2(a);
+    case LOOP_log10:
+        return log10(a);
+    case LOOP_sqrt:
+        return sqrt(a);
+    case LOOP_rsqrt:
+        return 1 / sqrt(a);
+    case LOOP_sin:
+        return sin(a);
+    case LOOP_cos:
+        return cos(a);
+    case LOOP_tan:
+        return tan(a);
+    case LOOP_asin:
+        return asin(a);
+    case LOOP_acos:
+        return acos(a);
+    case LOOP_atan:
+        return atan(a);
+    case LOOP_atan2:
+        return atan2(a, b);
+    case LOOP_sinh:
+        return sinh(a);
+    case LOOP_cosh:
+        return cosh(a);
+    case LOOP_tanh:
+        return tanh(a);
+    case LOOP_asinh:
+        return asinh(a);
+    case LOOP_acosh:
+        return acosh(a);
+    case LOOP_atanh:
+        return atanh(a);
+    case LOOP_erf:
+        return erf(a);
+    case LOOP_erfc:
+        return erfc(a);
+    case LOOP_erfinv:
+        return erfinv(a);
+    case LOOP_lgamma:
+        return lgamma(a);
+    case LOOP_digamma:
+        return digamma(a);
+    case LOOP_hypot:
+        return hypot(a, b);
+    case LOOP_sigmoid:
+        return 1 / (1 + exp(-a));
+    default:
+        return a;
     }
 }
 
 static double apply_float(LoopOpKind kind, DType d, double a, double b, double c) {
     switch (kind) {
-    case LOOP_add: return a + b;
-    case LOOP_sub: return a - b;
-    case LOOP_mul: return a * b;
-    case LOOP_truediv: return a / b;
+    case LOOP_add:
+        return a + b;
+    case LOOP_sub:
+        return a - b;
+    case LOOP_mul:
+        return a * b;
+    case LOOP_truediv:
+        return a / b;
     case LOOP_div:
-    case LOOP_truncdiv: return trunc(scalar_round((Scalar){.f = a / b}, d).f);
-    case LOOP_floordiv: return float_floordiv(a, b, d);
+    case LOOP_truncdiv:
+        return trunc(scalar_round((Scalar){.f = a / b}, d).f);
+    case LOOP_floordiv:
+        return float_floordiv(a, b, d);
     case LOOP_mod:
-    case LOOP_fmod: return fmod(a, b);
-    case LOOP_remainder: return float_remainder(a, b);
-    case LOOP_pow: return pow(a, b);
-    case LOOP_fma: return d == DT_f64 ? fma(a, b, c) : (double)fmaf((float)a, (float)b, (float)c);
-    case LOOP_neg: return -a;
-    case LOOP_abs: return fabs(a);
-    case LOOP_relu: return a < 0 ? 0 : a;
-    case LOOP_maximum: return a != a || b != b ? quiet_nan() : a > b ? a : b;
-    case LOOP_minimum: return a != a || b != b ? quiet_nan() : a < b ? a : b;
-    case LOOP_reciprocal: return 1 / a;
-    case LOOP_square: return a * a;
-    case LOOP_sign: return (a > 0) - (a < 0);
-    case LOOP_copysign: return copysign(a, b);
-    case LOOP_nextafter: return d == DT_f64 ? nextafter(a, b) : (double)nextafterf((float)a, (float)b);
+    case LOOP_fmod:
+        return fmod(a, b);
+    case LOOP_remainder:
+        return float_remainder(a, b);
+    case LOOP_pow:
+        return pow(a, b);
+    case LOOP_fma:
+        return d == DT_f64 ? fma(a, b, c) : (double)fmaf((float)a, (float)b, (float)c);
+    case LOOP_neg:
+        return -a;
+    case LOOP_abs:
+        return fabs(a);
+    case LOOP_relu:
+        return a < 0 ? 0 : a;
+    case LOOP_maximum:
+        return a != a || b != b ? quiet_nan() : a > b ? a : b;
+    case LOOP_minimum:
+        return a != a || b != b ? quiet_nan() : a < b ? a : b;
+    case LOOP_reciprocal:
+        return 1 / a;
+    case LOOP_square:
+        return a * a;
+    case LOOP_sign:
+        return (a > 0) - (a < 0);
+    case LOOP_copysign:
+        return copysign(a, b);
+    case LOOP_nextafter:
+        return d == DT_f64 ? nextafter(a, b) : (double)nextafterf((float)a, (float)b);
     case LOOP_ceil:
-    case LOOP_ceil_to_int: return ceil(a);
+    case LOOP_ceil_to_int:
+        return ceil(a);
     case LOOP_floor:
-    case LOOP_floor_to_int: return floor(a);
+    case LOOP_floor_to_int:
+        return floor(a);
     case LOOP_trunc:
-    case LOOP_trunc_to_int: return trunc(a);
+    case LOOP_trunc_to_int:
+        return trunc(a);
     case LOOP_round:
-    case LOOP_round_to_int: return nearbyint(a);
-    default: return apply_math(kind, a, b);
+    case LOOP_round_to_int:
+        return nearbyint(a);
+    default:
+        return apply_math(kind, a, b);
     }
 }
 
@@ -319,28 +424,44 @@ static double apply_float(LoopOpKind kind, DType d, double a, double b, double c
 static int order_of(bool is_float, const Scalar *v, LoopOpKind kind) {
     if (is_float) {
         double a = v[0].f, b = v[1].f;
-        return kind == LOOP_eq ? a == b : kind == LOOP_ne ? a != b : kind == LOOP_lt ? a < b : kind == LOOP_le ? a <= b
-             : kind == LOOP_gt ? a > b : a >= b;
+        return kind == LOOP_eq   ? a == b
+               : kind == LOOP_ne ? a != b
+               : kind == LOOP_lt ? a < b
+               : kind == LOOP_le ? a <= b
+               : kind == LOOP_gt ? a > b
+                                 : a >= b;
     }
     int64_t a = v[0].i, b = v[1].i;
-    return kind == LOOP_eq ? a == b : kind == LOOP_ne ? a != b : kind == LOOP_lt ? a < b : kind == LOOP_le ? a <= b
-         : kind == LOOP_gt ? a > b : a >= b;
+    return kind == LOOP_eq   ? a == b
+           : kind == LOOP_ne ? a != b
+           : kind == LOOP_lt ? a < b
+           : kind == LOOP_le ? a <= b
+           : kind == LOOP_gt ? a > b
+                             : a >= b;
 }
 
 static int64_t apply_truth(LoopOpKind kind, bool is_float, const Scalar *v, int n) {
     bool a = is_float ? v[0].f != 0 : v[0].i != 0;
     bool b = n > 1 && (is_float ? v[1].f != 0 : v[1].i != 0);
     switch (kind) {
-    case LOOP_isnan: return is_float && v[0].f != v[0].f;
-    case LOOP_isinf: return is_float && isinf(v[0].f);
-    case LOOP_signbit: return is_float ? signbit(v[0].f) != 0 : v[0].i < 0;
+    case LOOP_isnan:
+        return is_float && v[0].f != v[0].f;
+    case LOOP_isinf:
+        return is_float && isinf(v[0].f);
+    case LOOP_signbit:
+        return is_float ? signbit(v[0].f) != 0 : v[0].i < 0;
     case LOOP_and_:
-    case LOOP_logical_and: return a && b;
+    case LOOP_logical_and:
+        return a && b;
     case LOOP_or_:
-    case LOOP_logical_or: return a || b;
-    case LOOP_logical_xor: return a != b;
-    case LOOP_logical_not: return !a;
-    default: return order_of(is_float, v, kind);
+    case LOOP_logical_or:
+        return a || b;
+    case LOOP_logical_xor:
+        return a != b;
+    case LOOP_logical_not:
+        return !a;
+    default:
+        return order_of(is_float, v, kind);
     }
 }
 
@@ -352,7 +473,8 @@ Scalar scalar_apply(LoopOpKind kind, DType in, const Scalar *arg) {
     if (info->cls == LC_COMPARE || info->cls == LC_LOGIC)
         return (Scalar){.i = apply_truth(kind, is_float, arg, info->n_args)};
     if (!is_float)
-        return scalar_round((Scalar){.i = apply_int(kind, in, arg[0].i, info->n_args > 1 ? arg[1].i : 0)}, in);
+        return scalar_round(
+            (Scalar){.i = apply_int(kind, in, arg[0].i, info->n_args > 1 ? arg[1].i : 0)}, in);
     double b = info->n_args > 1 ? arg[1].f : 0, c = info->n_args > 2 ? arg[2].f : 0;
     Scalar v = {.f = apply_float(kind, in, arg[0].f, b, c)};
     return scalar_round(v, dtype_compute(in));
@@ -365,7 +487,8 @@ static void philox(uint64_t key, uint64_t counter, uint32_t out[4]) {
     uint32_t k[2] = {(uint32_t)key, (uint32_t)(key >> 32)};
     for (int round = 0; round < 10; round++) {
         uint64_t a = UINT64_C(0xD2511F53) * x[0], b = UINT64_C(0xCD9E8D57) * x[2];
-        uint32_t next[4] = {(uint32_t)(b >> 32) ^ x[1] ^ k[0], (uint32_t)b, (uint32_t)(a >> 32) ^ x[3] ^ k[1], (uint32_t)a};
+        uint32_t next[4] = {(uint32_t)(b >> 32) ^ x[1] ^ k[0], (uint32_t)b,
+                            (uint32_t)(a >> 32) ^ x[3] ^ k[1], (uint32_t)a};
         memcpy(x, next, sizeof x);
         k[0] += 0x9E3779B9u;
         k[1] += 0xBB67AE85u;

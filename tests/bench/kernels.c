@@ -1,5 +1,5 @@
-// kernels.c: times generated C against the memory bandwidth of the machine (STREAM's triad over the same number of bytes,
-// measured around each case) and prints the ratio.
+// kernels.c: times generated C against the memory bandwidth of the machine (STREAM's triad over the
+// same number of bytes, measured around each case) and prints the ratio.
 //
 //     build/bench/kernels [-t THREADS] [-s] [NAME…]     -s: print the code of the cases
 #define _POSIX_C_SOURCE 200809L
@@ -16,60 +16,92 @@
 
 typedef struct Case {
     const char *name;
-    const char *inputs;     // parameters of forward
-    const char *body;       // statements, `;` between them; the last is what is returned
-    int calls;              // kernels a run when call overhead is the question; else 1
+    const char *inputs; // parameters of forward
+    const char *body;   // statements, `;` between them; the last is what is returned
+    int calls;          // kernels a run when call overhead is the question; else 1
 } Case;
 
 #define A "torch.ops.aten."
-#define SOFTMAX \
-    "m = " A "amax.default(x, [1], True); d = " A "sub.Tensor(x, m); e = " A "exp.default(d);" \
+#define SOFTMAX                                                                                    \
+    "m = " A "amax.default(x, [1], True); d = " A "sub.Tensor(x, m); e = " A "exp.default(d);"     \
     "s = " A "sum.dim_IntList(e, [1], True); r = " A "div.Tensor(e, s); (r,)"
-#define LAYER_NORM \
-    "v = " A "var_mean.correction(x, [1], correction = 0, keepdim = True); q = v[0]; u = v[1];" \
-    "d = " A "sub.Tensor(x, u); p = " A "add.Tensor(q, 1e-05); i = " A "rsqrt.default(p); n = " A "mul.Tensor(d, i);" \
+#define LAYER_NORM                                                                                 \
+    "v = " A "var_mean.correction(x, [1], correction = 0, keepdim = True); q = v[0]; u = v[1];"    \
+    "d = " A "sub.Tensor(x, u); p = " A "add.Tensor(q, 1e-05); i = " A "rsqrt.default(p); n = " A  \
+    "mul.Tensor(d, i);"                                                                            \
     "w1 = " A "mul.Tensor(n, w); r = " A "add.Tensor(w1, b); (r,)"
 #define TO(v, t) "torch.ops.prims.convert_element_type.default(" v ", torch." t ")"
 
 static const Case cases[] = {
-    {"chain_16M", "a: \"f32[16777216]\", b: \"f32[16777216]\", c: \"f32[16777216]\", d: \"f32[16777216]\", e: \"f32[16777216]\"",
-     "p = " A "mul.Tensor(a, b); q = " A "add.Tensor(p, c); r = " A "mul.Tensor(q, d); s = " A "add.Tensor(r, e);"
-     "t = " A "relu.default(s); (t,)", 1},
+    {"chain_16M",
+     "a: \"f32[16777216]\", b: \"f32[16777216]\", c: \"f32[16777216]\", d: \"f32[16777216]\", e: "
+     "\"f32[16777216]\"",
+     "p = " A "mul.Tensor(a, b); q = " A "add.Tensor(p, c); r = " A "mul.Tensor(q, d); s = " A
+     "add.Tensor(r, e);"
+     "t = " A "relu.default(s); (t,)",
+     1},
     {"softmax_4096x1024", "x: \"f32[4096, 1024]\"", SOFTMAX, 1},
     {"softmax_32768x1024", "x: \"f32[32768, 1024]\"", SOFTMAX, 1},
-    {"layer_norm_4096x1024", "x: \"f32[4096, 1024]\", w: \"f32[1024]\", b: \"f32[1024]\"", LAYER_NORM, 1},
-    {"layer_norm_32768x1024", "x: \"f32[32768, 1024]\", w: \"f32[1024]\", b: \"f32[1024]\"", LAYER_NORM, 1},
+    {"layer_norm_4096x1024", "x: \"f32[4096, 1024]\", w: \"f32[1024]\", b: \"f32[1024]\"",
+     LAYER_NORM, 1},
+    {"layer_norm_32768x1024", "x: \"f32[32768, 1024]\", w: \"f32[1024]\", b: \"f32[1024]\"",
+     LAYER_NORM, 1},
     {"sum_dim0_8192x2048", "x: \"f32[8192, 2048]\"", "s = " A "sum.dim_IntList(x, [0]); (s,)", 1},
     {"sum_dim0_65536x64", "x: \"f32[65536, 64]\"", "s = " A "sum.dim_IntList(x, [0]); (s,)", 1},
     {"sum_dim1_8192x2048", "x: \"f32[8192, 2048]\"", "s = " A "sum.dim_IntList(x, [1]); (s,)", 1},
-    {"sum_dim1_64x128x4096", "x: \"f32[64, 128, 4096]\"", "s = " A "sum.dim_IntList(x, [1]); (s,)", 1},
-    {"sum_all_16M", "x: \"f32[8192, 2048]\"", "y = " A "mul.Tensor(x, x); s = " A "sum.default(y); (s,)", 1},
+    {"sum_dim1_64x128x4096", "x: \"f32[64, 128, 4096]\"", "s = " A "sum.dim_IntList(x, [1]); (s,)",
+     1},
+    {"sum_all_16M", "x: \"f32[8192, 2048]\"",
+     "y = " A "mul.Tensor(x, x); s = " A "sum.default(y); (s,)", 1},
     {"amax_all_16M", "x: \"f32[8192, 2048]\"", "s = " A "amax.default(x, [0, 1]); (s,)", 1},
     {"argmax_dim1_8192x2048", "x: \"f32[8192, 2048]\"", "s = " A "argmax.default(x, 1); (s,)", 1},
-    {"var_dim0_8192x2048", "x: \"f32[8192, 2048]\"", "s = " A "var.correction(x, [0], correction = 1); (s,)", 1},
-    {"bn_stats_32x64x56x56", "x: \"f32[32, 64, 56, 56]\"", "v = " A "var_mean.correction(x, [0, 2, 3], correction = 0, keepdim = True);"
-     "q = v[0]; u = v[1]; d = " A "sub.Tensor(x, u); p = " A "add.Tensor(q, 1e-05); i = " A "rsqrt.default(p);"
-     "n = " A "mul.Tensor(d, i); (n,)", 1},
+    {"var_dim0_8192x2048", "x: \"f32[8192, 2048]\"",
+     "s = " A "var.correction(x, [0], correction = 1); (s,)", 1},
+    {"bn_stats_32x64x56x56", "x: \"f32[32, 64, 56, 56]\"",
+     "v = " A "var_mean.correction(x, [0, 2, 3], correction = 0, keepdim = True);"
+     "q = v[0]; u = v[1]; d = " A "sub.Tensor(x, u); p = " A "add.Tensor(q, 1e-05); i = " A
+     "rsqrt.default(p);"
+     "n = " A "mul.Tensor(d, i); (n,)",
+     1},
     {"transpose_add_4096", "x: \"f32[4096, 4096]\", y: \"f32[4096, 4096]\"",
      "t = " A "permute.default(x, [1, 0]); r = " A "add.Tensor(y, t); (r,)", 1},
     {"transpose_copy_4096", "x: \"f32[4096, 4096]\"",
-     "t = " A "permute.default(x, [1, 0]); r = " A "clone.default(t, memory_format = torch.contiguous_format); (r,)", 1},
-    {"heads_8x1024x16x64", "x: \"f32[8, 1024, 16, 64]\"", "t = " A "permute.default(x, [0, 2, 1, 3]);"
-     "r = " A "clone.default(t, memory_format = torch.contiguous_format); (r,)", 1},
-    {"gelu_bias_4096x3072", "x: \"f32[4096, 3072]\", b: \"f32[3072]\"", "y = " A "add.Tensor(x, b); h = " A "mul.Tensor(y, 0.5);"
-     "s = " A "mul.Tensor(y, 0.7071067811865476); e = " A "erf.default(s); f = " A "add.Tensor(e, 1); r = " A "mul.Tensor(h, f); (r,)", 1},
-    {"gelu_tanh_4096x3072", "x: \"f32[4096, 3072]\"", "h = " A "mul.Tensor(x, 0.5); c = " A "pow.Tensor_Scalar(x, 3); k = " A
-     "mul.Tensor(c, 0.044715); y = " A "add.Tensor(x, k); z = " A "mul.Tensor(y, 0.7978845608028654); e = " A "tanh.default(z);"
-     "f = " A "add.Tensor(e, 1); r = " A "mul.Tensor(h, f); (r,)", 1},
-    {"silu_mul_4096x3072", "x: \"f32[4096, 3072]\", y: \"f32[4096, 3072]\"", "s = " A "sigmoid.default(x); m = " A
-     "mul.Tensor(x, s); r = " A "mul.Tensor(m, y); (r,)", 1},
-    {"rms_norm_bf16_4096x2048", "x: \"bf16[4096, 2048]\", w: \"bf16[2048]\"", "f = " TO("x", "float32") "; q = " A
-     "pow.Tensor_Scalar(f, 2); m = " A "mean.dim(q, [1], True); p = " A "add.Tensor(m, 1e-06); i = " A "rsqrt.default(p);"
-     "n = " A "mul.Tensor(f, i); o = " TO("n", "bfloat16") "; r = " A "mul.Tensor(o, w); (r,)", 1},
-    {"xent_4096x8192", "x: \"f32[4096, 8192]\"", "m = " A "amax.default(x, [1], True); d = " A "sub.Tensor(x, m); e = " A
-     "exp.default(d); s = " A "sum.dim_IntList(e, [1], True); l = " A "log.default(s); r = " A "add.Tensor(l, m); (r,)", 1},
-    {"embedding_16384x768", "i: \"i64[16384]\", w: \"f32[4000, 768]\"", "r = " A "index.Tensor(w, [i]); (r,)", 1},
-    {"cat_split_4096x2048", "x: \"f32[4096, 1024]\", y: \"f32[4096, 1024]\"", "r = " A "cat.default([x, y], 1); (r,)", 1},
+     "t = " A "permute.default(x, [1, 0]); r = " A
+     "clone.default(t, memory_format = torch.contiguous_format); (r,)",
+     1},
+    {"heads_8x1024x16x64", "x: \"f32[8, 1024, 16, 64]\"",
+     "t = " A "permute.default(x, [0, 2, 1, 3]);"
+     "r = " A "clone.default(t, memory_format = torch.contiguous_format); (r,)",
+     1},
+    {"gelu_bias_4096x3072", "x: \"f32[4096, 3072]\", b: \"f32[3072]\"",
+     "y = " A "add.Tensor(x, b); h = " A "mul.Tensor(y, 0.5);"
+     "s = " A "mul.Tensor(y, 0.7071067811865476); e = " A "erf.default(s); f = " A
+     "add.Tensor(e, 1); r = " A "mul.Tensor(h, f); (r,)",
+     1},
+    {"gelu_tanh_4096x3072", "x: \"f32[4096, 3072]\"",
+     "h = " A "mul.Tensor(x, 0.5); c = " A "pow.Tensor_Scalar(x, 3); k = " A
+     "mul.Tensor(c, 0.044715); y = " A "add.Tensor(x, k); z = " A
+     "mul.Tensor(y, 0.7978845608028654); e = " A "tanh.default(z);"
+     "f = " A "add.Tensor(e, 1); r = " A "mul.Tensor(h, f); (r,)",
+     1},
+    {"silu_mul_4096x3072", "x: \"f32[4096, 3072]\", y: \"f32[4096, 3072]\"",
+     "s = " A "sigmoid.default(x); m = " A "mul.Tensor(x, s); r = " A "mul.Tensor(m, y); (r,)", 1},
+    {"rms_norm_bf16_4096x2048", "x: \"bf16[4096, 2048]\", w: \"bf16[2048]\"",
+     "f = " TO("x", "float32") "; q = " A "pow.Tensor_Scalar(f, 2); m = " A
+                               "mean.dim(q, [1], True); p = " A "add.Tensor(m, 1e-06); i = " A
+                               "rsqrt.default(p);"
+                               "n = " A "mul.Tensor(f, i); o = " TO(
+                                   "n", "bfloat16") "; r = " A "mul.Tensor(o, w); (r,)",
+     1},
+    {"xent_4096x8192", "x: \"f32[4096, 8192]\"",
+     "m = " A "amax.default(x, [1], True); d = " A "sub.Tensor(x, m); e = " A
+     "exp.default(d); s = " A "sum.dim_IntList(e, [1], True); l = " A "log.default(s); r = " A
+     "add.Tensor(l, m); (r,)",
+     1},
+    {"embedding_16384x768", "i: \"i64[16384]\", w: \"f32[4000, 768]\"",
+     "r = " A "index.Tensor(w, [i]); (r,)", 1},
+    {"cat_split_4096x2048", "x: \"f32[4096, 1024]\", y: \"f32[4096, 1024]\"",
+     "r = " A "cat.default([x, y], 1); (r,)", 1},
     {"small_256", "x: \"f32[256]\"", "a = " A "add.Tensor(x, 1); (a,)", 1},
     {"small_16384", "x: \"f32[16384]\"", "a = " A "add.Tensor(x, 1); (a,)", 1},
     {"small_65536", "x: \"f32[65536]\"", "a = " A "add.Tensor(x, 1); (a,)", 1},
@@ -94,7 +126,7 @@ typedef struct Block {
 } Block;
 
 typedef struct Runtime {
-    FxRuntime rt;           // first
+    FxRuntime rt; // first
     Diag *diag;
     Block block[64];
     int n;
@@ -121,8 +153,13 @@ static void rt_free(FxRuntime *rt, void *base) {
             r->block[i].used = false;
 }
 
-static void rt_call(FxRuntime *rt, const char *name, FxTensor *const out[], int32_t n_out, const FxArg *args, int32_t n_args) {
-    (void)rt; (void)out; (void)n_out; (void)args; (void)n_args;
+static void rt_call(FxRuntime *rt, const char *name, FxTensor *const out[], int32_t n_out,
+                    const FxArg *args, int32_t n_args) {
+    (void)rt;
+    (void)out;
+    (void)n_out;
+    (void)args;
+    (void)n_args;
     die("a case calls %s", name);
 }
 
@@ -132,7 +169,9 @@ static void rt_fail(FxRuntime *rt, const char *what) {
 }
 
 static void rt_kernel(FxRuntime *rt, const char *name, int32_t end) {
-    (void)rt; (void)name; (void)end;
+    (void)rt;
+    (void)name;
+    (void)end;
 }
 
 // --- a case to code
@@ -162,13 +201,22 @@ static const CModule *compile_graph(Bench *b, const Case *c, const IrModule **mo
     Graph *g = doc.at[0].graph;
     graph_infer(g, &b->diag);
     Decisions *decisions = decisions_new(&b->arena, NULL);
-    LowerRequest lower = {.graph = g, .arena = &b->arena, .decisions = decisions, .diag = &b->diag, .config = &b->config};
-    ScheduleRequest s = {.arena = &b->arena, .decisions = decisions, .diag = &b->diag, .config = &b->config};
+    LowerRequest lower = {.graph = g,
+                          .arena = &b->arena,
+                          .decisions = decisions,
+                          .diag = &b->diag,
+                          .config = &b->config};
+    ScheduleRequest s = {
+        .arena = &b->arena, .decisions = decisions, .diag = &b->diag, .config = &b->config};
     *module = inductor_lower(&lower);
     const Schedule *before = *module ? schedule_new(&s, *module) : NULL;
     const Schedule *after = before ? schedule_fuse(&s, before) : NULL;
     const MemoryPlan *plan = after ? memory_plan(&s, after) : NULL;
-    CodegenRequest r = {.arena = &b->arena, .schedule = after, .plan = plan, .decisions = decisions, .diag = &b->diag,
+    CodegenRequest r = {.arena = &b->arena,
+                        .schedule = after,
+                        .plan = plan,
+                        .decisions = decisions,
+                        .diag = &b->diag,
                         .config = &b->config};
     return plan ? codegen_c(&r) : NULL;
 }
@@ -206,7 +254,7 @@ static int by_value(const void *a, const void *b) {
 }
 
 typedef struct Measured {
-    double median, least;   // seconds
+    double median, least; // seconds
 } Measured;
 
 typedef struct Job {
@@ -242,20 +290,22 @@ static Measured measure(Job *j) {
     return (Measured){t[n / 2], t[0]};
 }
 
-static const char triad_text[] =
-    "typedef struct FxTensor { void *data, *base; long size[16], stride[16]; int ndim, dtype; } FxTensor;\n"
-    "int call(void *rt, FxTensor *const in[], FxTensor out[]) {\n"
-    "    float *restrict a = in[0]->data; const float *restrict b = in[1]->data, *restrict c = in[2]->data;\n"
-    "    long n = in[0]->size[0];\n"
-    "#pragma omp parallel for simd schedule(static)\n"
-    "    for (long i = 0; i < n; i++) a[i] = b[i] + 3.0f * c[i];\n"
-    "    return 0;\n}\n";
+static const char triad_text[] = "typedef struct FxTensor { void *data, *base; long size[16], "
+                                 "stride[16]; int ndim, dtype; } FxTensor;\n"
+                                 "int call(void *rt, FxTensor *const in[], FxTensor out[]) {\n"
+                                 "    float *restrict a = in[0]->data; const float *restrict b = "
+                                 "in[1]->data, *restrict c = in[2]->data;\n"
+                                 "    long n = in[0]->size[0];\n"
+                                 "#pragma omp parallel for simd schedule(static)\n"
+                                 "    for (long i = 0; i < n; i++) a[i] = b[i] + 3.0f * c[i];\n"
+                                 "    return 0;\n}\n";
 
 // Bytes a second of a triad that moves as many bytes.
 static double triad(Bench *b, const Toolchain *gcc, int64_t bytes) {
     static CallFn *call;
     if (!call) {
-        Compiled *c = exec_compile(&b->arena, gcc, (Str){triad_text, strlen(triad_text)}, NULL, &b->diag);
+        Compiled *c =
+            exec_compile(&b->arena, gcc, (Str){triad_text, strlen(triad_text)}, NULL, &b->diag);
         if (!c)
             die("triad: %s", diag_first(&b->diag));
         call = exec_entry(c);
@@ -295,7 +345,9 @@ static void run_case(const Case *c, int threads, bool show) {
     if (show && code)
         puts(strstr(code->text, "static void cpp_fused"));
     int64_t start = clock_ns();
-    Compiled *k = code ? exec_compile(&b.arena, gcc, (Str){code->text, strlen(code->text)}, NULL, &b.diag) : NULL;
+    Compiled *k =
+        code ? exec_compile(&b.arena, gcc, (Str){code->text, strlen(code->text)}, NULL, &b.diag)
+             : NULL;
     double compile_ms = (double)(clock_ns() - start) * 1e-6;
     if (!k) {
         printf("%-24s %s\n", c->name, diag_first(&b.diag));
@@ -316,8 +368,9 @@ static void run_case(const Case *c, int threads, bool show) {
     double before = triad(&b, gcc, bytes);
     Measured t = measure(&j);
     double after = triad(&b, gcc, bytes), best = before > after ? before : after;
-    printf("%-24s %9.3f ms %8.1f GB/s %6.2f of triad %8.1f GB/s   min %9.3f ms  gcc %4.0f ms\n", c->name, t.median * 1e3,
-           (double)bytes / t.median * 1e-9, (double)bytes / t.median / best, best * 1e-9, t.least * 1e3, compile_ms);
+    printf("%-24s %9.3f ms %8.1f GB/s %6.2f of triad %8.1f GB/s   min %9.3f ms  gcc %4.0f ms\n",
+           c->name, t.median * 1e3, (double)bytes / t.median * 1e-9,
+           (double)bytes / t.median / best, best * 1e-9, t.least * 1e3, compile_ms);
     fflush(stdout);
     exec_unload(k);
     arena_free(&b.arena);

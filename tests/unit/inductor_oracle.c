@@ -1,5 +1,5 @@
-// inductor_oracle.c: the same inputs to the interpreter and to generated C, a runtime that keeps all memory, and the
-// comparison of every buffer.
+// inductor_oracle.c: the same inputs to the interpreter and to generated C, a runtime that keeps
+// all memory, and the comparison of every buffer.
 #include "tests/unit/inductor_oracle.h"
 
 #include "tests/unit/unit.h"
@@ -11,21 +11,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_ALLOCS = 8192, GUARD = 64 };    // GUARD: bytes behind an allocation that nobody may write
+enum { MAX_ALLOCS = 8192, GUARD = 64 }; // GUARD: bytes behind an allocation that nobody may write
 
-typedef struct Memory {     // one allocation of generated code
-    const char *name;       // variable of call(), in order of allocation
+typedef struct Memory { // one allocation of generated code
+    const char *name;   // variable of call(), in order of allocation
     void *data;
     int64_t bytes;
     Storage *storage;
 } Memory;
 
 typedef struct World {
-    FxRuntime rt;           // first
+    FxRuntime rt; // first
     Oracle *o;
     InterpRun ir;
-    RtValue *inputs;        // of the interpreter
-    RtValue *c_inputs;      // copies for generated code
+    RtValue *inputs;   // of the interpreter
+    RtValue *c_inputs; // copies for generated code
     int n_inputs;
     Memory mem[MAX_ALLOCS];
     int n_mem;
@@ -44,7 +44,8 @@ static uint64_t next_random(uint64_t *s) {
 }
 
 static double random_float(uint64_t *s, OracleInputs kind) {
-    static const double odd[] = {NAN, INFINITY, -INFINITY, -0.0, 0.0, 1e30, -1e30, 1e-40, 1.0, -1.0, 88.0, -104.0, 0.5};
+    static const double odd[] = {NAN,    INFINITY, -INFINITY, -0.0, 0.0,    1e-40,
+                                 -1e-40, 1.0,      -1.0,      88.0, -104.0, 0.5};
     uint64_t r = next_random(s);
     if (kind == ORACLE_hostile && r % 7 == 0)
         return odd[(r >> 8) % COUNT(odd)];
@@ -52,7 +53,8 @@ static double random_float(uint64_t *s, OracleInputs kind) {
 }
 
 static int64_t random_int(uint64_t *s, OracleInputs kind, DType d) {
-    static const int64_t odd[] = {0, -1, INT64_MAX, INT64_MIN, INT32_MAX, INT32_MIN, 1, 2, -7, 127, -128, 255};
+    static const int64_t odd[] = {0, -1, INT64_MAX, INT64_MIN, INT32_MAX, INT32_MIN,
+                                  1, 2,  -7,        127,       -128,      255};
     uint64_t r = next_random(s);
     if (d == DT_b8)
         return (int64_t)(r >> 40) & 1;
@@ -97,20 +99,25 @@ static void add_symbols(Oracle *o, const Expr *e) {
         add_symbol(o, found[i]);
 }
 
-// A view of a concatenation begins behind those made before it: where sizes differ is the dimension.
-static void place_view(Oracle *o, const IrBuffer *b, Map *used) {
+// A view of a concatenation begins behind those made before it: where sizes differ is the
+// dimension.
+static bool place_view(Oracle *o, const IrBuffer *b, Map *used) {
     Sym *sym = o->schedule->module->sym;
     const IrBuffer *owner = map_get(&o->schedule->module->buffers, b->layout->view_of);
-    if (!owner || !owner->layout || b->layout->offset || owner->layout->ndim != b->layout->ndim)
-        return;
+    if (!owner || !owner->layout || owner->layout->ndim != b->layout->ndim)
+        return false;
+    if (b->layout->offset)
+        return true;
     for (int i = 0; i < b->layout->ndim; i++) {
         if (b->layout->size[i] == owner->layout->size[i])
             continue;
         const Expr *at = map_get(used, owner->name);
         b->layout->offset = sym_mul(sym, at ? at : sym_int(sym, 0), owner->layout->stride[i]);
-        map_put(used, owner->name, (void *)(uintptr_t)sym_add(sym, at ? at : sym_int(sym, 0), b->layout->size[i]));
-        return;
+        map_put(used, owner->name,
+                (void *)(uintptr_t)sym_add(sym, at ? at : sym_int(sym, 0), b->layout->size[i]));
+        return true;
     }
+    return false;
 }
 
 // Results of a fallback of several: whose they are, and which, by their order.
@@ -124,6 +131,15 @@ static void complete_items(Oracle *o) {
             vec_push(o->arena, &n->op->reads_star, n->unmet.at[0].buf);
         n->op->item = (int)map_at(&count, n->unmet.at[0].buf)->i++;
     }
+}
+
+// The placed views fill their owner along one dimension.
+static bool is_filled(const Map *used, const IrBuffer *owner) {
+    const Expr *sum = map_get(used, owner->name);
+    bool found = false;
+    for (int i = 0; i < owner->layout->ndim; i++)
+        found |= owner->layout->size[i] == sum;
+    return found || !sum;
 }
 
 bool oracle_complete(Oracle *o) {
@@ -141,12 +157,17 @@ bool oracle_complete(Oracle *o) {
             add_symbols(o, b->layout->size[i]);
             add_symbols(o, b->layout->stride[i]);
         }
-        if (b->layout->kind == IRL_non_owning && b->layout->view_of)
-            place_view(o, b, &used);
+        if (b->layout->kind == IRL_non_owning && !b->layout->view_of && b->aliases.n)
+            b->layout->view_of = b->aliases.at[0];
+        if (b->layout->kind == IRL_non_owning && b->layout->view_of && !place_view(o, b, &used))
+            return false;
     }
+    for (MapEntry *e = map_first(&m->buffers); e; e = map_next(&m->buffers, e))
+        if (!is_filled(&used, e->ptr))
+            return false;
     for (int i = 0; i < m->ops.n; i++)
-        if (m->ops.at[i]->cls != IR_computed && !m->ops.at[i]->kernel && m->ops.at[i]->cls != IR_concat &&
-            m->ops.at[i]->cls != IR_multi_output)
+        if (m->ops.at[i]->cls != IR_computed && !m->ops.at[i]->kernel &&
+            m->ops.at[i]->cls != IR_concat && m->ops.at[i]->cls != IR_multi_output)
             m->ops.at[i]->kernel = "extern_kernels.unknown";
     return true;
 }
@@ -156,7 +177,8 @@ static int64_t body_work(const Oracle *o, const LoopBody *b) {
     for (int k = 0; k < b->blocks.n; k++)
         work += b->blocks.at[k].ops.n;
     for (int i = 0; i < b->n_vars; i++)
-        if (__builtin_mul_overflow(work, sym_size_hint(o->schedule->module->sym, b->sizes[i], 8), &work))
+        if (__builtin_mul_overflow(work, sym_size_hint(o->schedule->module->sym, b->sizes[i], 8),
+                                   &work))
             return INT64_MAX;
     return work;
 }
@@ -190,7 +212,8 @@ static bool make_input(World *w, const IrBuffer *b, int i) {
     const IrLayout *l = b->layout;
     int64_t size[TENSOR_DIMS], stride[TENSOR_DIMS];
     for (int k = 0; k < l->ndim; k++)
-        if (!sym_eval(l->size[k], known_symbol, w, &size[k]) || !sym_eval(l->stride[k], known_symbol, w, &stride[k]))
+        if (!sym_eval(l->size[k], known_symbol, w, &size[k]) ||
+            !sym_eval(l->stride[k], known_symbol, w, &stride[k]))
             return false;
     for (int copy = 0; copy < 2; copy++) {
         RtValue *v = copy ? &w->c_inputs[i] : &w->inputs[i];
@@ -211,7 +234,8 @@ static bool make_inputs(World *w) {
     for (int i = 0; i < w->n_inputs; i++) {
         const IrBuffer *b = input_buffer(m, i);
         int64_t v = 0;
-        if (b ? !make_input(w, b, i) : !m->inputs.at[i].sym || !sym_eval(m->inputs.at[i].sym, known_symbol, w, &v))
+        if (b ? !make_input(w, b, i)
+              : !m->inputs.at[i].sym || !sym_eval(m->inputs.at[i].sym, known_symbol, w, &v))
             return false;
         if (!b)
             w->inputs[i] = w->c_inputs[i] = (RtValue){.kind = RT_int, .i = v};
@@ -228,7 +252,8 @@ static void fill_result(World *w, Tensor *t, int call, int item) {
     for (int i = 0; i < t->ndim; i++)
         span = t->size[i] && span ? span + (t->size[i] - 1) * t->stride[i] : 0;
     fill(tensor_data(t), span * dtype_info[t->dtype].bytes, t->dtype, call_seed(w, call, item),
-         w->o->inputs == ORACLE_hostile && dtype_is_float(t->dtype) ? ORACLE_hostile : ORACLE_plain);
+         w->o->inputs == ORACLE_hostile && dtype_is_float(t->dtype) ? ORACLE_hostile
+                                                                    : ORACLE_plain);
 }
 
 static bool ir_call(void *ctx, InterpRun *run, const IrOp *op) {
@@ -246,8 +271,10 @@ static bool ir_call(void *ctx, InterpRun *run, const IrOp *op) {
             fill_result(w, t, call, o->item < 0 ? 0 : o->item);
         found += mine;
     }
-    bool writes = op->cls != IR_scatter_fallback && op->cls != IR_index_put_fallback && op->cls != IR_inplace_bernoulli;
-    Tensor *t = !found && writes && op->outputs.n ? interp_buffer(run, op->outputs.at[0]->name) : NULL;
+    bool writes = op->cls != IR_scatter_fallback && op->cls != IR_index_put_fallback &&
+                  op->cls != IR_inplace_bernoulli;
+    Tensor *t =
+        !found && writes && op->outputs.n ? interp_buffer(run, op->outputs.at[0]->name) : NULL;
     if (t)
         fill_result(w, t, call, 0);
     return true;
@@ -271,7 +298,8 @@ static void c_free(FxRuntime *rt, void *base) {
     (void)base;
 }
 
-static void c_call(FxRuntime *rt, const char *name, FxTensor *const out[], int32_t n_out, const FxArg *args, int32_t n_args) {
+static void c_call(FxRuntime *rt, const char *name, FxTensor *const out[], int32_t n_out,
+                   const FxArg *args, int32_t n_args) {
     (void)name;
     (void)args;
     (void)n_args;
@@ -314,7 +342,8 @@ static void name_memory(World *w) {
 
 static bool c_run(World *w, FxTensor *out) {
     Oracle *o = w->o;
-    Compiled *c = exec_compile(o->arena, o->toolchain, (Str){o->code->text, strlen(o->code->text)}, NULL, o->diag);
+    Compiled *c = exec_compile(o->arena, o->toolchain, (Str){o->code->text, strlen(o->code->text)},
+                               NULL, o->diag);
     if (!c) {
         o->failure = arena_printf(o->arena, "does not compile: %s", diag_first(o->diag));
         return false;
@@ -327,11 +356,18 @@ static bool c_run(World *w, FxTensor *out) {
         *in[i] = (FxTensor){.data = &v->i, .dtype = DT_i64};
         if (v->kind != RT_tensor)
             continue;
-        *in[i] = (FxTensor){.data = tensor_data(&v->tensor), .dtype = (int32_t)v->tensor.dtype, .ndim = v->tensor.ndim};
+        *in[i] = (FxTensor){.data = tensor_data(&v->tensor),
+                            .dtype = (int32_t)v->tensor.dtype,
+                            .ndim = v->tensor.ndim};
         memcpy(in[i]->size, v->tensor.size, sizeof in[i]->size);
         memcpy(in[i]->stride, v->tensor.stride, sizeof in[i]->stride);
     }
-    w->rt = (FxRuntime){.alloc = c_alloc, .free = c_free, .call = c_call, .fail = c_fail, .kernel = c_kernel, .threads = 2};
+    w->rt = (FxRuntime){.alloc = c_alloc,
+                        .free = c_free,
+                        .call = c_call,
+                        .fail = c_fail,
+                        .kernel = c_kernel,
+                        .threads = 2};
     bool ok = setjmp(w->escape) == 0 && exec_entry(c)(&w->rt, in, out) == 0;
     exec_unload(c);
     return ok;
@@ -358,16 +394,17 @@ static void compare(World *w, const char *name, const Tensor *got, const Tensor 
     forgive_unwritten(got, want);
     double rtol, atol;
     dtype_tolerance(want->dtype, &rtol, &atol);
-    rtol *= 40;     // sums in float against sums in double
+    rtol *= 40; // sums in float against sums in double
     atol *= 10;
     TensorDiff diff;
     o->compared++;
     tensor_diff(got, want, rtol, atol, &diff);
     if (diff.bad && !o->failure)
-        o->failure = arena_printf(o->arena, "%s (%s): %lld of %lld differ, first at %lld: %.9g, wanted %.9g", name,
-                                  dtype_info[want->dtype].abbr, (long long)diff.bad, (long long)diff.numel,
-                                  (long long)diff.first_bad, tensor_get_f64(got, diff.first_bad),
-                                  tensor_get_f64(want, diff.first_bad));
+        o->failure =
+            arena_printf(o->arena, "%s (%s): %lld of %lld differ, first at %lld: %.9g, wanted %.9g",
+                         name, dtype_info[want->dtype].abbr, (long long)diff.bad,
+                         (long long)diff.numel, (long long)diff.first_bad,
+                         tensor_get_f64(got, diff.first_bad), tensor_get_f64(want, diff.first_bad));
 }
 
 static void check_guards(World *w) {
@@ -375,7 +412,8 @@ static void check_guards(World *w) {
     memset(clean, 0xff, GUARD);
     for (int i = 0; i < w->n_mem && !w->o->failure; i++)
         if (memcmp((char *)w->mem[i].data + w->mem[i].bytes, clean, GUARD) != 0)
-            w->o->failure = arena_printf(w->o->arena, "%s is written behind its end", w->mem[i].name);
+            w->o->failure =
+                arena_printf(w->o->arena, "%s is written behind its end", w->mem[i].name);
 }
 
 static void compare_memory(World *w) {
@@ -384,7 +422,8 @@ static void compare_memory(World *w) {
         const Tensor *t = m->name ? map_get(&w->ir.buffers, m->name) : NULL;
         if (!t)
             continue;
-        Tensor got = flat_of(t->dtype, m->data, m->bytes), want = flat_of(t->dtype, tensor_data(t), m->bytes);
+        Tensor got = flat_of(t->dtype, m->data, m->bytes),
+               want = flat_of(t->dtype, tensor_data(t), m->bytes);
         compare(w, m->name, &got, &want);
         tensor_drop(&got);
         tensor_drop(&want);
@@ -395,8 +434,10 @@ static void compare_memory(World *w) {
 static void compare_inputs(World *w) {
     const IrModule *m = w->o->schedule->module;
     for (int i = 0; i < w->n_inputs; i++)
-        if (w->inputs[i].kind == RT_tensor && (w->o->keep_all || i >= m->inputs.n || !m->inputs.at[i].donated))
-            compare(w, arena_printf(w->o->arena, "input %d", i), &w->c_inputs[i].tensor, &w->inputs[i].tensor);
+        if (w->inputs[i].kind == RT_tensor &&
+            (w->o->keep_all || i >= m->inputs.n || !m->inputs.at[i].donated))
+            compare(w, arena_printf(w->o->arena, "input %d", i), &w->c_inputs[i].tensor,
+                    &w->inputs[i].tensor);
 }
 
 static void compare_outputs(World *w, const FxTensor *out) {
@@ -422,7 +463,8 @@ static void plan_buffer(Oracle *o, MemoryPlan *p, const IrBuffer *b, bool views)
     if (owns && !views)
         vec_push(o->arena, &p->lines, (PlanLine){.kind = PLAN_alloc, .buf = b->name, .layout = l});
     if (l->kind == IRL_non_owning && l->view_of && views)
-        vec_push(o->arena, &p->lines, (PlanLine){.kind = PLAN_alias, .buf = b->name, .from = l->view_of, .layout = l});
+        vec_push(o->arena, &p->lines,
+                 (PlanLine){.kind = PLAN_alias, .buf = b->name, .from = l->view_of, .layout = l});
 }
 
 // Everything is allocated at the start and nothing is freed. Fallbacks make their own results.
@@ -442,10 +484,18 @@ static MemoryPlan *plan_apart(Oracle *o) {
 }
 
 static bool generate(Oracle *o) {
-    ScheduleRequest s = {.arena = o->arena, .decisions = decisions_new(o->arena, NULL), .diag = o->diag, .config = o->config};
+    ScheduleRequest s = {.arena = o->arena,
+                         .decisions = decisions_new(o->arena, NULL),
+                         .diag = o->diag,
+                         .config = o->config};
     const MemoryPlan *plan = o->keep_all ? plan_apart(o) : memory_plan(&s, o->schedule);
-    CodegenRequest r = {.arena = o->arena, .schedule = o->schedule, .plan = plan, .decisions = s.decisions,
-                        .diag = o->diag, .config = o->config, .comments = true};
+    CodegenRequest r = {.arena = o->arena,
+                        .schedule = o->schedule,
+                        .plan = plan,
+                        .decisions = s.decisions,
+                        .diag = o->diag,
+                        .config = o->config,
+                        .comments = true};
     o->code = plan ? codegen_c(&r) : NULL;
     if (!o->code)
         o->failure = arena_printf(o->arena, "no code: %s", diag_first(o->diag));
@@ -454,8 +504,13 @@ static bool generate(Oracle *o) {
 
 static void run_both(World *w) {
     Oracle *o = w->o;
-    w->ir = (InterpRun){.arena = o->arena, .diag = o->diag, .schedule = o->schedule, .inputs = w->inputs,
-                        .n_inputs = w->n_inputs, .call = ir_call, .ctx = w};
+    w->ir = (InterpRun){.arena = o->arena,
+                        .diag = o->diag,
+                        .schedule = o->schedule,
+                        .inputs = w->inputs,
+                        .n_inputs = w->n_inputs,
+                        .call = ir_call,
+                        .ctx = w};
     if (!interp_run(&w->ir)) {
         o->skipped = diag_first(o->diag);
         return;
