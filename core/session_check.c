@@ -55,6 +55,12 @@ static int input_of_row(const Check *c, const char *row) {
     for (int i = 0; t && i < c->n_bound; i++)
         if (c->bound[i] == t)
             return i;
+    // State that the model file brings with it has no row before the run.
+    const LoadedGraph *g = pipeline_unit(c->s->pipeline, 0)->loaded;
+    const char *state = str_starts(row, "state.") ? row + strlen("state.") : "";
+    for (int i = 0; i < g->n_inputs; i++)
+        if (g->inputs[i].state && !strcmp(g->inputs[i].state, state))
+            return i;
     return -1;
 }
 

@@ -310,6 +310,8 @@ static void print_plan_line(CGen *g, const PlanLine *l, KernelUse *const use[]) 
     case PLAN_alias:
         c_line(&g->text, NULL, -1, "FxTensor %s = %s;  /* alias */", c_name(g, l->buf),
                layout_view(g, l->from, l->layout, true));
+        // The memory is its owner's to free.
+        c_line(&g->text, NULL, -1, "%s.base = 0;", c_name(g, l->buf));
         break;
     case PLAN_call:
         for (int i = l->node; i < l->node + l->n_nodes; i++) {
