@@ -1,6 +1,6 @@
 # Completion of fxray for bash. All words come from the program itself: its --help and its tables.
 # shellcheck shell=bash
-# shellcheck disable=SC2207  # words of the tables have neither blanks nor patterns
+# shellcheck disable=SC2016,SC2207  # words of the tables have neither blanks nor patterns
 
 _fxray_help() { # commands or flags, or the values of one flag
     "${_fxray_program:-fxray}" --help 2>/dev/null | awk -v want="$1" -v flag="${2:-}" '
