@@ -237,4 +237,6 @@ void draw_pane(App *app, Pane *p, int number, Rect r, bool focus) {
     for (int i = 0; i < r.rows - 1 && p->top + i < n; i++)
         draw_line(app, p, p->top + i, r.row + 1 + i, r, focus, &links);
     draw_minimap(app, p, r, &links, n);
+    p->ctx.lit = NULL; // it lived in this frame
+    p->ctx.n_lit = 0;
 }

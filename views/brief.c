@@ -240,11 +240,15 @@ int kernel_of_node(const CModule *code, int node) {
     return -1;
 }
 
+bool is_library_call(const SchedNode *n) {
+    return n->kind == SCHED_extern && !(n->op && n->op->cls == IR_multi_output);
+}
+
 int launch_of_kernel(const Schedule *s, const CModule *code, int kernel) {
     const CKernel *k = &code->kernels.at[kernel];
     int first = k->nodes.n ? k->nodes.at[0] : s->nodes.n, before = 0;
     for (int i = 0; i < first && i < s->nodes.n; i++)
-        before += s->nodes.at[i]->kind == SCHED_extern;
+        before += is_library_call(s->nodes.at[i]);
     for (int i = 0; i < code->kernels.n; i++)
         before += code->kernels.at[i].nodes.n && code->kernels.at[i].nodes.at[0] < first;
     return before;

@@ -33,6 +33,7 @@ const char *kernel_letter(Arena *a, int n);
 // Position in code->kernels of the kernel that computes a scheduler node, -1 if it is an extern
 // call.
 int kernel_of_node(const CModule *code, int node);
+bool is_library_call(const SchedNode *n);   // an extern call, not a mere part of another's result
 // Its place among all launches, library calls included: the number of its letter.
 int launch_of_kernel(const Schedule *s, const CModule *code, int kernel);
 // Splits text into lines; *n set. The lines live in a.

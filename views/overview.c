@@ -133,7 +133,7 @@ static void launches_of(ViewCtx *c, Doc *d, int unit) {
         const SchedNode *n = post->schedule->nodes.at[i];
         Row r = {.kind = ROW_launch, .unit = unit, .stage = STAGE_kernels, .node = i, .n = i};
         r.kernel = kernel_of_node(code->code, i);
-        if (n->kind == SCHED_nop || (r.kernel < 0 && n->kind != SCHED_extern))
+        if (n->kind == SCHED_nop || (r.kernel < 0 && !is_library_call(n)))
             continue;
         // Several nodes may share one kernel: it is one launch.
         if (r.kernel >= 0 && code->code->kernels.at[r.kernel].nodes.at[0] != i)

@@ -16,7 +16,7 @@ static void table_of_runs(ViewCtx *c, Page *p) {
     page_line(p);
     page_cell(p, ST_dim, 30, "backend");
     page_cell(p, ST_dim, -10, "median");
-    page_cell(p, ST_dim, -6, "±");
+    page_cell(p, ST_dim, -8, "±");
     page_cell(p, ST_dim, 24, "  of the slowest");
     page_cell(p, ST_dim, -10, "compiled");
     for (int i = 0; i < c->runs->rows.n; i++) {
@@ -30,7 +30,8 @@ static void table_of_runs(ViewCtx *c, Page *p) {
             text_time(c->arena, (double)t->p90_ns), t->noisy ? "; noisy: run it again" : "");
         page_cell(p, i == c->runs->last ? ST_name : ST_text, 30, "%s", r->label);
         page_cell(p, ST_number, -10, "%s", text_time(c->arena, (double)t->median_ns));
-        page_cell(p, t->noisy ? ST_warn : ST_dim, -6, "%.0f %%", spread);
+        page_cell(p, t->noisy ? ST_warn : ST_dim, -8, "%s%.0f %%", spread > 999 ? ">" : "",
+                  spread > 999 ? 999 : spread);
         page_add(p, ST_text, "  ");
         page_bar(p, ST_bar, (double)t->median_ns, most, 20);
         page_cell(p, ST_dim, -12, "%s",

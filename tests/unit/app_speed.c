@@ -10,6 +10,11 @@
 #include <string.h>
 
 enum { NODES = 10000, KEYS = 300 };
+#ifdef FX_HOSTILE // poisoned memory, under a sanitizer: only "not for ever" is asked
+enum { LIMIT_MS = 500 };
+#else
+enum { LIMIT_MS = 16 };
+#endif
 
 // A chain of adds and muls, a new source line every ten nodes.
 static char *write_graph(Arena *a, Diag *d) {
@@ -63,7 +68,7 @@ START_TEST(a_key_takes_less_than_a_frame) {
     if (getenv("SPEED"))
         fprintf(stderr, "median %.3f ms, worst %.3f\n", (double)median / 1e6,
                 (double)ns[KEYS - 1] / 1e6);
-    ck_assert_msg(median < 16 * 1000000LL, "median %.2f ms", (double)median / 1e6);
+    ck_assert_msg(median < LIMIT_MS * 1000000LL, "median %.2f ms", (double)median / 1e6);
     session_close(app.session);
     app_free(&app);
     dir_remove(arena_strndup(&a, path, strlen(path) - strlen("/big.txt")), &d);
