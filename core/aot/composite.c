@@ -235,9 +235,9 @@ bool rule_one_hot(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     if (int_arg(&a[1], -1) < 0)
         return false;
-    Value x = CALL(t, aten_unsqueeze_default, a[0], INT(-1));
     Value dev = {.kind = VAL_device, .device = a[0].tensor->device};
     Value places = CALL(t, aten_arange_default, a[1], DTY(DT_i64), NONE, dev);
+    Value x = CALL(t, aten_unsqueeze_default, a[0], INT(-1));
     Value eq = CALL(t, aten_eq_Tensor, x, places);
     *out = to_dtype(t, eq, DT_i64);
     return true;

@@ -70,7 +70,7 @@ static Value folded_matmul(Trace *t, Value a, Value b) {
         shape.at[n - 1] = val_sym(size_of(t, small, 1));
     Value flat = reshape(t, big, list_of(t, val_sym(rows), val_sym(m->size[n - 1]), END));
     Value r = matrix ? CALL(t, aten_mm_default, flat, small) : CALL(t, aten_mv_default, flat, small);
-    r = CALL(t, aten_view_default, r, shape);
+    r = CALL(t, aten__unsafe_view_default, r, shape);
     if (!matrix || !transpose)
         return r;
     r = CALL(t, aten_transpose_int, r, INT(-2), INT(-1));

@@ -281,12 +281,12 @@ bool rule_kl_div(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     Value loss;
     if (bool_arg(&a[3])) {
-        Value e = CALL(t, aten_exp_default, a[1]);
         Value d = CALL(t, aten_sub_Tensor, a[1], a[0]);
+        Value e = CALL(t, aten_exp_default, a[1]);
         loss = CALL(t, aten_mul_Tensor, e, d);
     } else {
+        Value p = CALL(t, aten_mul_Tensor, a[1], a[0]); // C++ evaluates the right operand first
         Value x = CALL(t, aten_xlogy_Tensor, a[1], a[1]);
-        Value p = CALL(t, aten_mul_Tensor, a[1], a[0]);
         loss = CALL(t, aten_sub_Tensor, x, p);
     }
     *out = reduced(t, loss, int_arg(&a[2], 1));

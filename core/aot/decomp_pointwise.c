@@ -207,7 +207,16 @@ bool decomp_log_sigmoid(Trace *t, const Op *op, const Value *a, Value *out) {
     return true;
 }
 
+// A decomposition never sees trailing arguments that have their default values: softplus without any
+// of its own does not scale.
 static Value softplus(Trace *t, Value x, const Value *beta, const Value *threshold) {
+    bool plain = value_is_one(beta) && float_arg(threshold, 20) == 20;
+    if (plain) {
+        Value r = CALL(t, aten_exp_default, x);
+        r = CALL(t, aten_log1p_default, r);
+        Value big = CALL(t, aten_gt_Scalar, x, *threshold);
+        return CALL(t, aten_where_self, big, x, r);
+    }
     Value s = CALL(t, aten_mul_Tensor, x, *beta);
     Value r = CALL(t, aten_exp_default, s);
     r = CALL(t, aten_log1p_default, r);

@@ -57,7 +57,7 @@ bool decomp_logsumexp(Trace *t, const Op *op, const Value *a, Value *out) {
     max = CALL(t, aten_masked_fill_Scalar, max, inf, INT(0));
     Value shown = max;
     if (!bool_arg(&a[2]))
-        shown = a[1].n == 1 ? CALL(t, aten_squeeze_dim, max, a[1].at[0]) : CALL(t, aten_squeeze_dims, max, a[1]);
+        shown = CALL(t, aten_squeeze_dims, max, a[1]);
     Value x = CALL(t, aten_sub_Tensor, a[0], max);
     x = CALL(t, aten_exp_default, x);
     x = CALL(t, aten_sum_dim_IntList, x, a[1], a[2]);

@@ -38,7 +38,7 @@ bool decomp_stack(Trace *t, const Op *op, const Value *a, Value *out) {
     Value list = val_list(t->arena, VAL_list, a[0].n);
     for (int i = 0; i < list.n; i++)
         list.at[i] = CALL(t, aten_unsqueeze_default, a[0].at[i], INT(dim));
-    *out = CALL(t, aten_cat_default, list, INT(dim));
+    *out = CALL(t, aten_cat_default, list, a[1]);
     return true;
 }
 

@@ -280,6 +280,7 @@ static int write_back(Run *r, Value *extra) {
         Node *copy = graph_call(t->graph, op_at(OP_aten_copy__default), "copy_", args, 2, NULL, 0);
         copy->val = r->placeholders[i]->val;
         copy->stack = t->stack;
+        copy->original_aten = "aten.copy_.default";
         origins_copy(t->origins, copy->id, value->id, LINK_kin);
     }
     return n;

@@ -68,6 +68,7 @@ static Schedule *copy_schedule(Arena *a, const Schedule *before, Arena *tmp) {
     *s = (Schedule){.arena = a,
                     .module = before->module,
                     .buffers = {.arena = a},
+                    .n_buffer_ids = before->n_buffer_ids,
                     .mutation_renames = {.arena = a},
                     .mutation_real_name = {.arena = a},
                     .available = {.arena = a},
@@ -79,7 +80,7 @@ static Schedule *copy_schedule(Arena *a, const Schedule *before, Arena *tmp) {
     Copy c = {.s = s,
               .node = ARENA_ARRAY(tmp, n + 1, SchedNode *),
               .dead = {.arena = tmp},
-              .buffer = ARENA_ARRAY(tmp, before->buffers.n + 1, SchedBuffer *)};
+              .buffer = ARENA_ARRAY(tmp, before->n_buffer_ids + 1, SchedBuffer *)};
     SchedNode *all = ARENA_ARRAY(a, n + 1, SchedNode);
     s->nodes.at = ARENA_ARRAY(a, n + 1, SchedNode *);
     s->nodes.n = s->nodes.cap = n;

@@ -341,19 +341,11 @@ static const struct {
     bool (*order)(Planner *, int *);
 } methods[] = {{"lpmf", order_lpmf}, {"bfs", order_bfs}, {"dfs", order_dfs}};
 
-// Buffers are numbered before the dead ones go, so their ids reach up to all that the module makes.
-static int id_bound(const IrModule *m) {
-    int bound = 1;
-    for (int i = 0; i < m->ops.n; i++)
-        bound += m->ops.at[i]->outputs.n;
-    return bound;
-}
-
 static Planner new_planner(const Schedule *s, Arena *tmp) {
     Planner p = {
         .s = s, .a = tmp, .n = s->nodes.n, .inputs = {.arena = tmp}, .outputs = {.arena = tmp}};
     p.step = ARENA_ARRAY(tmp, p.n + 1, Step);
-    p.of_buffer = ARENA_ARRAY(tmp, id_bound(s->module), int);
+    p.of_buffer = ARENA_ARRAY(tmp, s->n_buffer_ids + 1, int);
     for (int i = 0; i < s->module->outputs.n; i++)
         if (s->module->outputs.at[i].buf)
             map_put_int(&p.outputs, s->module->outputs.at[i].buf, 1);

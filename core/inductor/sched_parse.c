@@ -197,7 +197,7 @@ static void read_buffer(Dump *d, SchedNode *node) {
     bool known = sb != NULL;
     if (!known) {
         sb = ARENA_NEW(r->arena, SchedBuffer);
-        sb->id = d->s->buffers.live;
+        sb->id = d->s->n_buffer_ids++;
         sb->ir = read_buffer_at(d, name);
         map_put(&d->s->buffers, name, sb);
     }

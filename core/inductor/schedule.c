@@ -157,7 +157,7 @@ static SchedNode *new_node(Schedule *s, IrOp *op) {
     n->fused_into = n;
     for (int i = 0; i < op->outputs.n; i++) {
         SchedBuffer *b = ARENA_NEW(s->arena, SchedBuffer);
-        *b = (SchedBuffer){.id = s->buffers.live, .ir = op->outputs.at[i], .defining = n};
+        *b = (SchedBuffer){.id = s->n_buffer_ids++, .ir = op->outputs.at[i], .defining = n};
         vec_push(s->arena, &n->outputs, b);
         map_put(&s->buffers, b->ir->name, b);
     }

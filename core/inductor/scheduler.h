@@ -109,6 +109,7 @@ typedef struct Schedule {
     const IrModule *module;
     VEC(SchedNode *) nodes;     // in order of execution, dead ones gone
     Map buffers;                // name -> SchedBuffer *
+    int n_buffer_ids;           // SchedBuffer.id are below it; those of dead buffers are gaps
     Map available;              // names of graph inputs and constants: nobody makes them
     Map mutation_renames;       // buffer -> its latest version's name
     Map mutation_real_name;     // and back
