@@ -117,7 +117,8 @@ static void copy_to(Trace *t, Value dst, Value src) {
 }
 
 void index_set(Trace *t, Value x, const Value *index, Value v) {
-    if (v.kind != VAL_tensor)
+    bool number = v.kind == VAL_bool || v.kind == VAL_int || v.kind == VAL_float;
+    if (v.kind != VAL_tensor && !(number && on_cpu(x) && constant_tensor(t, &v, dtype_of(x), &v)))
         v = scalar_tensor(t, v, dtype_of(x), x.tensor->device);
     Indexed r = apply(t, x, index);
     if (r.failed) {

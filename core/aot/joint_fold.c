@@ -1,6 +1,7 @@
 // joint_fold.c: constant_fold_uniform_value: tensors known to hold one value everywhere become one `full`, then
 // additions of zeros and multiplications by ones go. Values are followed through views and pointwise ops.
 #include "core/aot/joint.h"
+#include "core/tensor/tensor.h"
 
 #include <math.h>
 #include <string.h>
@@ -152,8 +153,24 @@ static bool is_view(const Node *n) {
     return n->def && str_index(n->def->name, packets, COUNT(packets)) >= 0;
 }
 
+// The number in a constant of one element.
+static Value attribute_value(const Fold *f, const Node *n) {
+    for (int i = 0; i < f->g->consts.n; i++) {
+        const GraphConst *c = &f->g->consts.at[i];
+        const Tensor *x = c->tensor;
+        if (!x || strcmp(c->name, n->target) != 0 || tensor_numel(x) != 1)
+            continue;
+        return dtype_is_float(x->dtype) ? val_float(tensor_get_f64(x, 0))
+               : x->dtype == DT_b8      ? val_bool(tensor_get_i64(x, 0) != 0)
+                                        : val_int(tensor_get_i64(x, 0));
+    }
+    return val_none();
+}
+
 static void deduce(Fold *f, Node *n) {
     Uniform *u = &f->at[n->id];
+    if (n->op == FX_get_attr)
+        u->value = attribute_value(f, n);
     if (n->op != FX_call_function || !n->def || !node_tensor(n) || n->def->tags & (OPT_random | OPT_mutates))
         return;
     if (node_is(n, OP_aten_full_default) && n->n_args == 2) {
@@ -161,6 +178,10 @@ static void deduce(Fold *f, Node *n) {
         if (v.kind != VAL_bool && v.kind != VAL_int && v.kind != VAL_float)
             return;
         *u = (Uniform){cast(v, node_tensor(n)->dtype), n->id, true};
+    } else if (node_is(n, OP_aten_lift_fresh_copy_default)) {
+        Value v = n->n_args ? known(f, &n->args[0]) : val_none();
+        if (v.kind != VAL_none)
+            *u = (Uniform){v, n->id, true};
     } else if (is_view(n) && !node_is(n, OP_aten_view_dtype)) {
         if (n->n_args && n->args[0].kind == VAL_node)
             *u = f->at[n->args[0].node->id];
@@ -254,7 +275,8 @@ static void drop_neutral(Fold *f, Node *n) {
 
 static bool has_candidates(const Graph *g) {
     GRAPH_EACH(g, n)
-        if (node_is(n, OP_aten_full_default) || node_is(n, OP_aten_scalar_tensor_default))
+        if (node_is(n, OP_aten_full_default) || node_is(n, OP_aten_scalar_tensor_default) ||
+            node_is(n, OP_aten_lift_fresh_copy_default))
             return true;
     return false;
 }

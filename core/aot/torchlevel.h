@@ -13,6 +13,9 @@ Value call_arg(const TorchCall *c, int pos, const char *kw, Value dflt);
 // False: no such packet, or none fits (nothing on record).
 bool call_packet(Trace *t, const char *name, const TorchCall *c, Value *out);
 Value call_packet_args(Trace *t, const char *name, ...);   // positional, up to END
+// A number or nested lists of numbers as a constant tensor on the CPU; DT_none: Python's type decides.
+// False: no such data (nothing on record).
+bool constant_tensor(Trace *t, const Value *data, DType dtype, Value *out);
 
 #define TORCH_FN(name, rule, doc) TorchRule fn_##rule;
 #define TORCH_METHOD(name, rule, doc) TorchRule fn_##rule;

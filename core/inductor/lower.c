@@ -4,6 +4,9 @@
 #include "core/inductor/lower.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+#include "core/tensor/tensor.h"
 
 static int compare_ints(const void *a, const void *b) {
     return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b);
@@ -83,9 +86,28 @@ static void placeholder(Lower *l, const Node *n) {
     vec_push(l->arena, &l->m->inputs, in);
 }
 
+// The only element of a constant that is known; NULL if there is none.
+static const Tensor *known_scalar(const Lower *l, const Node *n) {
+    const Graph *g = l->req->graph;
+    for (int i = 0; i < g->consts.n; i++)
+        if (!strcmp(g->consts.at[i].name, n->target) && g->consts.at[i].tensor) {
+            const Tensor *t = g->consts.at[i].tensor;
+            return t->ndim == 0 ? t : NULL;
+        }
+    return NULL;
+}
+
 static void get_attr(Lower *l, const Node *n) {
     if (!node_meta(l, n))
         return;
+    const Tensor *scalar = known_scalar(l, n);
+    if (scalar) {
+        Value v = dtype_is_float(scalar->dtype) ? val_float(tensor_get_f64(scalar, 0))
+                                                : val_int(tensor_get_i64(scalar, 0));
+        Device cpu = {DEV_cpu, -1};
+        l->env[n->id] = lv_box(box_new(l, data_const(l, v, scalar->dtype, cpu)));
+        return;
+    }
     LVal v = input_tensor(l, n->target, node_meta(l, n));
     l->env[n->id] = v;
     vec_push(l->arena, &l->m->constants, v.box->data->buf->ir);

@@ -346,6 +346,11 @@ const GraphPass pass_add_mm = {"pass_pattern_2", "mm + add become addmm", add_mm
 static Graph *stable_sort(PassCtx *c, const Graph *g) {
     Graph *out = graph_copy(c->arena, g);
     graph_toposort(out);
+    for (Node *n = out->first, *next; n; n = next) { // attributes that constants took the place of
+        next = n->next;
+        if (n->op == FX_get_attr && !n->n_users)
+            node_erase(n);
+    }
     const Node *a = g->first, *b = out->first;
     while (a && b && a->id == b->id)
         a = a->next, b = b->next;

@@ -33,6 +33,7 @@ typedef struct Reinplace {
     int *order; // by id: place in the graph
     int n; // ids that were there at the beginning
     VEC(Scatter *) scatters;
+    Map became; // id of a scatter's node that is gone -> the node in its place
     Map by_node; // id of a scatter's node -> Scatter *
 } Reinplace;
 
@@ -227,9 +228,16 @@ static Node *call_view(Reinplace *r, const ViewOp *v, Node *of, const Node *from
                       v->kwargs, v->n_kwargs, from, &val);
 }
 
+// Bases and sources may be other scatters, written out by now.
+static Node *current(const Reinplace *r, Node *n) {
+    for (Node *now; (now = map_get_id(&r->became, (uint64_t)n->id)) != NULL;)
+        n = now;
+    return n;
+}
+
 static Node *scatter_functional(Reinplace *r, const Scatter *s, Node *base, int at) {
     const ViewOp *v = s->views[at];
-    Node *src = s->src;
+    Node *src = current(r, s->src);
     if (at + 1 < s->n_views)
         src = scatter_functional(r, s, call_view(r, v, base, s->node), at + 1);
     Value *args = ARENA_ARRAY(r->pass->arena, v->n_args + 2, Value);
@@ -242,7 +250,7 @@ static Node *scatter_functional(Reinplace *r, const Scatter *s, Node *base, int 
 }
 
 static Node *scatter_mutating(Reinplace *r, const Scatter *s) {
-    Node *base = s->base;
+    Node *base = current(r, s->base);
     if (!s->in_place) {
         Value arg = val_node(base);
         base = call_named(r, op_at(OP_aten_clone_default), "clone", &arg, 1, NULL, 0, s->node,
@@ -252,7 +260,7 @@ static Node *scatter_mutating(Reinplace *r, const Scatter *s) {
     Node *view = base;
     for (int i = 0; i < s->n_views; i++)
         view = call_view(r, s->views[i], view, s->node);
-    Value args[2] = {val_node(view), val_node(s->src)};
+    Value args[2] = {val_node(view), val_node(current(r, s->src))};
     call_named(r, op_at(OP_aten_copy__default), "copy__default", args, 2, NULL, 0, s->node,
                &view->val);
     return base;
@@ -261,11 +269,12 @@ static Node *scatter_mutating(Reinplace *r, const Scatter *s) {
 static void decompose(Reinplace *r, Scatter *s) {
     graph_set_insert(r->g, s->node);
     Node *by = s->in_place || always_mutates(s) ? scatter_mutating(r, s)
-                                                : scatter_functional(r, s, s->base, 0);
+                                                : scatter_functional(r, s, current(r, s->base), 0);
     graph_set_insert(r->g, NULL);
     Node *old = s->node,
          *inner = s->n_views > 1 && old->args[1].kind == VAL_node ? old->args[1].node : NULL;
     node_replace_uses(old, by);
+    map_put_id(&r->became, (uint64_t)old->id, by);
     node_erase(old);
     // What was fused away is no longer used.
     while (inner && !inner->n_users && view_of_scatter(inner)) {
@@ -304,7 +313,8 @@ static Graph *reinplace(PassCtx *c, const Graph *g) {
     GRAPH_EACH(g, n) any |= node_is(n, OP_aten_index_put_default) || view_of_scatter(n);
     if (!any || !pass_wanted(c, "reinplace_inplaceable_ops"))
         return (Graph *)g;
-    Reinplace r = {.pass = c, .g = graph_copy(c->arena, g), .by_node = {.arena = c->arena}};
+    Reinplace r = {.pass = c, .g = graph_copy(c->arena, g), .by_node = {.arena = c->arena},
+                   .became = {.arena = c->arena}};
     r.val = fake_values(c->arena, r.g, 0, NULL);
     r.storage = node_storages(c->arena, r.g, r.val);
     r.n = r.g->by_id.n;
