@@ -157,8 +157,12 @@ bool rule_broadcast_tensors(Trace *t, const Op *op, const Value *a, Value *out) 
 }
 
 bool rule_chunk(Trace *t, const Op *op, const Value *a, Value *out) {
-    (void)op;
+    bool unsafe = op->id == OP_aten_unsafe_chunk_default;
     int64_t chunks = int_arg(&a[1], 1);
+    if (chunks < 1 || chunks > 1 << 20) {
+        trace_fail(t, "RuntimeError: chunk expects `chunks` to be greater than 0, got: %lld", (long long)chunks);
+        return true;
+    }
     int dim = wrap_dim(t, int_arg(&a[2], 0), dim_of(a[0]));
     const Expr *len = size_of(t, a[0], dim);
     const Expr *size = sym_floordiv(t->sym, sym_add_int(t->sym, len, chunks - 1), sym_int(t->sym, chunks));
@@ -166,10 +170,12 @@ bool rule_chunk(Trace *t, const Op *op, const Value *a, Value *out) {
         Value sizes = val_list(t->arena, VAL_list, (int)chunks);
         for (int i = 0; i < sizes.n; i++)
             sizes.at[i] = INT(0);
-        *out = CALL(t, aten_split_with_sizes_default, a[0], sizes, a[2]);
+        *out = unsafe ? CALL(t, aten_unsafe_split_with_sizes_default, a[0], sizes, a[2])
+                      : CALL(t, aten_split_with_sizes_default, a[0], sizes, a[2]);
         return true;
     }
-    *out = CALL(t, aten_split_Tensor, a[0], val_sym(size), a[2]);
+    *out = unsafe ? CALL(t, aten_unsafe_split_Tensor, a[0], val_sym(size), a[2])
+                  : CALL(t, aten_split_Tensor, a[0], val_sym(size), a[2]);
     return true;
 }
 

@@ -186,6 +186,12 @@ bool decomp_channel_shuffle(Trace *t, const Op *op, const Value *a, Value *out) 
     return true;
 }
 
+bool decomp_unsafe_split(Trace *t, const Op *op, const Value *a, Value *out) {
+    *out = op->id == OP_aten_unsafe_split_Tensor ? CALL(t, aten_split_Tensor, a[0], a[1], a[2])
+                                                 : CALL(t, aten_split_with_sizes_default, a[0], a[1], a[2]);
+    return true;
+}
+
 bool decomp_split(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     int dim = wrap_dim(t, int_arg(&a[2], 0), dim_of(a[0]));

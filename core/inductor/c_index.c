@@ -116,6 +116,20 @@ static void print(Printer *p, const Expr *e) {
     case SYM_identity:
         print(p, expr_arg(e, 0));
         break;
+    case SYM_abs:
+        buf_puts(p->out, "fx_abs_i64(");
+        print(p, expr_arg(e, 0));
+        buf_putc(p->out, ')');
+        break;
+    case SYM_where:
+        buf_putc(p->out, '(');
+        print(p, expr_arg(e, 0));
+        buf_puts(p->out, " ? ");
+        print(p, expr_arg(e, 1));
+        buf_puts(p->out, " : ");
+        print(p, expr_arg(e, 2));
+        buf_putc(p->out, ')');
+        break;
     case SYM_eq:
         print_joined(p, e, " == ");
         break;

@@ -18,14 +18,16 @@ typedef struct Pool {
 
 static TVal load_masked(Tracer *t, const Pool *p, const Expr **at) {
     const Expr **ih = at + (p->n - p->dim);
-    TVal mask = {0};
+    TVal both[3] = {0};
     for (int i = 0; i < p->dim; i++) {
         TVal pos = t_index(t, ih[i], DT_i64), zero = t_index(t, sym_int(t->sym, 0), DT_i64);
         TVal low = t_op2(t, LOOP_ge, pos, zero);
         TVal high = t_op2(t, LOOP_lt, pos, t_index(t, p->h[i], DT_i64));
-        TVal both = t_op2(t, LOOP_and_, low, high);
-        mask = i ? t_op2(t, LOOP_and_, mask, both) : both;
+        both[i] = t_op2(t, LOOP_and_, low, high);
     }
+    TVal mask = both[0];
+    for (int i = 1; i < p->dim; i++)
+        mask = t_op2(t, LOOP_and_, mask, both[i]);
     return t_masked(t, mask, p->x, at, p->fill, p->dtype);
 }
 

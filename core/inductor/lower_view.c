@@ -327,6 +327,14 @@ LVal lower_repeat(Lower *l, const Value *args, LoopOpKind kind) {
 
 // ---- padding
 
+// functools.reduce(ops.and_, masks): all are made before the first is combined.
+static TVal all_of(Tracer *t, const TVal *masks, int n) {
+    TVal mask = n ? masks[0] : (TVal){0};
+    for (int i = 1; i < n; i++)
+        mask = t_op2(t, LOOP_and_, mask, masks[i]);
+    return mask;
+}
+
 typedef struct PadCtx {
     Fn in;
     int n, first; // dimensions; the first padded one
@@ -338,8 +346,8 @@ typedef struct PadCtx {
 static TVal run_pad(Tracer *t, const void *ctx, Index idx, Index red) {
     const PadCtx *c = ctx;
     const Expr *in[64];
-    TVal mask = {0};
-    bool any = false;
+    TVal masks[128];
+    int n = 0;
     (void)red;
     for (int i = 0; i < c->n; i++)
         in[i] = i < c->first ? idx[i] : sym_sub(t->sym, idx[i], c->low[i]);
@@ -349,11 +357,9 @@ static TVal run_pad(Tracer *t, const void *ctx, Index idx, Index red) {
                 continue;
             TVal at = t_index(t, in[i], DT_i64),
                  bound = t_index(t, side ? c->size[i] : sym_int(t->sym, 0), DT_i64);
-            TVal m = t_op2(t, side ? LOOP_lt : LOOP_ge, at, bound);
-            mask = any ? t_op2(t, LOOP_and_, mask, m) : m;
-            any = true;
+            masks[n++] = t_op2(t, side ? LOOP_lt : LOOP_ge, at, bound);
         }
-    return t_masked(t, mask, c->in, in, c->fill, c->dtype);
+    return t_masked(t, all_of(t, masks, n), c->in, in, c->fill, c->dtype);
 }
 
 static Value scalar_of_kind(Value v, DType dtype) {
@@ -437,23 +443,19 @@ static TVal run_slice_scatter(Tracer *t, const void *ctx, Index idx, Index red) 
         return t_call(t, c->src, idx, NULL);
     for (int i = 0; i < c->n; i++)
         in[i] = i == c->dim ? sym_floordiv(t->sym, shifted, c->step) : idx[i];
-    TVal at = t_index(t, idx[c->dim], DT_i64), mask = {0};
-    bool any = false;
+    TVal at = t_index(t, idx[c->dim], DT_i64), masks[3];
+    int n = 0;
     for (int k = 0; k < 3; k++) {
-        TVal m;
         if (k == 0 && !expr_is(c->start, 0))
-            m = t_op2(t, LOOP_ge, at, t_index(t, sym_expand(t->sym, c->start), DT_i64));
+            masks[n++] = t_op2(t, LOOP_ge, at, t_index(t, sym_expand(t->sym, c->start), DT_i64));
         else if (k == 1 && c->end != c->size)
-            m = t_op2(t, LOOP_lt, at, t_index(t, sym_expand(t->sym, c->end), DT_i64));
+            masks[n++] = t_op2(t, LOOP_lt, at, t_index(t, sym_expand(t->sym, c->end), DT_i64));
         else if (k == 2 && !expr_is(c->step, 1))
-            m = t_op2(t, LOOP_eq,
+            masks[n++] = t_op2(t, LOOP_eq,
                       t_index(t, sym_modular(t->sym, shifted, sym_int(t->sym, 1), c->step), DT_i64),
                       t_int(t, 0, DT_i64));
-        else
-            continue;
-        mask = any ? t_op2(t, LOOP_and_, mask, m) : m;
-        any = true;
     }
+    TVal mask = all_of(t, masks, n);
     TVal src = t_masked(t, mask, c->src, in, c->zero, c->dtype);
     return t_op3(t, LOOP_where, mask, src, t_call(t, c->x, idx, NULL));
 }

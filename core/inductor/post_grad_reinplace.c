@@ -191,11 +191,11 @@ static void drop_copy_back(Node *target, Node *result) {
 
 // ---- back to ATen
 
+// Nodes made here know no original op, so kernels are not named after them.
 static Node *call_named(Reinplace *r, const Op *op, const char *name, const Value *args, int n,
                         const Kwarg *kw, int n_kw, const Node *from, const Value *val) {
     Node *out = graph_call(r->g, op, name, args, n, kw, n_kw);
     origins_add(r->pass->origins, out->id, from->id, LINK_part);
-    out->original_aten = from->original_aten;
     if (val)
         out->val = *val;
     return out;

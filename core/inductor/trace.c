@@ -348,6 +348,12 @@ static bool propagate2(Tracer *t, LoopOpKind kind, TVal a, TVal b, TVal *out) {
         *out = t_const(t, val_int(i), d);
         return true;
     }
+    // An expression plus 0.0 is the expression itself, of the wider type.
+    bool zero = b.k.kind == VAL_float && b.k.f == 0;
+    if (a.expr && !b.expr && zero && (kind == LOOP_add || kind == LOOP_sub)) {
+        *out = symbolic(t, a.expr, d);
+        return true;
+    }
     const Expr *ea = as_expr(t, a), *eb = as_expr(t, b), *e = NULL;
     if (!ea || !eb || !fold_exprs(t->sym, kind, ea, eb, &e))
         return false;
@@ -368,6 +374,10 @@ static bool propagate1(Tracer *t, LoopOpKind kind, TVal a, TVal *out) {
                            a.k.kind == VAL_float ? val_float(-a.k.f)
                                                  : val_int(-(a.k.kind == VAL_bool ? a.k.b : a.k.i)),
                            a.dtype);
+        return true;
+    }
+    if (kind == LOOP_abs && a.expr) {
+        *out = symbolic(t, sym_abs(t->sym, a.expr), a.dtype);
         return true;
     }
     if (kind == LOOP_square)

@@ -101,6 +101,11 @@ static bool value_of(const Eval *x, const Expr *e, int64_t *out) {
         return fold_values(x, e, out);
     case SYM_identity:
         return value_of(x, e->args[0], out);
+    case SYM_abs:
+        if (!value_of(x, e->args[0], &a) || a == INT64_MIN)
+            return false;
+        *out = a < 0 ? -a : a;
+        return true;
     case SYM_modular:
         return value_of(x, e->args[0], &a) && value_of(x, e->args[1], &b) &&
                value_of(x, e->args[2], &c) && int_floordiv(a, b, &a) && int_mod(a, c, out);

@@ -131,6 +131,7 @@ static int sign_of(const Expr *e) {
                : has_sign(e->args[1], SIGN_neg) ? SIGN_nonpos
                                                 : 0;
     case SYM_mod:
+    case SYM_abs:
         return SIGN_nonneg;
     case SYM_where:
         return e->args[1]->sign & e->args[2]->sign;

@@ -269,6 +269,30 @@ const Expr *sym_identity(Sym *s, const Expr *a) {
     return is_poison(a) ? a : expr_intern(s, SYM_identity, &a, 1);
 }
 
+// Whether sympy would rather write -e: more of its terms have a minus sign, or as many and the first
+// that is no number has one.
+static bool leads_with_minus(const Expr *e) {
+    if (e->kind == SYM_int)
+        return e->value < 0;
+    if (e->kind == SYM_mul)
+        return leads_with_minus(e->args[0]);
+    if (e->kind != SYM_add)
+        return false;
+    int minus = 0;
+    for (int i = 0; i < e->n; i++)
+        minus += leads_with_minus(e->args[i]);
+    return 2 * minus != e->n ? 2 * minus > e->n
+                             : leads_with_minus(e->args[e->args[0]->kind == SYM_int]);
+}
+
+const Expr *sym_abs(Sym *s, const Expr *a) {
+    if (is_poison(a) || has_sign(a, SIGN_nonneg))
+        return a;
+    if (has_sign(a, SIGN_nonpos) || leads_with_minus(a))
+        return sym_abs(s, sym_neg(s, a));
+    return expr_intern(s, SYM_abs, &a, 1);
+}
+
 const Expr *sym_where(Sym *s, const Expr *cond, const Expr *a, const Expr *b) {
     if (is_poison(cond) || is_poison(a) || is_poison(b))
         return s->overflow;
@@ -326,6 +350,8 @@ const Expr *sym_make(Sym *s, SymKind kind, const Expr *const args[], int n) {
         return extreme(s, kind, args, n);
     case SYM_identity:
         return sym_identity(s, args[0]);
+    case SYM_abs:
+        return sym_abs(s, args[0]);
     case SYM_where:
         return sym_where(s, args[0], args[1], args[2]);
     case SYM_lshift:

@@ -143,6 +143,12 @@ static SymRange range_by_kind(const Context *x, const Expr *e) {
         return range_mod(range_of(x, e->args[0]), range_of(x, e->args[1]));
     case SYM_identity:
         return range_of(x, e->args[0]);
+    case SYM_abs:
+        a = range_of(x, e->args[0]);
+        b = range_mul(a, (SymRange){-1, -1});
+        return a.lo >= 0   ? a
+               : b.lo >= 0 ? b
+                           : (SymRange){0, a.hi > b.hi ? a.hi : b.hi};
     case SYM_where:
         a = range_of(x, e->args[1]);
         b = range_of(x, e->args[2]);

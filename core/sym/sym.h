@@ -44,6 +44,7 @@ const Expr *sym_modular(Sym *s, const Expr *a, const Expr *div, const Expr *mod)
 const Expr *sym_min(Sym *s, const Expr *a, const Expr *b);
 const Expr *sym_max(Sym *s, const Expr *a, const Expr *b);
 const Expr *sym_identity(Sym *s, const Expr *a);
+const Expr *sym_abs(Sym *s, const Expr *a);
 const Expr *sym_inf(Sym *s);                                            // int_oo
 const Expr *sym_bool(Sym *s, bool v);
 const Expr *sym_cmp(Sym *s, SymKind kind, const Expr *a, const Expr *b);   // SYM_eq ne lt le gt ge
