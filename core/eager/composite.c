@@ -303,6 +303,6 @@ bool kern_trilinear(K *k) {
             v[i] = CALL(k, aten_unsqueeze_default, v[i], INT(dims[j]));
     }
     Value p = CALL(k, aten_mul_Tensor, CALL(k, aten_mul_Tensor, v[0], v[1]), v[2]);
-    k->out = k->args[6].n ? CALL(k, aten_sum_dim_IntList, p, k->args[6]) : p;
+    k->out = k->args[6].n ? CALL(k, aten_sum_dim_IntList, p, k->args[6], BOOL(false), DTY(k->in[0]->dtype)) : p;
     return eager_ok(k->x);
 }

@@ -71,9 +71,11 @@ static bool spaced(K *k, double base) {
     }
     bool single = out->dtype == DT_f32 && !base;
     double step = n > 1 ? (end - start) / (double)(n - 1) : 0;
-    if (single)
+    if (n == 1)
+        end = start;
+    if (single && n > 1)
         step = (double)(((float)end - (float)start) / (float)(n - 1));
-    if (ints && !base)
+    if (ints && !base && n > 1)
         step = (double)(((float)(int64_t)end - (float)(int64_t)start) / (float)(n - 1));
     for (int64_t i = 0; i < n; i++) {
         double v = i < n / 2 ? start + step * (double)i : end - step * (double)(n - 1 - i);

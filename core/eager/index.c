@@ -34,7 +34,7 @@ bool kern_gather(K *k) {
     int dim;
     if (!needs_int(k, index) || !k_dim(k, ki(k, 1, 0), in->ndim, &dim))
         return false;
-    bool flat = in->ndim == 0 || index->ndim == 0;
+    bool flat = in->ndim == 0 || index->ndim == 0 || tensor_numel(index) == 0;
     for (int i = 0; !flat && i < in->ndim; i++)
         if (index->ndim != in->ndim || (i != dim && index->size[i] > in->size[i]))
             return k_fail(k, "RuntimeError: Size does not match at dimension %d expected index to be no larger than self "
@@ -404,7 +404,7 @@ bool kern_nonzero(K *k) {
     // nonzero's own memory is column by column.
     if (!is_static) {
         out->stride[0] = 1;
-        out->stride[1] = n > 0 ? n : 1;
+        out->stride[1] = n;
         live_sync(k->x, live_of(&(Value){.kind = VAL_tensor, .tensor = tensor_value(k->x, out).tensor}));
     }
     WALK(w, walk_tensors(&in, 1)) {

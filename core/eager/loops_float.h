@@ -56,9 +56,28 @@ static inline T clamp_f(T a, T lo, T hi) {
     return low > hi ? hi : low;
 }
 
-static inline T logit_eps(T a, T eps) {
-    T z = a < eps ? eps : a > 1 - eps ? 1 - eps : a;
-    return M1(log, z / (1 - z));
+// In the low floats PyTorch rounds at each of its three steps.
+static inline T logit(T z, DType d) {
+    if (!dtype_is_low(d))
+        return M1(log, z / (1 - z));
+    double rest = round_to(d, 1 - (double)z), odds = round_to(d, round_to(d, (double)z) / rest);
+    return M1(log, odds);
+}
+
+// As PyTorch computes it in T: near the poles its sine has T's error.
+static inline T trigamma(T x) {
+    T sign = 1, sum = 0;
+    if (x < (T)0.5) {
+        T s = M1(sin, (T)M_PI * x);
+        sign = -1;
+        sum = -((T)M_PI * (T)M_PI) / (s * s);
+        x = 1 - x;
+    }
+    for (int i = 0; i < 6; i++, x += 1)
+        sum += 1 / (x * x);
+    T y = 1 / (x * x);
+    sum += (1 + 1 / (2 * x) + y * ((T)1 / 6 - y * ((T)1 / 30 - y * ((T)1 / 42)))) / x;
+    return sign * sum;
 }
 
 static inline T logit_slope(T g, T x, T eps) {

@@ -42,7 +42,9 @@ bool kern_huber_loss(K *k) {
 }
 
 bool kern_soft_margin_loss(K *k) {
-    return point_loss(k, "soft_margin", 0);
+    Value v = CALL(k, aten_mul_Tensor, CALL(k, aten_neg_default, k->args[0]), k->args[1]);
+    v = CALL(k, aten_log1p_default, CALL(k, aten_exp_default, v));
+    return finish(k, reduced(k, v, reduction_of(k)));
 }
 
 // (grad_output, self, target, reduction[, beta])
@@ -208,7 +210,7 @@ bool kern_nll_loss_forward(K *k) {
     if (reduction != REDUCE_none)
         put_d(out, 0, reduction == REDUCE_mean ? sum / total : sum);
     if (k->res[1])
-        put_d(k->res[1], 0, reduction == REDUCE_none ? 0 : total);
+        put_d(k->res[1], 0, reduction == REDUCE_none && k->in[0]->ndim > 1 ? 0 : total);
     return dense_done(k, 0, dense);
 }
 

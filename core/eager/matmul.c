@@ -105,29 +105,31 @@ bool kern_dot(K *k) {
 }
 
 bool kern_addr(K *k) {
-    Value column = CALL(k, aten_unsqueeze_default, k->args[1], INT(1));
-    Value row = CALL(k, aten_unsqueeze_default, k->args[2], INT(0));
-    Value outer = CALL(k, aten_mul_Tensor, column, row);
-    Value scaled = CALL(k, aten_mul_Scalar, outer, k->args[4]);
+    Value column = CALL(k, aten_unsqueeze_default, CALL(k, aten_mul_Scalar, k->args[1], k->args[4]), INT(1));
+    Value scaled = CALL(k, aten_mul_Tensor, column, CALL(k, aten_unsqueeze_default, k->args[2], INT(0)));
     if (kf(k, 3, 1) != 0)
         scaled = CALL(k, aten_add_Tensor, scaled, CALL(k, aten_mul_Scalar, k->args[0], k->args[3]));
     return scaled.kind == VAL_tensor && copy_into(k->x, k->res[0], tensor_at(&scaled));
 }
 
-// The batch is summed: one product of (m, batch k) and (batch k, n).
+// The products of the batch are added one after the other, each rounded.
 bool kern_addbmm(K *k) {
     const Tensor *a = k->in[1], *b = k->in[2];
     double beta = kf(k, karg(k, "beta"), 1), alpha = kf(k, karg(k, "alpha"), 1);
     if (a->ndim != 3 || b->ndim != 3)
         return k_fail(k, "RuntimeError: batch1 and batch2 must be 3D tensors");
-    int64_t left[2] = {a->size[1], a->size[0] * a->size[2]}, right[2] = {b->size[0] * b->size[1], b->size[2]};
-    int64_t order[3] = {1, 0, 2};
-    Value l = CALL(k, aten_reshape_default, CALL(k, aten_permute_default, k->args[1], ints_value(k->x, order, 3)),
-                   ints_value(k->x, left, 2));
-    Value r = CALL(k, aten_reshape_default, k->args[2], ints_value(k->x, right, 2));
-    if (r.kind != VAL_tensor || l.kind != VAL_tensor || (beta != 0 && !copy_into(k->x, k->res[0], k->in[0])))
+    if (beta != 0 && !copy_into(k->x, k->res[0], k->in[0]))
         return false;
-    return multiply(k, k->res[0], tensor_at(&l), tensor_at(&r), alpha, beta);
+    if (a->size[0] == 0 && beta != 0 && beta != 1) {
+        Value v = CALL(k, aten_mul_Scalar, k->args[0], k->args[3]);
+        return v.kind == VAL_tensor && copy_into(k->x, k->res[0], tensor_at(&v));
+    }
+    for (int64_t i = 0; i < a->size[0]; i++) {
+        Tensor am = matrix_of(a, i), bm = matrix_of(b, i);
+        if (b->size[0] != a->size[0] || !multiply(k, k->res[0], &am, &bm, alpha, i ? 1 : beta))
+            return k_fail(k, "RuntimeError: batch1 and batch2 must have same number of batches");
+    }
+    return true;
 }
 
 // torch.matmul: by the numbers of dimensions.

@@ -177,11 +177,11 @@ bool kern_chunk_cat(K *k) {
     const Value *list = &k->args[0];
     int64_t chunks = ki(k, 2, 1);
     Value parts = val_list(k->x->arena, VAL_list, list->n);
+    int dim = 0;
     if (chunks < 1)
         return k_fail(k, "RuntimeError: _chunk_cat expects positive num_chunks");
     for (int i = 0; i < list->n; i++) {
         const Tensor *t = tensor_at(&list->at[i]);
-        int dim;
         if (!t || !k_dim(k, ki(k, 1, 0), t->ndim, &dim) || !t->ndim)
             return false;
         int64_t each = (t->size[dim] + chunks - 1) / chunks, pad[2 * TENSOR_DIMS] = {0}, size[TENSOR_DIMS + 1];
@@ -198,7 +198,7 @@ bool kern_chunk_cat(K *k) {
         size[dim + 1] = rest;
         parts.at[i] = CALL(k, aten_view_default, v, ints_value(k->x, size, dim + 2));
     }
-    k->out = CALL(k, aten_cat_default, parts, INT(ki(k, 1, 0) + 1));
+    k->out = CALL(k, aten_cat_default, parts, INT(dim + 1));
     return eager_ok(k->x);
 }
 

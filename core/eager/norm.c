@@ -57,7 +57,8 @@ static void softmax_range(void *ctx, int64_t begin, int64_t end) {
         load_d(j->t->dtype, at_elem(j->t, run_start(&j->in, r)), j->in.step, n, x);
         double m = run_max(n, x);
         if (j->log) {
-            double shift = m + log(exp_sum(n, x, m));
+            // The sum is kept in the dtype of the input.
+            double shift = m + log(round_to(j->t->dtype, exp_sum(n, x, m)));
             // As PyTorch does: x - max - log(sum); -inf - (-inf) is NaN either way.
             for (int64_t i = 0; i < n; i++)
                 x[i] -= shift;
@@ -420,6 +421,12 @@ static bool batch_norm(K *k, const BatchNorm *n, Stats *s) {
         s->var = weights(k, n->var, c, 0);
         for (int64_t i = 0; i < c; i++)
             s->rstd[i] = 1 / sqrt(s->var[i] + n->eps);
+    }
+    // Saved statistics are read back as they are stored.
+    DType saved = k->n_res > 2 && k->res[1]->dtype != DT_none ? k->res[1]->dtype : n->w ? n->w->dtype : x->dtype;
+    for (int64_t i = 0; n->train && i < c; i++) {
+        s->mean[i] = round_to(saved, s->mean[i]);
+        s->rstd[i] = round_to(saved, s->rstd[i]);
     }
     double *scale = weights(k, n->w, c, 1), *shift = weights(k, n->b, c, 0);
     for (int64_t i = 0; i < c; i++) {

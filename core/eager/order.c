@@ -1,6 +1,7 @@
 // order.c: what depends on order along a dimension: extremes with their places, sorts, medians, modes, unique
 // values, searches. Elements are compared by 64-bit keys that order as their values do, NaN above all and -0 as 0.
 #include "core/eager/kernel.h"
+#include "core/eager/select.h"
 
 #include <math.h>
 #include <string.h>
@@ -25,12 +26,6 @@ static void keys_of(const Tensor *t, int64_t start, int64_t step, int64_t n, uin
     for (int64_t i = 0; i < n; i++)
         out[i] = is_int_like(t->dtype) ? key_of_int(get_i(t, start + i * step)) : key_of_double(get_d(t, start + i * step));
 }
-
-// For each run along dim: the keys, then fn says which element stands where.
-typedef struct Rank {
-    uint64_t key;
-    int64_t index;
-} Rank;
 
 typedef struct Line {
     K *k;
@@ -190,7 +185,7 @@ bool kern_topk(K *k) {
         return k_fail(k, "RuntimeError: selected index k out of range");
     for (int64_t r = 0; r < l.runs.n; r++) {
         line_load(&l, r);
-        sort_ranks(l.rank, l.tmp, l.n, kb(k, 3));
+        select_top(l.rank, l.n, count, kb(k, 3), kb(k, 4));
         put_sorted(&l, r, count, k->res[0], k->res[1]);
     }
     return true;
@@ -212,7 +207,8 @@ bool kern_kthvalue(K *k) {
         return k_fail(k, "RuntimeError: kthvalue(): selected number k out of range for dimension %d", dim);
     for (int64_t r = 0; r < l.runs.n; r++) {
         line_load(&l, r);
-        put_pair(&l, r, nth(&l, which - 1), k->res[0], k->res[1]);
+        select_nth(l.rank, l.n, which - 1);
+        put_pair(&l, r, l.rank[which - 1].index, k->res[0], k->res[1]);
     }
     return true;
 }

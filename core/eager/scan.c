@@ -124,7 +124,7 @@ bool kern_bincount(K *k) {
 
 // histograms
 
-static bool data_range(K *k, const Tensor *in, double *lo, double *hi) {
+static bool data_range(K *k, const Tensor *in, double *lo, double *hi, double widen) {
     if (*lo == *hi && tensor_numel(in)) {
         *lo = (double)INFINITY;
         *hi = -(double)INFINITY;
@@ -135,8 +135,8 @@ static bool data_range(K *k, const Tensor *in, double *lo, double *hi) {
         }
     }
     if (*lo == *hi) {
-        *lo -= 1;
-        *hi += 1;
+        *lo -= widen;
+        *hi += widen;
     }
     return (isfinite(*lo) && isfinite(*hi)) ||
            k_fail(k, "RuntimeError: %s: range of [%g, %g] is not finite", k->op->name, *lo, *hi);
@@ -156,7 +156,7 @@ bool kern_histc(K *k) {
     Tensor *out = k->res[0];
     int64_t bins = tensor_numel(out);
     double lo = kf(k, 2, 0), hi = kf(k, 3, 0);
-    if (bins < 1 || !data_range(k, in, &lo, &hi))
+    if (bins < 1 || !data_range(k, in, &lo, &hi, 1))
         return bins < 1 ? k_fail(k, "RuntimeError: bins must be > 0") : false;
     WALK(w, walk_tensors(&in, 1)) {
         double v = get_d(in, w.at[0]);
@@ -253,7 +253,7 @@ bool kern_histogram(K *k) {
         int r = karg(k, "range");
         for (int i = 0; i < 2 && k->args[r].kind != VAL_none && k->args[r].n == 2; i++)
             val_as_float(&k->args[r].at[i], &range[i]);
-        if (tensor_numel(edge) < 2 || !data_range(k, in, &range[0], &range[1]))
+        if (tensor_numel(edge) < 2 || !data_range(k, in, &range[0], &range[1], 0.5))
             return false;
         edges(edge, range[0], range[1], tensor_numel(edge) - 1);
     }

@@ -86,6 +86,7 @@ typedef struct Scatter {
     Join how;
     bool include_self;
     int dim;
+    bool stepwise;              // every step is rounded to the result's dtype
 } Scatter;
 
 // Floats are gathered up in double (means and sums of many) and rounded at the end.
@@ -169,7 +170,7 @@ bool kern_scatter(K *k) {
 
 // An index of one dimension stands for all the others: slices.
 static bool slices(K *k, Scatter *s, const Tensor *index, double alpha) {
-    Tensor *out = wide_copy(k, s->out, s->how);
+    Tensor *out = s->stepwise ? s->out : wide_copy(k, s->out, s->how);
     int64_t n = out ? (out->ndim ? out->size[s->dim] : 1) : 0, count = tensor_numel(index);
     if (!out)
         return false;
@@ -259,6 +260,7 @@ bool kern_index_reduce(K *k) {
         return false;
     s.src = k->in[3];
     s.include_self = kb(k, 5);
+    s.stepwise = true;
     return slices(k, &s, k->in[2], 1);
 }
 
@@ -316,10 +318,11 @@ bool kern_embedding_bag(K *k) {
     if (!index || !offsets || w->ndim != 2 || index->ndim != 1 || offsets->ndim != 1)
         return k_fail(k, "RuntimeError: embedding_bag: weight must be 2-D, indices and offsets 1-D");
     int64_t n = index->size[0], bags = offsets->size[0] - kb(k, 7), width = w->size[1], size[2] = {bags < 0 ? 0 : bags, width};
-    bool forward_only = strcmp(k->op->name, "_embedding_bag_forward_only") == 0;
+    // The fast path of plain sums leaves the list of bags and the counts out.
+    bool fast = mode == 0 && w->dtype != DT_f64 && w->stride[1] == 1 && pad < 0 && (!psw || psw->stride[0] == 1);
     Tensor *out = eager_new(k->x, w->dtype, 2, size);
     int64_t none[1] = {0}, all[1] = {n}, per_bag[1] = {size[0]}, bag_sizes[1] = {offsets->size[0]};
-    Tensor *to_bag = eager_new(k->x, DT_i64, 1, mode == 0 && (forward_only || true) && psw == NULL && w->stride[1] == 1 ? none : all);
+    Tensor *to_bag = eager_new(k->x, DT_i64, 1, fast ? none : all);
     Tensor *sizes = eager_new(k->x, DT_i64, 1, mode == 0 ? bag_sizes : per_bag);
     Tensor *top = eager_new(k->x, DT_i64, mode == 2 ? 2 : 1, mode == 2 ? size : mode == 0 ? bag_sizes : per_bag);
     double *acc = ARENA_ARRAY(k->x->arena, width + 1, double);
@@ -353,7 +356,7 @@ bool kern_embedding_bag(K *k) {
         }
         for (int64_t c = 0; c < width; c++)
             put_d(out, b * width + c, mode == 1 && used ? acc[c] / (double)used : acc[c]);
-        if (b < sizes->size[0])
+        if (mode != 0)
             put_i(sizes, b, used);
     }
     k->out = tuple_value(k->x, tensor_value(k->x, out), tensor_value(k->x, to_bag), tensor_value(k->x, sizes),
