@@ -123,6 +123,22 @@ static void fail(Tally *t, const char *name, const char *why) {
     buf_printf(t->report, "%s: %s\n", name, why);
 }
 
+// as_strided counts in a storage of which only the argument's window is recorded: what reaches beyond is lost.
+static bool is_lost(const Op *op, const RtValue *args) {
+    if (op->id != OP_aten_as_strided_default || args[0].kind != RT_tensor || args[1].kind != RT_list)
+        return false;
+    int64_t last = args[3].kind == RT_int ? args[3].i : 0;
+    for (int i = 0; i < args[1].n && i < args[2].n; i++)
+        last += (args[1].at[i].i - 1) * args[2].at[i].i;
+    const Tensor *t = &args[0].tensor;
+    return last * dtype_info[t->dtype].bytes >= (int64_t)storage_bytes(t->storage);
+}
+
+static void drop_all(RtValue *v, int n) {
+    for (int i = 0; i < n; i++)
+        rt_drop(&v[i]);
+}
+
 static void run_case(Str text, Tally *t) {
     Arena a = {0};
     Diag d = {.arena = &a};
@@ -139,7 +155,14 @@ static void run_case(Str text, Tally *t) {
     Generator generator = {.left = 0};
     EagerCtx c = {.arena = &a, .diag = &d, .threads = 1, .generator = &generator};
     generator_seed(&generator, 0);
-    bool ok = case_bind(&a, op, line, args, &d) && case_value(&a, json_get(line, "out"), &want, &d) &&
+    bool ok = case_bind(&a, op, line, args, &d);
+    if (ok && is_lost(op, args)) {
+        t->skipped++;
+        drop_all(args, op->n_args);
+        arena_free(&a);
+        return;
+    }
+    ok = ok && case_value(&a, json_get(line, "out"), &want, &d) &&
               eager_call(&c, op, args, out);
     if (ok) {
         RtValue got = results_of(&a, out, op->n_returns);
@@ -149,10 +172,8 @@ static void run_case(Str text, Tally *t) {
         t->passed++;
     else
         fail(t, name, why.len ? buf_str(&why) : diag_first(&d));
-    for (int i = 0; i < op->n_args; i++)
-        rt_drop(&args[i]);
-    for (int i = 0; i < op->n_returns; i++)
-        rt_drop(&out[i]);
+    drop_all(args, op->n_args);
+    drop_all(out, op->n_returns);
     rt_drop(&want);
     arena_free(&a);
 }

@@ -59,9 +59,12 @@ static const Op *functional_of(const Op *op) {
         } else {
             return NULL;
         }
-        const Op *base = op_find_overload(op->ns, name, op->overload);
-        if (base)
-            return base;
+        const char *const same[] = {op->overload, "default", "int"};
+        for (int i = 0; i < COUNT(same); i++) {
+            const Op *base = op_find_overload(op->ns, name, same[i]);
+            if (base && base->n_args == op->n_args)
+                return base;
+        }
         // pow_.Scalar is pow.Tensor_Scalar.
         char overload[96];
         size_t n = strlen(op->overload);
@@ -103,8 +106,14 @@ static const Op *viewed(const Op *op) {
     return base && op->meta && (is_view(base) || rows[base->id].fn) ? base : NULL;
 }
 
+// Ops on numbers, and those that read sizes: what the meta function says is the value.
+static bool gives_number(const Op *op) {
+    ArgType t = op->n_returns == 1 ? op->returns[0].type : AT_tensor;
+    return op->meta && ((op->tags & OPT_sym) || (op->n_returns == 1 && t != AT_tensor && t != AT_tensors));
+}
+
 static bool has_kernel(const Op *op) {
-    return rows[op->id].fn || point_row(op->id) || is_view(op) || (op->tags & OPT_sym);
+    return rows[op->id].fn || point_row(op->id) || is_view(op) || gives_number(op);
 }
 
 bool eager_has(OpId id) {
@@ -201,7 +210,7 @@ static bool run_kernel(K *k, const KernelRow *row) {
     return eager_ok(x) && row->fn(k) && eager_ok(x);
 }
 
-static bool run_view(K *k) {
+bool kern_view(K *k) {
     MetaCtx m = meta_ctx(k->x);
     Value meta;
     if (k->args[0].kind != VAL_tensor)
@@ -293,7 +302,6 @@ static bool run_out(K *k, const Op *base) {
     return copy_values(k->x, &k->out, &result);
 }
 
-// Numbers and items of tuples: what the meta function says is the value.
 static bool run_number(K *k) {
     MetaCtx m = meta_ctx(k->x);
     return op_meta(&m, k->op, k->args, &k->out);
@@ -304,13 +312,13 @@ static bool run(K *k) {
     const KernelRow *row = &rows[op->id];
     if (row->fn)
         return run_kernel(k, row);
-    if (op->tags & OPT_sym)
+    if (gives_number(op))
         return run_number(k);
     const PointRow *point = point_row(op->id);
     if (point)
         return point_run(k, point, NULL);
     if (is_view(op))
-        return run_view(k);
+        return kern_view(k);
     if ((base = functional_of(op))) {
         if (op->tags & OPT_inplace_view)
             return run_inplace_view(k, base);

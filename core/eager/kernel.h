@@ -131,7 +131,7 @@ typedef struct Runs {
     int ndim;                   // the other dimensions
     int64_t size[TENSOR_DIMS], stride[TENSOR_DIMS];
 } Runs;
-Runs runs_of(const Tensor *t, int dim);     // a 0-d tensor is one run of one element
+Runs runs_of(const Tensor *t, int dim);     // a 0-d tensor is one run; dim -1: runs of one element
 int64_t run_start(const Runs *r, int64_t i);
 // res[i] if it is contiguous, else a tensor that dense_done copies into it. NULL after an error.
 Tensor *dense_res(K *k, int i, DType dtype);

@@ -162,7 +162,7 @@ Value number_tensor(Eager *x, const Value *v, DType dtype) {
     double f = 0;
     if (dtype == DT_none)
         dtype = v->kind == VAL_bool ? DT_b8 : v->kind == VAL_int ? DT_i64 : x->in_f64 ? DT_f64 : DT_f32;
-    Tensor *t = eager_new(x, dtype, 0, NULL);
+    Tensor *t = eager_new(x, dtype, 0, (int64_t[1]){0});
     if (!t)
         return val_none();
     if (v->kind == VAL_int)

@@ -148,9 +148,10 @@ typedef struct Classes {
 } Classes;
 
 static bool read_classes(K *k, const Tensor *x, const Tensor *target, const Tensor *weight, int64_t ignore, Classes *o) {
-    if (!target || !is_int_like(target->dtype) || x->ndim < 1)
+    if (!target || !is_int_like(target->dtype))
         return k_fail(k, "RuntimeError: expected scalar type Long for the target of nll_loss");
-    *o = (Classes){.ignore = ignore, .n = x->ndim > 1 ? x->size[0] : 1, .c = x->size[x->ndim > 1], .inner = 1};
+    *o = (Classes){.ignore = ignore, .n = x->ndim > 1 ? x->size[0] : 1, .c = x->ndim ? x->size[x->ndim > 1] : 1,
+                   .inner = 1};
     for (int i = 2; i < x->ndim; i++)
         o->inner *= x->size[i];
     o->x = eager_contiguous(k->x, x, x->dtype);

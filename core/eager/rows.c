@@ -254,7 +254,8 @@ int64_t max_reach(const Tensor *t) {
 // runs
 
 Runs runs_of(const Tensor *t, int dim) {
-    Runs r = {.n = 1, .len = t->ndim ? t->size[dim] : 1, .step = t->ndim ? t->stride[dim] : 1};
+    bool whole = dim < 0 || !t->ndim;
+    Runs r = {.n = 1, .len = whole ? 1 : t->size[dim], .step = whole ? 1 : t->stride[dim]};
     for (int i = 0; i < t->ndim; i++)
         if (i != dim) {
             r.size[r.ndim] = t->size[i];

@@ -146,6 +146,11 @@ static bool data_range(K *k, const Tensor *in, double *lo, double *hi, double wi
 static int64_t bin_of(DType d, double v, double lo, double hi, int64_t bins) {
     double at = d == DT_f64 ? (v - lo) * (double)bins / (hi - lo)
                             : (double)(((float)v - (float)lo) * (float)bins / ((float)hi - (float)lo));
+    if (dtype_is_low(d)) {
+        lo = round_to(d, lo);
+        hi = round_to(d, hi);
+        at = round_to(d, round_to(d, round_to(d, v - lo) * (double)bins) / round_to(d, hi - lo));
+    }
     int64_t b = (int64_t)at;
     return b >= bins ? bins - 1 : b;
 }

@@ -101,6 +101,59 @@ static bool check_inputs(Arena *a, const Tensor *const *bound, const EagerRun *r
     return ok;
 }
 
+// A lower graph of the same model takes its inputs in the captured graph's order.
+static const LoadedGraph *lower_graph(Arena *a, const char *dir, const char *file, LoadedModel **m, Diag *d) {
+    static const char *const folders[] = {"model__0_inference_0.0", "model__0_forward_1.0"};
+    for (int i = 0; i < 2; i++) {
+        const char *path = arena_printf(a, "%s/cpu/%s/%s", dir, folders[i], file);
+        if (!file_exists(path))
+            continue;
+        *m = load_model(a, path, d);
+        return *m && (*m)->graphs.n == 1 ? &(*m)->graphs.at[0] : NULL;
+    }
+    return NULL;
+}
+
+static void run_lower(const char *dir, const char *file, Score *s) {
+    Arena a = {0};
+    Diag d = {.arena = &a};
+    Buf why = {.arena = &a};
+    TensorFile values;
+    LoadedModel *captured, *lower = NULL;
+    const char *path = arena_printf(&a, "%s/graph_code.txt", dir), *rows = arena_printf(&a, "%s/values.safetensors", dir);
+    if (!file_exists(path) || !file_exists(rows))
+        return;
+    ck_assert(safetensors_open(&values, &a, rows, &d));
+    captured = load_model(&a, path, &d);
+    const LoadedGraph *g = lower_graph(&a, dir, file, &lower, &d), *c = captured ? &captured->graphs.at[0] : NULL;
+    const Tensor **bound = c ? ARENA_ARRAY(&a, c->n_inputs + 1, const Tensor *) : NULL;
+    Node **inputs;
+    EagerRun run = {.graph = g ? g->graph : NULL, .n_inputs = g ? graph_placeholders(g->graph, &inputs, &a) : 0};
+    bool ready = g && captured->graphs.n == 1 && run.n_inputs == c->n_inputs && load_bind(captured, c, &values, NULL, bound, &d) &&
+                 (run.inputs = copies(&a, bound, run.n_inputs, &d)) != NULL;
+    EagerCtx e = {.arena = &a, .diag = &d, .threads = 1};
+    LoadedGraph user = {.n_outputs = 0};
+    if (!ready) {
+        s->refused++;
+    } else if (eager_run(&e, &run) && check_outputs(&a, &user, &run, &values, &why) && check_inputs(&a, bound, &run, &values, &why)) {
+        s->passed++;
+    } else {
+        s->failed++;
+        if (getenv("FX_REPORT"))
+            printf("%s %s: %s%s\n", dir, file, buf_str(&why), diag_first(&d));
+    }
+    for (int i = 0; i < run.n_outputs && run.outputs; i++)
+        rt_drop(&run.outputs[i]);
+    for (int i = 0; i < run.n_inputs && run.inputs; i++)
+        rt_drop(&run.inputs[i]);
+    if (captured)
+        load_close(captured);
+    if (lower)
+        load_close(lower);
+    safetensors_close(&values);
+    arena_free(&a);
+}
+
 static void run_model(const char *dir, const char *file, bool in_f64, Score *s) {
     Arena a = {0};
     Diag d = {.arena = &a};
@@ -152,7 +205,10 @@ static Score run_folder(const char *folder, const char *file, bool in_f64) {
         char path[512];
         if (e->d_name[0] == '.' || (size_t)snprintf(path, sizeof path, "%s/%s", folder, e->d_name) >= sizeof path)
             continue;
-        run_model(path, file, in_f64, &s);
+        if (str_starts(file, "fx_graph"))
+            run_lower(path, file, &s);
+        else
+            run_model(path, file, in_f64, &s);
     }
     if (dir)
         closedir(dir);
@@ -185,6 +241,19 @@ START_TEST(test_exported) {
 }
 END_TEST
 
+// Graphs below: functional and decomposed, and after the passes on them.
+START_TEST(test_lowered) {
+    static const char *const files[] = {"fx_graph_readable.py", "fx_graph_transformed.py"};
+    for (int i = 0; i < 2; i++) {
+        Score s = run_folder("tests/corpus", files[i], false);
+        ck_assert_int_eq(s.failed, 0);
+        ck_assert_int_ge(s.passed, 4);
+        s = run_folder("../shared/corpus", files[i], false);
+        ck_assert_int_le(s.failed, 1);
+    }
+}
+END_TEST
+
 START_TEST(test_float64) {
     Score s = run_folder("tests/corpus", "model.pt2", true);
     ck_assert_int_eq(s.failed, 0);
@@ -195,10 +264,11 @@ START_TEST(test_float64) {
 END_TEST
 
 Suite *suite_eager_models(void) {
-    static const TTest *tests[3];
+    static const TTest *tests[4];
     int n = 0;
     tests[n++] = test_captured;
     tests[n++] = test_exported;
+    tests[n++] = test_lowered;
     tests[n++] = test_float64;
     return unit_suite("eager_models", tests, n);
 }
