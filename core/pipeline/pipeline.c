@@ -98,13 +98,15 @@ static void name_unit(Pipeline *p, Unit *u) {
     u->name = arena_printf(&p->arena, "model__%d_%s_%d.%d", u->number, u->kind, u->nth, u->counter);
 }
 
-// A dump folder holds the same graph before and after the post-grad passes: the earliest is opened.
+// A dump folder holds the same graph before and after the post-grad passes, a log the captured graph
+// and what AOTAutograd made of it: the earliest is opened.
 static bool is_duplicate(const LoadedModel *m, int i) {
     const LoadedGraph *g = &m->graphs.at[i];
     for (int k = 0; k < m->graphs.n; k++) {
         const LoadedGraph *o = &m->graphs.at[k];
-        if (k != i && g->folder && o->folder && !strcmp(g->folder, o->folder) &&
-            o->level < g->level)
+        bool same_folder = g->folder && o->folder && !strcmp(g->folder, o->folder);
+        bool captured = !g->folder && !o->folder && o->level == LEVEL_torch;
+        if (k != i && (same_folder || captured) && o->level < g->level)
             return true;
     }
     return false;
