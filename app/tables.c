@@ -1,5 +1,5 @@
-// tables.c: every table of the program as a table of Markdown. `scripts/dev/manual` puts them between
-// the markers of MANUAL.md; shell completion reads the first column.
+// tables.c: every table of the program as a table of Markdown. `scripts/dev/manual` puts them
+// between the markers of MANUAL.md; shell completion reads the first column.
 #include "app/tables.h"
 
 #include "app/app.h"

@@ -1,5 +1,5 @@
-// tables.h: the program's tables as text for people: Markdown for MANUAL.md, troff for the man page.
-// Everything is read from the .def rows, so neither can say what the program does not do.
+// tables.h: the program's tables as text for people: Markdown for MANUAL.md, troff for the man
+// page. Everything is read from the .def rows, so neither can say what the program does not do.
 #ifndef APP_TABLES_H
 #define APP_TABLES_H
 
