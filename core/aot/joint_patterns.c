@@ -152,7 +152,8 @@ static Node *put(PassCtx *ctx, Node *at, OpId op, const Value *args, int n_args)
     graph_set_insert(at->graph, NULL);
     n->stack = at->stack;
     n->modules = at->modules;
-    n->original_aten = at->original_aten;
+    // A replacement is traced anew, so that its nodes stem from their own ops.
+    n->original_aten = op_at(op)->qualname + strlen("torch.ops.");
     n->flags |= at->flags & (NODE_forward | NODE_backward);
     Value *bound = node_bound(n, at->graph->arena);
     for (int i = 0; i < n->def->n_args; i++)
