@@ -116,13 +116,13 @@ SAN := $(MAKE) --no-print-directory B=build/asan \
 SAN_ENV := ASAN_OPTIONS=detect_leaks=0:hard_rss_limit_mb=4000 \
 	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 CK_FORK=no
 asan:
-	$(Q)$(SAN_ENV) $(SAN) unit goldens
+	$(Q)+$(SAN_ENV) $(SAN) -k unit goldens
 
 $(B)/fuzz: $(call obj,$(FUZZ)) $(B)/libviews.a $(B)/libcore.a
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ -rdynamic $(LIBS) -o $@
 # FUZZ_ARGS="-t 60 json": see tests/fuzz/main.c.
 fuzz:
-	$(Q)$(SAN) build/asan/fuzz
+	$(Q)+$(SAN) build/asan/fuzz
 	$(Q)$(SAN_ENV) build/asan/fuzz $(FUZZ_ARGS)
 
 manual: all
