@@ -104,7 +104,7 @@ layers:
 	$(Q)scripts/dev/layers --self-test
 
 lint:
-	$(Q)scripts/dev/lint
+	$(Q)+scripts/dev/lint
 # What scripts/dev/lint hands to clang-tidy.
 print-flags:
 	@echo $(filter-out -MMD -MP,$(FX_CFLAGS)) $(PKG_CFLAGS)
