@@ -82,7 +82,7 @@ static const Row environment[] = {
     {"NO_COLOR", "if set and not empty, no colours: marks and attributes carry the facts"},
     {"COLORFGBG", "whether the terminal is dark or light, where it does not answer itself"},
     {"XDG_CACHE_HOME", "compiled kernels are kept in fxray/code below it; else in ~/.cache"},
-    {"XDG_STATE_HOME", "history of the prompt is kept in fxray below it; else in ~/.local/state"},
+    {"XDG_STATE_HOME", "history of --repl is kept in fxray below it; else in ~/.local/state"},
     {"TMPDIR", "where a compiler's work files go for a moment; else /tmp"},
     {"PATH", "where gcc and clang are looked for"},
     {0},
