@@ -35,6 +35,9 @@ int64_t pool_peak(const Pool *p);           // most bytes in use at once
 // false and an error if it fails.
 bool extern_call(EagerCtx *c, FxRuntime *rt, const char *name, FxTensor *const out[], int n_out, const FxArg *args,
                  int n_args);
+// extern_gemm.c: mm, addmm, bmm, baddbmm on f32 and f64 without the way round; false: not such a call.
+bool extern_gemm(const char *name, int threads, FxTensor *const out[], int n_out, const FxArg *args,
+                 int n_args);
 // A generated tensor as a Tensor that borrows its memory.
 Tensor tensor_of(const FxTensor *t);
 bool fx_tensor_of(const Tensor *t, FxTensor *out);

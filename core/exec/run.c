@@ -73,7 +73,8 @@ static void rt_call(FxRuntime *rt, const char *name, FxTensor *const out[], int3
     Runner *r = (Runner *)rt;
     rt_kernel(rt, name, 0);
     ArenaMark mark = arena_mark(r->eager.arena);
-    if (!extern_call(&r->eager, rt, name, out, n_out, args, n_args))
+    if (!extern_gemm(name, r->rt.threads, out, n_out, args, n_args) &&
+        !extern_call(&r->eager, rt, name, out, n_out, args, n_args))
         longjmp(r->escape, 1);
     arena_rewind(r->eager.arena, mark);
     rt_kernel(rt, name, 1);

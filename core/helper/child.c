@@ -1,5 +1,6 @@
 // child.c: the life of a helper: one request after the other until the program is gone.
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -57,6 +58,9 @@ void helper_main(int sock, char *where) {
     prctl(PR_SET_NAME, "fxray-helper");
     // Ctrl-C belongs to the program; crashes and broken pipes end a helper, as they should.
     signal(SIGINT, SIG_IGN);
+    // Threads that wait between kernels spin for some ten microseconds, then sleep: on a shared machine
+    // longer spinning takes the core from whoever is to end the wait.
+    setenv("GOMP_SPINCOUNT", "20000", 0);
     static const int plain[] = {SIGTERM, SIGSEGV,  SIGBUS,  SIGFPE,  SIGILL,
                                 SIGABRT, SIGWINCH, SIGTSTP, SIGCONT, SIGPIPE};
     for (int i = 0; i < COUNT(plain); i++)
