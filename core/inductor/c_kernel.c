@@ -18,7 +18,7 @@ static const char *real_name(const KernelGen *k, const char *buf) {
 }
 
 // Buffers that are written over an input of the same function share its argument.
-static const char *memory_of(const KernelGen *k, const char *buf) {
+const char *kernel_memory(const KernelGen *k, const char *buf) {
     buf = real_name(k, buf);
     for (int i = 0; i < 64; i++) {
         const char *from = k->g->r->plan ? map_get(&k->g->r->plan->inplace, buf) : NULL;
@@ -47,7 +47,7 @@ DType kernel_dtype(const KernelGen *k, const char *buf) {
 }
 
 bool kernel_has_memory(const KernelGen *k, const char *buf) {
-    return map_find(&k->g->planned, real_name(k, buf)) != NULL || map_find(&k->g->planned, memory_of(k, buf)) != NULL;
+    return map_find(&k->g->planned, real_name(k, buf)) != NULL || map_find(&k->g->planned, kernel_memory(k, buf)) != NULL;
 }
 
 // A buffer is an in_out argument if the plan writes some buffer of this function over it.
@@ -58,7 +58,7 @@ static bool is_in_out(const KernelGen *k, const char *memory) {
         const SchedNode *node = k->g->s->nodes.at[k->nodes.at[n]];
         for (int o = 0; o < node->outputs.n; o++) {
             const char *from = map_get(&k->g->r->plan->inplace, node->outputs.at[o]->ir->name);
-            if (from && !strcmp(memory_of(k, from), memory))
+            if (from && !strcmp(kernel_memory(k, from), memory))
                 return true;
         }
     }
@@ -66,7 +66,7 @@ static bool is_in_out(const KernelGen *k, const char *memory) {
 }
 
 const char *kernel_ptr(KernelGen *k, const char *buf, bool write) {
-    const char *memory = memory_of(k, buf), *real = real_name(k, buf);
+    const char *memory = kernel_memory(k, buf), *real = real_name(k, buf);
     for (int i = 0; i < k->args.n; i++) {
         KernelArg *a = &k->args.at[i];
         if (!a->buf || strcmp(a->buf, memory) != 0)

@@ -22,31 +22,48 @@ void scope_rewind(Scope *s, int n) {
 
 static const char *symbol_text(void *ctx, const Expr *symbol) {
     Emit *e = ctx;
-    const char *name = expr_name(symbol);
     for (int i = 0; i < e->body->indirect.n; i++)
         if (symbol == e->body->indirect.at[i])
-            return e->indirect[i] ? e->indirect[i] : "0";
+            return e->indirect[i].text ? e->indirect[i].text : "0";
     for (int i = 0; i < e->body->n_vars; i++)
         if (symbol == e->vars[i])
-            return name;
+            return expr_name(symbol);
     return kernel_size(e->k, symbol);
 }
 
+const Expr *emit_index_of(Emit *e, int index) {
+    return sym_subst(e->k->g->sym, e->body->index.at[index], e->body->vars, e->vars, e->body->n_vars);
+}
+
+const char *emit_expr(Emit *e, const Expr *x) {
+    return c_expr(e->k->g, x, symbol_text, e);
+}
+
 const char *emit_index(Emit *e, int index) {
-    CGen *g = e->k->g;
-    const Expr *x = sym_subst(g->sym, e->body->index.at[index], e->body->vars, e->vars, e->body->n_vars);
-    return c_expr(g, x, symbol_text, e);
+    return emit_expr(e, emit_index_of(e, index));
+}
+
+uint64_t emit_vars(Emit *e, int index) {
+    const Expr *x = e->body->index.at[index];
+    uint64_t vars = 0;
+    for (int i = 0; i < e->body->n_vars; i++)
+        if (expr_has(x, e->body->vars[i]))
+            vars |= UINT64_C(1) << i;
+    for (int i = 0; i < e->body->indirect.n; i++)
+        if (expr_has(x, e->body->indirect.at[i]))
+            vars |= e->indirect[i].vars;
+    return vars;
 }
 
 // A variable for an expression, or the one that holds it already.
-static CVal define(Emit *e, const LoopOp *op, DType d, const char *expr) {
+static CVal define(Emit *e, const LoopOp *op, DType d, const char *expr, uint64_t vars) {
     Arena *a = e->k->g->arena;
     const char *key = arena_printf(a, "%s %s", c_value_type(d), expr);
     CVal *known = scope_find(e->scope, key);
     if (known)
-        return (CVal){known->text, d};
-    CVal v = {arena_printf(a, "tmp%d", e->k->n_tmp++), d};
-    c_line(e->out, op, e->position, "const %s %s = %s;", c_value_type(d), v.text, expr);
+        return (CVal){known->text, d, known->vars};
+    CVal v = {arena_printf(a, "tmp%d", e->k->n_tmp++), d, vars};
+    c_line(emit_to(e, vars), op, e->position, "const %s %s = %s;", c_value_type(d), v.text, expr);
     scope_put(e->scope, a, key, v);
     return v;
 }
@@ -92,9 +109,12 @@ static const char *expand(Arena *a, const char *template, const CVal *arg, DType
 
 // Signed overflow wraps, as it does in PyTorch; C has that only for unsigned numbers.
 static const char *wrap(Arena *a, LoopOpKind kind, const CVal *arg, DType d, const char *plain) {
-    static const char *const sign[LOOP_n_kinds] = {[LOOP_add] = "+", [LOOP_sub] = "-", [LOOP_mul] = "*", [LOOP_square] = "*"};
+    static const char *const sign[LOOP_n_kinds] = {
+        [LOOP_add] = "+", [LOOP_sub] = "-", [LOOP_mul] = "*", [LOOP_square] = "*"};
     bool wide = d == DT_i32 || d == DT_i64;
     const char *u = d == DT_i64 ? "uint64_t" : "uint32_t";
+    if (d == DT_b8)
+        return kind == LOOP_bitwise_not ? arena_printf(a, "!%s", arg[0].text) : arena_printf(a, "(%s) != 0", plain);
     if (wide && sign[kind])
         return arena_printf(a, "(%s)((%s)%s %s (%s)%s)", c_type(d), u, arg[0].text, sign[kind], u,
                             arg[kind == LOOP_square ? 0 : 1].text);
@@ -103,13 +123,11 @@ static const char *wrap(Arena *a, LoopOpKind kind, const CVal *arg, DType d, con
     return dtype_is_int(d) ? arena_printf(a, "(%s)(%s)", c_type(d), plain) : plain;
 }
 
-static DType result_type(const LoopOp *op, const CVal *arg, DType in) {
+static DType result_type(const LoopOp *op, DType in) {
     switch (loop_op_info[op->kind].cls) {
     case LC_COMPARE:
     case LC_LOGIC:
         return DT_b8;
-    case LC_SELECT:
-        return dtype_promote(arg[1].dtype, arg[2].dtype);
     case LC_ROUND:
         return op->dtype != DT_none && dtype_is_int(op->dtype) ? op->dtype : in;
     default:
@@ -117,17 +135,28 @@ static DType result_type(const LoopOp *op, const CVal *arg, DType in) {
     }
 }
 
+// The type that arguments are brought to: what they promote to; functions of real numbers want floats.
+static DType common_type(const LoopOp *op, const CVal *arg) {
+    const LoopOpInfo *info = &loop_op_info[op->kind];
+    int first = op->kind == LOOP_where;
+    DType in = info->n_args > first ? arg[first].dtype : DT_f32;
+    for (int i = first + 1; i < info->n_args; i++)
+        in = dtype_promote(in, arg[i].dtype);
+    bool real = info->cls == LC_MATH || op->kind == LOOP_reciprocal;
+    return real && !dtype_is_float(in) ? DT_f32 : in;
+}
+
 static CVal emit_plain(Emit *e, const LoopOp *op, const CVal *arg) {
     Arena *a = e->k->g->arena;
     const LoopOpInfo *info = &loop_op_info[op->kind];
-    DType in = info->n_args ? arg[0].dtype : DT_f32;
-    for (int i = op->kind == LOOP_where ? 2 : 1; i < info->n_args; i++)
-        in = dtype_promote(op->kind == LOOP_where && i == 2 ? arg[1].dtype : in, arg[i].dtype);
-    DType d = result_type(op, arg, in);
+    DType in = common_type(op, arg), d = result_type(op, in);
+    uint64_t vars = 0;
+    for (int i = 0; i < info->n_args; i++)
+        vars |= arg[i].vars;
     const char *text = expand(a, info->c_expr, arg, in, d);
     if (info->cls != LC_COMPARE && info->cls != LC_LOGIC && info->cls != LC_SELECT)
         text = wrap(a, op->kind, arg, d, text);
-    return define(e, op, d, text);
+    return define(e, op, d, text, vars);
 }
 
 static const char *convert(Arena *a, const char *v, DType from, DType to) {
@@ -146,15 +175,16 @@ static CVal emit_cast(Emit *e, const LoopOp *op, const CVal *arg) {
     Arena *a = e->k->g->arena;
     if (op->kind == LOOP_to_dtype_bitcast) {
         const char *text = arena_printf(a, "fx_bits_%s_%s(%s)", c_suffix(arg->dtype), c_suffix(op->dtype), arg->text);
-        return define(e, op, op->dtype, text);
+        return define(e, op, op->dtype, text, arg->vars);
     }
     const char *text = convert(a, arg->text, arg->dtype, op->dtype);
-    return text == arg->text ? (CVal){text, op->dtype} : define(e, op, op->dtype, text);
+    return text == arg->text ? (CVal){text, op->dtype, arg->vars} : define(e, op, op->dtype, text, arg->vars);
 }
 
 static CVal emit_index_expr(Emit *e, const LoopOp *op) {
     const char *text = emit_index(e, op->index);
-    return define(e, op, op->dtype, arena_printf(e->k->g->arena, "(%s)(%s)", c_value_type(op->dtype), text));
+    text = arena_printf(e->k->g->arena, "(%s)(%s)", c_value_type(op->dtype), text);
+    return define(e, op, op->dtype, text, emit_vars(e, op->index));
 }
 
 // The size that an indirect index goes into; NULL if the body does not tell (a dump's text).
@@ -166,12 +196,13 @@ static const char *indirect_size(Emit *e, int number) {
 }
 
 // An index out of bounds is told after the kernel: nothing can leave a parallel loop. It reads element 0.
-static void emit_check(Emit *e, const LoopOp *op, const char *index, const char *size, bool lower, bool upper) {
-    const char *test = lower && upper ? arena_printf(e->k->g->arena, "(uint64_t)%s >= (uint64_t)(%s)", index, size)
-                       : upper        ? arena_printf(e->k->g->arena, "%s >= (%s)", index, size)
-                                      : arena_printf(e->k->g->arena, "%s < 0", index);
-    c_line(e->out, op, e->position, "if (FX_UNLIKELY(%s)) { fx_oob = \"index out of bounds: 0 <= index < %s\"; %s = 0; }",
-           test, size, index);
+static void emit_check(Emit *e, const LoopOp *op, CVal index, const char *size, bool lower, bool upper) {
+    Arena *a = e->k->g->arena;
+    const char *i = index.text, *test = arena_printf(a, "%s < 0", i);
+    if (upper)
+        test = lower ? arena_printf(a, "(uint64_t)%s >= (uint64_t)(%s)", i, size) : arena_printf(a, "%s >= (%s)", i, size);
+    c_line(emit_to(e, index.vars), op, e->position,
+           "if (FX_UNLIKELY(%s)) { fx_oob = \"index out of bounds: 0 <= index < %s\"; %s = 0; }", test, size, i);
 }
 
 static CVal emit_indirect(Emit *e, const LoopOp *op, const CVal *arg) {
@@ -181,62 +212,67 @@ static CVal emit_indirect(Emit *e, const LoopOp *op, const CVal *arg) {
     bool wraps = size && number < e->body->indirect_wrap.n && e->body->indirect_wrap.at[number];
     const char *key = arena_printf(a, "indirect %s %s %d", t, size ? size : "", wraps);
     CVal *known = scope_find(e->scope, key);
-    CVal v = known ? *known : (CVal){arena_printf(a, "tmp%d", e->k->n_tmp++), DT_i64};
+    CVal v = known ? *known : (CVal){arena_printf(a, "tmp%d", e->k->n_tmp++), DT_i64, arg->vars};
     if (!known) {
         const char *text = wraps ? arena_printf(a, "%s < 0 ? %s + (%s) : %s", t, t, size, t) : t;
-        c_line(e->out, op, e->position, "int64_t %s = %s;", v.text, text);
+        c_line(emit_to(e, v.vars), op, e->position, "int64_t %s = %s;", v.text, text);
         if (size)
-            emit_check(e, op, v.text, size, true, true);
+            emit_check(e, op, v, size, true, true);
         scope_put(e->scope, a, key, v);
     }
-    e->indirect[number] = v.text;
+    e->indirect[number] = v;
     return v;
 }
 
 static void emit_check_bounds(Emit *e, const LoopOp *op) {
-    const char *name = arena_printf(e->k->g->arena, "tmp%d", e->k->n_tmp++);
-    c_line(e->out, op, e->position, "int64_t %s = %s;", name, emit_index(e, op->index));
-    emit_check(e, op, name, emit_index(e, op->index2), op->lower, op->upper);
+    CVal v = {arena_printf(e->k->g->arena, "tmp%d", e->k->n_tmp++), DT_i64, emit_vars(e, op->index)};
+    c_line(emit_to(e, v.vars), op, e->position, "int64_t %s = %s;", v.text, emit_index(e, op->index));
+    emit_check(e, op, v, emit_index(e, op->index2), op->lower, op->upper);
 }
 
 static CVal emit_masked(Emit *e, const LoopOp *op, const CVal *arg) {
     Arena *a = e->k->g->arena;
     const LoopBlock *block = &e->body->blocks.at[op->number];
-    DType d = op->dtype != DT_none ? op->dtype : block->result >= 0 ? block->ops.at[block->result].dtype : DT_f32;
+    DType d = op->dtype;
+    if (d == DT_none)
+        d = block->result >= 0 ? block->ops.at[block->result].dtype : DT_f32;
     // The block's value tells the type; its text is made first, into a piece of its own.
-    CText inner = {.arena = a, .indent = 1};
-    inner.buf.arena = a;
+    CText inner = {.arena = a, .indent = 1, .buf.arena = a}, *out = emit_to(e, ALL_VARS);
     Emit sub = *e;
     sub.out = &inner;
+    sub.pinned = true;
     int mark = e->scope->order.n;
-    CVal v = {"0", d};
+    CVal v = {"0", d, 0};
     emit_block(&sub, op->number, &v);
     scope_rewind(e->scope, mark);
-    CVal out = {arena_printf(a, "tmp%d", e->k->n_tmp++), v.dtype};
-    c_line(e->out, op, e->position, "%s %s = %s;", c_value_type(out.dtype), out.text, c_constant(a, &op->value, out.dtype));
-    c_line(e->out, op, e->position, "if (%s) {", arg->text);
-    c_line(&inner, op, e->position, "%s = %s;", out.text, v.text);
-    c_append(e->out, &inner);
-    c_line(e->out, op, e->position, "}");
-    return out;
+    CVal r = {arena_printf(a, "tmp%d", e->k->n_tmp++), v.dtype, ALL_VARS};
+    c_line(out, op, e->position, "%s %s = %s;", c_value_type(r.dtype), r.text, c_constant(a, &op->value, r.dtype));
+    c_line(out, op, e->position, "if (%s) {", arg->text);
+    c_line(&inner, op, e->position, "%s = %s;", r.text, v.text);
+    c_append(out, &inner);
+    c_line(out, op, e->position, "}");
+    return r;
 }
 
 static CVal emit_seed(Emit *e, const LoopOp *op) {
     const char *ptr = kernel_ptr(e->k, op->buf, false);
-    return define(e, op, DT_i64, arena_printf(e->k->g->arena, "%s[%d]", ptr, op->number));
+    return define(e, op, DT_i64, arena_printf(e->k->g->arena, "%s[%d]", ptr, op->number), 0);
 }
 
 static CVal emit_item(Emit *e, const LoopOp *op, const CVal *arg) {
     static const char *const part[] = {"_mean", "_m2", "_weight"};
-    return (CVal){arena_printf(e->k->g->arena, "%s%s", arg->text, part[op->number % 3]), arg->dtype};
+    return (CVal){arena_printf(e->k->g->arena, "%s%s", arg->text, part[op->number % 3]), arg->dtype, ALL_VARS};
 }
 
 static CVal emit_random(Emit *e, const LoopOp *op, const CVal *arg) {
     DType d = op->kind == LOOP_randint64 ? DT_i64 : DT_f32;
-    return define(e, op, d, expand(e->k->g->arena, loop_op_info[op->kind].c_expr, arg, d, d));
+    uint64_t vars = 0;
+    for (int i = 0; i < loop_op_info[op->kind].n_args; i++)
+        vars |= arg[i].vars;
+    return define(e, op, d, expand(e->k->g->arena, loop_op_info[op->kind].c_expr, arg, d, d), vars);
 }
 
-static CVal emit_op(Emit *e, const LoopOp *op, const CVal *arg, int id) {
+static CVal emit_op(Emit *e, const LoopOp *op, const CVal *arg) {
     Arena *a = e->k->g->arena;
     switch (op->kind) {
     case LOOP_load:
@@ -246,9 +282,9 @@ static CVal emit_op(Emit *e, const LoopOp *op, const CVal *arg, int id) {
         nest_store(e, op, emit_index(e, op->index), arg[0]);
         return arg[0];
     case LOOP_reduction:
-        return nest_reduce(e, op, arg[0], id);
+        return nest_reduce(e, op, arg[0]);
     case LOOP_constant:
-        return (CVal){c_constant(a, &op->value, op->dtype), op->dtype};
+        return (CVal){c_constant(a, &op->value, op->dtype), op->dtype, 0};
     case LOOP_index_expr:
         return emit_index_expr(e, op);
     case LOOP_to_dtype:
@@ -260,7 +296,7 @@ static CVal emit_op(Emit *e, const LoopOp *op, const CVal *arg, int id) {
         return emit_indirect(e, op, arg);
     case LOOP_check_bounds:
         emit_check_bounds(e, op);
-        return (CVal){"0", DT_i64};
+        return (CVal){"0", DT_i64, 0};
     case LOOP_getitem:
         return emit_item(e, op, arg);
     case LOOP_load_seed:
@@ -273,15 +309,14 @@ static CVal emit_op(Emit *e, const LoopOp *op, const CVal *arg, int id) {
     case LOOP_sort:
     case LOOP_bucketize:
         diag_fail(e->k->g->r->diag, "no C for ops.%s in %s", loop_op_info[op->kind].name, e->member->name);
-        return (CVal){"0", DT_f32};
+        return (CVal){"0", DT_f32, 0};
     default:
         return emit_plain(e, op, arg);
     }
 }
 
 // What follows a reduction's result belongs behind the reduction loops.
-static bool is_after_reduction(const LoopBlock *b, const LoopOp *op, const bool *after) {
-    (void)b;
+static bool is_after_reduction(const LoopOp *op, const bool *after) {
     if (op->kind == LOOP_store_reduction)
         return true;
     for (int i = 0; i < loop_op_info[op->kind].n_args; i++)
@@ -299,12 +334,13 @@ void emit_block(Emit *e, int block, CVal *result) {
         const LoopOp *op = &b->ops.at[i];
         CVal arg[4] = {{0}};
         for (int k = 0; k < loop_op_info[op->kind].n_args; k++)
-            arg[k] = op->arg[k] >= 0 ? values[op->arg[k]] : (CVal){"0", DT_f32};
-        after[i] = op->kind == LOOP_reduction || is_after_reduction(b, op, after);
+            arg[k] = op->arg[k] >= 0 ? values[op->arg[k]] : (CVal){"0", DT_f32, 0};
+        after[i] = op->kind == LOOP_reduction || is_after_reduction(op, after);
         Emit behind = *e;
-        if (after[i] && op->kind != LOOP_reduction && e->sink == SINK_body)
+        bool moved = after[i] && op->kind != LOOP_reduction;
+        if (moved && e->sink == SINK_body)
             nest_to_suffix(&behind);
-        values[i] = emit_op(after[i] && op->kind != LOOP_reduction ? &behind : e, op, arg, i);
+        values[i] = emit_op(moved ? &behind : e, op, arg);
     }
     if (result && b->result >= 0)
         *result = values[b->result];

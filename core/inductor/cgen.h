@@ -46,7 +46,9 @@ typedef struct CGen {       // one module
 typedef struct CVal {
     const char *text;
     DType dtype;            // as the IR has it; bf16 and f16 are held in float
+    uint64_t vars;          // bit i: it depends on loop i
 } CVal;
+#define ALL_VARS UINT64_MAX // stays in the innermost loop
 
 typedef struct KernelGen {  // one function
     CGen *g;
@@ -88,6 +90,7 @@ const char *c_constant(Arena *a, const Value *v, DType d);
 const char *kernel_ptr(KernelGen *k, const char *buf, bool write);      // pointer argument of a buffer
 const char *kernel_size(KernelGen *k, const Expr *symbol);              // ks argument
 bool kernel_has_memory(const KernelGen *k, const char *buf);
+const char *kernel_memory(const KernelGen *k, const char *buf);         // the buffer whose memory it has here
 DType kernel_dtype(const KernelGen *k, const char *buf);
 
 // c_nest.c: the loops of one scheduler node.
@@ -105,18 +108,23 @@ typedef struct Emit {
     int position;           // of the node in the schedule
     const LoopBody *body;
     const Expr **vars;      // symbols xN that the body's variables become
-    CText *out;
+    CText *out;             // where statements go if pinned
     Scope *scope;
-    const char **indirect;  // C text of indirectK
+    CVal *indirect;         // indirectK in C
     CSink sink;
+    bool pinned;            // in a masked block, or behind the reduction loops: all goes to `out`
 } Emit;
 void emit_block(Emit *e, int block, CVal *result);
 const char *emit_index(Emit *e, int index);
+const Expr *emit_index_of(Emit *e, int index);          // over the loops' variables
+const char *emit_expr(Emit *e, const Expr *x);          // of such an expression
+uint64_t emit_vars(Emit *e, int index);                 // loops that an index depends on
+CText *emit_to(Emit *e, uint64_t vars);                 // where a statement that depends on these belongs
 CVal *scope_find(Scope *s, const char *key);
 void scope_put(Scope *s, Arena *a, const char *key, CVal v);
 void scope_rewind(Scope *s, int n);
 // c_nest.c: what a reduction op and a store of its result do.
-CVal nest_reduce(Emit *e, const LoopOp *op, CVal v, int id);
+CVal nest_reduce(Emit *e, const LoopOp *op, CVal v);
 void nest_store(Emit *e, const LoopOp *op, const char *index, CVal v);
 void nest_to_suffix(Emit *e);      // what is emitted from here on goes behind the reduction loops
 CVal nest_load(Emit *e, const LoopOp *op, const char *index);

@@ -1,0 +1,235 @@
+// c_loops.c: the loops of a nest. Three forms: plain loops; reductions inside iteration loops; and, where the last
+// iteration variable walks memory and the reduction variable does not, reductions of LANES iterations at once, so that
+// the inner loop runs along memory. Plain loops whose loads go across the grain are cut into square tiles.
+#include <string.h>
+
+#include "core/inductor/c_nest.h"
+
+enum { PARALLEL_WORK = 32768, MATH_WORK = 8 };
+
+void loops_open(Nest *n, CText *t, int loop, const char *pragma) {
+    const char *x = expr_name(n->vars[loop]);
+    if (*pragma)
+        c_line(t, NULL, n->position, "%s", pragma);
+    c_line(t, NULL, n->position, "for (int64_t %s = 0; %s < %s; %s++) {", x, x, nest_size(n, loop), x);
+    t->indent++;
+}
+
+void loops_close(Nest *n, CText *t) {
+    t->indent--;
+    c_line(t, NULL, n->position, "}");
+}
+
+static int64_t saturating(int64_t a, int64_t b) {
+    int64_t r;
+    return __builtin_mul_overflow(a, b, &r) ? INT64_MAX : r;
+}
+
+// Work of a nest in units of one cheap operation on one element.
+int64_t loops_work(const Nest *n) {
+    int64_t elems = 1, weight = 1;
+    for (int i = 0; i < n->n_iter + n->n_red; i++)
+        elems = saturating(elems, nest_hint(n, i));
+    for (int m = 0; m < n->n; m++) {
+        const LoopBlock *b = &n->members[m]->body->blocks.at[0];
+        for (int i = 0; i < b->ops.n; i++)
+            if (loop_op_info[b->ops.at[i].kind].cls == LC_MATH)
+                weight = MATH_WORK;
+    }
+    return saturating(elems, weight);
+}
+
+int loops_parallel(const Nest *n, int loops) {
+    CGen *g = n->k->g;
+    int threads = g->r->config->threads;
+    int64_t work = loops_work(n), floor_work = saturating(g->r->config->cpp_min_chunk_size, threads);
+    bool worth = threads > 1 && work >= PARALLEL_WORK && work >= floor_work && !n->serial && loops > 0;
+    Decide q = {.kind = DECIDE_parallel, .key = n->members[0]->name, .by_default = worth, .score = (double)work,
+                .reason = n->serial ? "adds to memory in order" : "work against the cost of a parallel region"};
+    if (!decide(g->r->decisions, &q) || n->serial || loops < 1 || threads < 2)
+        return 0;
+    int64_t share = 1;
+    int depth = 0;
+    while (depth < loops && share < 2 * threads)
+        share = saturating(share, nest_hint(n, n->order ? n->order[depth++] : depth++));
+    return depth;
+}
+
+const char *loops_pragma(Arena *a, int parallel, bool simd, const char *clause) {
+    const char *vector = simd ? " simd" : "";
+    if (parallel > 1)
+        return arena_printf(a, "#pragma omp parallel for%s collapse(%d) schedule(static)%s", vector, parallel, clause);
+    if (parallel == 1)
+        return arena_printf(a, "#pragma omp parallel for%s schedule(static)%s", vector, clause);
+    return simd ? arena_printf(a, "#pragma omp simd%s", clause) : "";
+}
+
+// --- plain loops
+
+static void print_pointwise(Nest *n, CText *t) {
+    Arena *a = n->k->g->arena;
+    int loops = n->n_iter;
+    bool simd = nest_is_wide(n);
+    c_append(t, &n->level[n->first]);
+    for (int i = n->first; i < loops; i++) {
+        bool inner = i == loops - 1;
+        const char *pragma = "";
+        if (i == 0 && n->parallel)
+            pragma = loops_pragma(a, n->parallel, simd && n->parallel == loops, "");
+        else if (inner && n->parallel < loops)
+            pragma = loops_pragma(a, 0, simd, "");
+        loops_open(n, t, n->order[i], pragma);
+        c_append(t, &n->level[i + 1]);
+    }
+    for (int i = n->first; i < loops; i++)
+        loops_close(n, t);
+}
+
+// for (x_tile …), with x_end behind it.
+static void open_tiles(Nest *n, CText *t, int loop, const char *pragma) {
+    const char *x = expr_name(n->vars[loop]);
+    if (*pragma)
+        c_line(t, NULL, n->position, "%s", pragma);
+    c_line(t, NULL, n->position, "for (int64_t %s_tile = 0; %s_tile < %s; %s_tile += %d) {", x, x, nest_size(n, loop), x, TILE);
+    t->indent++;
+}
+
+static void open_within_tile(Nest *n, CText *t, int loop, const char *pragma) {
+    const char *x = expr_name(n->vars[loop]);
+    if (*pragma)
+        c_line(t, NULL, n->position, "%s", pragma);
+    c_line(t, NULL, n->position, "for (int64_t %s = %s_tile; %s < %s_end; %s++) {", x, x, x, x, x);
+    t->indent++;
+}
+
+static void print_tile_ends(Nest *n, CText *t, int loop) {
+    const char *x = expr_name(n->vars[loop]), *size = nest_size(n, loop);
+    c_line(t, NULL, n->position, "const int64_t %s_end = %s - %s_tile < %d ? %s : %s_tile + %d;", x, size, x, TILE, size, x, TILE);
+}
+
+static void print_tiled(Nest *n, CText *t) {
+    Arena *a = n->k->g->arena;
+    int loops = n->n_iter, outer = loops - 2, last = n->order[loops - 1];
+    const char *x = expr_name(n->vars[n->tiled]), *y = expr_name(n->vars[last]);
+    for (int i = 0; i < outer; i++)
+        loops_open(n, t, n->order[i], i == 0 && n->parallel ? loops_pragma(a, n->parallel, false, "") : "");
+    open_tiles(n, t, n->tiled, outer == 0 && n->parallel ? loops_pragma(a, n->parallel, false, "") : "");
+    open_tiles(n, t, last, "");
+    for (int i = 0; i <= outer; i++)
+        c_append(t, &n->level[i]);
+    print_tile_ends(n, t, n->tiled);
+    print_tile_ends(n, t, last);
+    for (int i = 0; i < n->tiles.n; i++) {
+        const Tile *tile = &n->tiles.at[i];
+        c_line(t, tile->op, n->position, "float %s[%d];", tile->name, TILE * TILE);
+        c_line(t, tile->op, n->position, "fx_turn_f32(%s, %s + (%s) + %s_tile + (%s) * %s_tile, %s, %s_end - %s_tile, %s_end - %s_tile);",
+               tile->name, tile->ptr, tile->corner, x, tile->pitch, y, tile->pitch, x, x, y, y);
+    }
+    open_within_tile(n, t, n->tiled, "");
+    c_append(t, &n->level[loops - 1]);
+    open_within_tile(n, t, last, loops_pragma(a, 0, nest_is_wide(n), ""));
+    c_append(t, &n->level[loops]);
+    for (int i = 0; i < outer + 4; i++)
+        loops_close(n, t);
+}
+
+// --- reductions
+
+// The reduction loops; what follows them is the caller's. find: the second pass of argmax.
+static void print_reduction_loops(Nest *n, CText *t, bool parallel, bool find) {
+    Arena *a = n->k->g->arena;
+    bool simd = nest_is_wide(n) && (!n->places || n->two_passes);
+    const char *clause = find ? acc_find_clause(n) : acc_clause(n);
+    int end = n->n_iter + n->n_red, last = end - 1;
+    for (int i = n->n_iter; i < end; i++) {
+        const char *pragma = "";
+        if (i == n->n_iter && parallel)
+            pragma = loops_pragma(a, 1, simd && i == last, clause);
+        else if (i == last && simd)
+            pragma = loops_pragma(a, 0, true, clause);
+        loops_open(n, t, i, pragma);
+        c_append(t, &n->level[i + 1]);
+    }
+    if (find)
+        acc_find(n, t);
+    else
+        c_append(t, &n->taken);
+    for (int i = n->n_iter; i < end; i++)
+        loops_close(n, t);
+}
+
+static void print_reduction(Nest *n, CText *t) {
+    Arena *a = n->k->g->arena;
+    c_append(t, &n->level[n->first]);
+    for (int i = n->first; i < n->n_iter; i++) {
+        bool shared = i == 0 && n->parallel && !n->inside;
+        loops_open(n, t, i, shared ? loops_pragma(a, n->parallel, false, "") : "");
+        c_append(t, &n->level[i + 1]);
+    }
+    if (n->n_iter == n->first) {
+        c_line(t, NULL, n->position, "{");
+        t->indent++;
+    }
+    acc_declare(n, t);
+    print_reduction_loops(n, t, n->inside, false);
+    if (n->two_passes) {
+        acc_find_declare(n, t);
+        print_reduction_loops(n, t, false, true);
+    }
+    acc_finish(n, t);
+    c_append(t, &n->suffix);
+    for (int i = n->first; i < n->n_iter || i == n->first; i++)
+        loops_close(n, t);
+}
+
+static void open_lanes(Nest *n, CText *t, const char *pragma) {
+    const char *x = expr_name(n->vars[n->n_iter - 1]);
+    if (*pragma)
+        c_line(t, NULL, n->position, "%s", pragma);
+    c_line(t, NULL, n->position, "for (int64_t lane = 0; lane < lanes; lane++) {");
+    t->indent++;
+    c_line(t, NULL, n->position, "const int64_t %s = %s_block + lane;", x, x);
+}
+
+static void print_lanes(Nest *n, CText *t) {
+    Arena *a = n->k->g->arena;
+    int last = n->n_iter - 1, total = n->n_iter + n->n_red;
+    const char *x = expr_name(n->vars[last]), *size = nest_size(n, last);
+    int shared = n->inside ? 0 : n->parallel;
+    const char *vector = nest_is_wide(n) && !n->places ? "#pragma omp simd" : "";
+    for (int i = n->first; i < last; i++)
+        loops_open(n, t, i, i == 0 && shared ? loops_pragma(a, shared, false, "") : "");
+    if (last == 0 && shared)
+        c_line(t, NULL, n->position, "%s", loops_pragma(a, 1, false, ""));
+    c_line(t, NULL, n->position, "for (int64_t %s_block = 0; %s_block < %s; %s_block += %d) {", x, x, size, x, LANES);
+    t->indent++;
+    c_line(t, NULL, n->position, "const int64_t lanes = %s - %s_block < %d ? %s - %s_block : %d;", size, x, LANES, size, x, LANES);
+    for (int i = n->first; i <= last; i++)
+        c_append(t, &n->level[i]);
+    acc_declare(n, t);
+    for (int i = n->n_iter; i < total; i++) {
+        loops_open(n, t, i, i == n->n_iter && n->inside ? loops_pragma(a, 1, false, acc_clause(n)) : "");
+        c_append(t, &n->level[i]);
+    }
+    open_lanes(n, t, vector);
+    c_append(t, &n->level[total]);
+    c_append(t, &n->taken);
+    for (int i = 0; i < n->n_red + 1; i++)
+        loops_close(n, t);
+    open_lanes(n, t, vector);
+    acc_finish(n, t);
+    c_append(t, &n->suffix);
+    for (int i = n->first; i <= n->n_iter; i++)
+        loops_close(n, t);
+}
+
+void loops_print(Nest *n, CText *t) {
+    if (n->tiled >= 0)
+        print_tiled(n, t);
+    else if (!n->n_red && !n->accs.n)
+        print_pointwise(n, t);
+    else if (n->lanes)
+        print_lanes(n, t);
+    else
+        print_reduction(n, t);
+}
