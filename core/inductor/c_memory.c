@@ -79,11 +79,11 @@ static int tile_of(Emit *e, const LoopOp *op) {
         return -1;
     const Expr *zero[2] = {sym_int(sym, 0), sym_int(sym, 0)};
     const Expr *from[2] = {n->vars[n->tiled], n->vars[last]};
-    const Expr *back = sym_add(sym, sym_subst(sym, x, from, zero, 2),
-                               sym_add(sym, n->vars[n->tiled], sym_mul(sym, along, n->vars[last])));
-    if (back != x)
-        return -1;      // not a plane
-    const char *corner = emit_expr(e, x), *ptr = kernel_ptr(e->k, op->buf, false);
+    const Expr *start = sym_subst(sym, x, from, zero, 2);
+    const Expr *plane = sym_add(sym, n->vars[n->tiled], sym_mul(sym, along, n->vars[last]));
+    if (sym_add(sym, start, plane) != x)
+        return -1;
+    const char *corner = emit_expr(e, start), *ptr = kernel_ptr(e->k, op->buf, false);
     for (int i = 0; i < n->tiles.n; i++)
         if (!strcmp(n->tiles.at[i].corner, corner) && !strcmp(n->tiles.at[i].ptr, ptr))
             return i;

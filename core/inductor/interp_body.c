@@ -71,6 +71,13 @@ static bool compile_indexes(BodyCode *c, InterpRun *run) {
     for (int i = 0; i < b->indirect.n; i++)
         slots[b->n_vars + i] = b->indirect.at[i];
     c->index = ARENA_ARRAY(run->arena, b->index.n + 1, IndexCode);
+    c->indirect_size = ARENA_ARRAY(run->arena, b->indirect.n + 1, int64_t);
+    for (int i = 0; i < b->indirect.n; i++) {
+        c->indirect_size[i] = -1;
+        if (i < b->indirect_size.n && b->indirect_size.at[i] &&
+            !interp_size(run, b->indirect_size.at[i], &c->indirect_size[i]))
+            return false;
+    }
     for (int i = 0; i < b->index.n; i++) {
         if (!index_compile(run, &c->index[i], b->index.at[i], slots, n_slots))
             return false;
@@ -269,20 +276,17 @@ static bool run_masked(Frame *f, const LoopOp *op, int i) {
 }
 
 static bool run_indirect(Frame *f, const LoopOp *op, int i) {
+    const LoopBody *b = f->s->code->body;
     const Lanes *v = &f->value[op->arg[0]];
     IndexLanes *to = &f->indirect[op->number];
+    int64_t size = f->s->code->indirect_size[op->number];
+    bool wraps = op->number < b->indirect_wrap.n && b->indirect_wrap.at[op->number];
     to->uniform = false;
-    int64_t size = -1;
-    const Expr *e = NULL;
-    if (op->value.kind != VAL_none &&
-        (!val_as_expr(f->s->run->schedule->module->sym, &op->value, &e) ||
-         !interp_size(f->s->run, e, &size)))
-        return false;
     for (int k = 0; k < f->s->n; k++) {
         int64_t x = v->at[k].i;
-        if (size >= 0 && op->lower && x < 0)
+        if (size >= 0 && wraps && x < 0)
             x += size;
-        if (size >= 0 && op->upper && f->on[k] && (x < 0 || x >= size))
+        if (size >= 0 && f->on[k] && (x < 0 || x >= size))
             return fail_bounds(f, x, size);
         to->at[k] = x;
     }

@@ -65,6 +65,7 @@ typedef struct BodyCode { // a body made ready
     const SchedNode *node;
     const LoopBody *body;
     IndexCode *index; // by index expression
+    int64_t *indirect_size; // by indirect variable: the size it goes into, -1: unknown
     int64_t *size;    // (n_vars)
     bool **after;     // by block and op: needs the result of a reduction
     bool *wanted;     // of block 0: needed by what is `after`
