@@ -6,6 +6,8 @@
 #include "app/options.h"
 #include "core/base/file.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,9 +58,9 @@ static void print_screen(App *app, bool ansi) {
 }
 
 static bool open_model(App *app, const Options *o, const char *path) {
-    bool ok = app_open(app, path);
-    for (int i = 0; ok && i < o->faults.n; i++)
-        decide_override(session_overrides(app->session), DECIDE_fault, o->faults.at[i], true);
+    if (o->faults.n)
+        diag_fail(&app->diag, "--fault %s: there is no fault of that name", o->faults.at[0]);
+    bool ok = !o->faults.n && app_open(app, path);
     if (!ok || app->diag.n) {
         print_diag(&app->diag);
         app->exit_code = worst(app->exit_code, diag_exit_code(&app->diag));
@@ -127,6 +129,13 @@ static int run_command(App *app, const Command *c, const Options *o) {
 }
 
 static int run_model(App *app, const Options *o) {
+    if (o->words.n > 1) {
+        bool model = file_exists(o->words.at[0]);
+        fprintf(stderr, model ? "one model is expected, '%s' is too much\n"
+                              : "'%s' is neither a command nor a file\nhint: fxray --help\n",
+                o->words.at[model]);
+        return 2;
+    }
     bool text = o->items.n || o->value[FLAG_repl] || !isatty(STDOUT_FILENO);
     if (text && !o->value[FLAG_screen])
         layout_columns(&app->layout, 1);
@@ -228,8 +237,29 @@ static void terminal_size(Options *o) {
     o->rows = known ? w.ws_row : 24;
 }
 
+// A closed standard descriptor would be given to the next file that is opened. What stands in for
+// it fails as a closed one does, except that messages are dropped.
+static void occupy_standard_descriptors(void) {
+    static const int modes[] = {O_WRONLY, O_RDONLY, O_RDWR};
+    for (int fd = 0; fd < COUNT(modes); fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", modes[fd]) < 0)
+            exit(2);
+}
+
+// A full disk or a closed descriptor shows at the last write only.
+static int finish_output(int code) {
+    errno = 0;
+    bool failed = ferror(stdout) != 0;
+    if (!fflush(stdout) && !failed)
+        return code;
+    fprintf(stderr, "cannot write to standard output%s%s\n", errno ? ": " : "",
+            errno ? strerror(errno) : "");
+    return worst(code, 2);
+}
+
 int main(int argc, char **argv) {
     static App app;
+    occupy_standard_descriptors();
     Arena a = {0};
     Diag d = {.arena = &a};
     Options o;
@@ -255,5 +285,6 @@ int main(int argc, char **argv) {
         session_close(app.session);
     app_free(&app);
     arena_free(&a);
+    code = finish_output(code);
     return code;
 }

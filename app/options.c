@@ -3,6 +3,7 @@
 
 #include "app/command.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,8 +27,9 @@ static const Flag *find(const char *word, size_t len) {
 
 static bool number(const char *text, int64_t *out) {
     char *end;
+    errno = 0;
     *out = strtoll(text, &end, 10);
-    return end != text && !*end;
+    return end != text && !*end && !errno;
 }
 
 static bool set_size(Options *o, const char *text, Diag *d) {
@@ -58,7 +60,8 @@ static bool take(Arena *a, Options *o, FlagId id, const char *value, Diag *d) {
     }
     if ((id == FLAG_seed || id == FLAG_threads) &&
         (!number(value, &n) || n < 0 || (id == FLAG_threads && n > 1024))) {
-        diag_fail(d, "%s takes a number, not '%s'", flags[id].spelling, value);
+        diag_fail(d, "%s takes a number from 0%s, not '%s'", flags[id].spelling,
+                  id == FLAG_threads ? " to 1024" : "", value);
         return false;
     }
     o->value[id] = value;

@@ -1,6 +1,7 @@
 // session.c: opening a model, its settings, and what the user changed.
 #include "core/session.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -144,18 +145,42 @@ static bool apply_sets(Session *s, const char *const *sets, Diag *d) {
     return true;
 }
 
+static bool value_has(const Value *v, const Expr *symbol) {
+    const TensorMeta *t = v->kind == VAL_tensor ? v->tensor : NULL;
+    if (v->kind == VAL_sym)
+        return expr_has(v->sym, symbol);
+    for (int i = 0; t && i < t->ndim; i++)
+        if (expr_has(t->size[i], symbol) || expr_has(t->stride[i], symbol))
+            return true;
+    return false;
+}
+
+static bool model_has(const LoadedModel *m, const Expr *symbol) {
+    for (int i = 0; i < m->graphs.n; i++)
+        GRAPH_EACH (m->graphs.at[i].graph, n)
+            if (value_has(&n->val, symbol))
+                return true;
+    return false;
+}
+
 // --hint s77=6,s27=4
 static bool apply_hints(Session *s, const char *hints, Diag *d) {
     while (hints && *hints) {
         const char *eq = strchr(hints, '=');
         char *end = NULL;
+        errno = 0;
         long long v = eq ? strtoll(eq + 1, &end, 10) : 0;
-        if (!eq || eq == hints || end == eq + 1 || (*end && *end != ',') || v < 0) {
+        if (!eq || eq == hints || end == eq + 1 || (*end && *end != ',') || v < 0 || errno) {
             diag_fail(d, "--hint %s: expected SYMBOL=SIZE,…", hints);
             return false;
         }
         const char *name = arena_strndup(&s->arena, hints, (size_t)(eq - hints));
-        sym_set_hint(s->model->sym, sym_symbol(s->model->sym, name), v);
+        const Expr *symbol = sym_symbol(s->model->sym, name);
+        if (!model_has(s->model, symbol)) {
+            diag_fail(d, "--hint %s=%lld: no size of the model has a symbol '%s'", name, v, name);
+            return false;
+        }
+        sym_set_hint(s->model->sym, symbol, v);
         hints = *end ? end + 1 : end;
     }
     return true;

@@ -113,7 +113,14 @@ bool rule_narrow(Trace *t, const Op *op, const Value *a, Value *out) {
         return false;
     if (int_arg(&a[2], 0) < 0)
         start = sym_add(t->sym, start, size_of(t, a[0], dim));
-    *out = narrow(t, a[0], dim, start, length);
+    int64_t room, want = int_arg(&a[3], 0);
+    if (want < 0)
+        trace_fail(t, "RuntimeError: narrow(): length must be non-negative.");
+    else if (expr_int(sym_sub(t->sym, size_of(t, a[0], dim), start), &room) && room < want)
+        trace_fail(t, "RuntimeError: start (%s) + length (%s) exceeds dimension size (%s).",
+                   sym_str(t->arena, start), sym_str(t->arena, length),
+                   sym_str(t->arena, size_of(t, a[0], dim)));
+    *out = t->failed ? NONE : narrow(t, a[0], dim, start, length);
     return true;
 }
 

@@ -18,7 +18,8 @@ void trace_fail(Trace *t, const char *fmt, ...) {
     va_end(args);
     const StackFrame *s = t->at ? t->at->stack : NULL;
     Place at = {.file = s ? s->file : NULL, .line = s ? s->line : 0, .source = s ? s->code : NULL};
-    diag_error(t->diag, at, "%s%s%s", text, t->at ? " in " : "", t->at ? t->at->name : "");
+    // Without a stack the node is told behind it.
+    diag_error(t->diag, at, "%s%s%s", text, s ? " in " : "", s ? t->at->name : "");
 }
 
 MetaCtx trace_meta_ctx(Trace *t) {

@@ -1,6 +1,7 @@
 // trace.c: AOTAutograd for inference: runs the nodes of a captured graph over tensors without data, so that
 // what reaches the bottom of the tracer (trace.h) is the ATen graph; then writes mutated inputs back, collects
 // the outputs and drops what nobody uses.
+#include "core/aot/refuse.h"
 #include "core/aot/trace.h"
 
 #include <stdlib.h>
@@ -210,8 +211,14 @@ static void run_node(Run *r, const Graph *g, const Node *n) {
         known = known && !trace_has_unknown(&kwargs[i]);
     Value out = NONE;
     bool done = known && call_op(r, n, args, kwargs, &out);
+    if (!done && known && !t->failed) {
+        MetaCtx m = trace_meta_ctx(t);
+        t->failed = !call_may_be_opaque(&m, n, args, kwargs);
+    }
     if (!done && !t->failed)
         out = opaque(r, n, args, kwargs);
+    if (t->failed && !n->stack)
+        diag_note(t->diag, (Place){0}, "in node '%s' (%s)", n->name, n->target);
     // An op without a meta function: what the input graph says of its result still holds.
     if (out.kind == VAL_node && out.node->val.kind == VAL_none && n->val.kind == VAL_tensor) {
         out.node->val = n->val;

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { STREAM_MAX = 1 << 28 };  // bytes from a pipe or a device
 enum { DEPTH_MAX = 200 };   // of folders that dir_remove enters; each holds a file descriptor
 
 static void fail(Diag *d, const char *verb, const char *path, int error) {
@@ -26,6 +27,10 @@ static bool read_all(int fd, size_t guess, Arena *a, Str *s) {
     size_t cap = guess + 1, len = 0;
     char *data = arena_alloc(a, cap + 1);
     for (;;) {
+        if (!guess && len > STREAM_MAX) {
+            errno = EFBIG;
+            return false;
+        }
         ssize_t got = read(fd, data + len, cap - len);
         if (got < 0 && errno == EINTR)
             continue;
@@ -163,6 +168,11 @@ bool file_write(const char *path, const void *bytes, size_t len, Diag *d) {
 bool file_exists(const char *path) {
     struct stat st;
     return stat(path, &st) == 0;
+}
+
+bool file_is_stream(const char *path) {
+    struct stat st;
+    return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
 }
 
 bool file_is_dir(const char *path) {

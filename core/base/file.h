@@ -5,6 +5,7 @@
 #include "core/base/diag.h"
 
 // Whole file, NUL-terminated behind its len bytes; ptr NULL on error. "-" reads standard input.
+// Of a pipe or device at most 256 MiB are read.
 Str file_read(Arena *a, const char *path, Diag *d);
 // Read-only mapping (empty file: ptr "" len 0); ptr NULL on error. Unmap with file_unmap.
 Str file_map(const char *path, Diag *d);
@@ -13,6 +14,7 @@ void file_unmap(Str s);
 bool file_write(const char *path, const void *bytes, size_t len, Diag *d);
 bool file_exists(const char *path);
 bool file_is_dir(const char *path);
+bool file_is_stream(const char *path);                      // a pipe, a device: read once
 // mkdir -p.
 bool dir_make(const char *path, Diag *d);
 // Names in a folder without . and .., sorted bytewise; n < 0 on error.

@@ -162,6 +162,8 @@ bool node_is_impure(const Node *n);
 bool graph_dce(Graph *g);                               // true if something went
 void graph_toposort(Graph *g);                          // stable
 bool graph_verify(const Graph *g, Diag *d);             // order, users, names, one output last
+// sizes.c: no size is negative, no tensor beyond what 64-bit arithmetic on its bytes can bear.
+bool graph_check_sizes(const Graph *g, Diag *d);
 // The same up to names and ids: structure, targets, arguments, metadata.
 uint64_t graph_hash(const Graph *g);
 

@@ -37,6 +37,7 @@ typedef struct TRead {
 
 typedef struct OpCount {
     int n_ops; // distinct operations
+    int64_t n_calls; // operations as they are written out, repeated ones each time
     bool heavy; // exp or sigmoid among them
     int n_nontrivial; // distinct loads whose index is not a constant
     VEC(TRead) reads; // distinct loads in order

@@ -5,6 +5,8 @@
 
 #include <assert.h>
 
+enum { CALLS_MAX = 2000 };  // operations in a body, repeated ones counted each time
+
 // ---- lazy loops
 
 Loops *loops_new(Lower *l, LoopsKind kind, DType dtype, Device dev, int ndim,
@@ -214,6 +216,10 @@ void box_too_large(Lower *l, Box *b) {
     p = b->data->kind == D_store ? lazy_loops(b) : NULL;
     if (p && p->kind == LK_pointwise && loops_count(l, p)->n_ops > 100)
         ask(l, b, "more than 100 operations");
+    // Each use of a lazy value repeats it: y = y + y doubles the body. Nobody may choose that.
+    p = lazy_loops(b);
+    if (p && p->kind == LK_pointwise && loops_count(l, p)->n_calls > CALLS_MAX)
+        box_realize(l, b, "repeated too often");
 }
 
 // ---- layouts

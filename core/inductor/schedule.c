@@ -295,9 +295,10 @@ void sched_toposort(Schedule *s, SchedNode **nodes, int n) {
         }
     }
     assert(done == n);
-    memcpy(nodes, out, (size_t)n * sizeof *nodes);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
+        nodes[i] = out[i];
         nodes[i]->mark = MARK_none;
+    }
     arena_free(&tmp);
 }
 

@@ -85,6 +85,7 @@ static uint64_t value_hash(uint64_t h, Value v) {
 // ---- counting
 
 static TVal count_value(Tracer *t, uint64_t key, DType dtype, bool *fresh) {
+    t->count->n_calls++;
     MapEntry *e = map_at_id(&t->cse, key);
     *fresh = e->i == 0;
     if (*fresh)

@@ -94,7 +94,7 @@ static bool load_with(LoadedModel *m, const Loader *loader, const char *path, Di
 
 static bool load_file(LoadedModel *m, const char *path, Diag *d) {
     Str all;
-    bool from_stdin = !strcmp(path, "-");
+    bool from_stdin = !strcmp(path, "-") || file_is_stream(path);
     if (from_stdin) {
         all = file_read(m->arena, path, d);
         if (all.ptr && !memchr(all.ptr, 0, all.len))
@@ -116,8 +116,7 @@ static bool load_file(LoadedModel *m, const char *path, Diag *d) {
         return false;
     }
     if (from_stdin && !m->text) {
-        diag_fail(d, "a binary model cannot be read from standard input")->hint =
-            "give the file's name";
+        diag_fail(d, "a binary model cannot be read from a pipe")->hint = "give the file's name";
         return false;
     }
     return load_with(m, loader, path, d);

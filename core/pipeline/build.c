@@ -44,6 +44,8 @@ static Origins *origins_of_lines(const Pipeline *p, Artifact *a, const Artifact 
 // The graph that the file holds enters the chain at the stage of its level.
 static bool build_loaded(Pipeline *p, Unit *u, StageId stage) {
     int64_t start = clock_ns();
+    if (!graph_check_sizes(u->loaded->graph, &u->diag))
+        return false;
     Artifact *a = artifact_new(p, stage, NULL, ART_graph);
     artifact_set_graph(a, u->loaded->graph);
     a->parent = unit_at(u, STAGE_source);
@@ -67,7 +69,7 @@ static bool build_trace(Pipeline *p, Unit *u, StageId stage, DecompTable decomps
         .keep_input_mutations = true,
     };
     AotResult result = aot_trace_inference(&request);
-    if (!result.graph) {
+    if (!result.graph || !graph_check_sizes(result.graph, &u->diag)) {
         artifact_drop(a);
         return false;
     }

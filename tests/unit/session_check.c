@@ -1,0 +1,108 @@
+// session_check.c: `check` must be able to fail. One stored value is changed, and the row that
+// holds it must be called wrong at that very element, although our own result did not change.
+#include "tests/unit/unit.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/base/file.h"
+#include "core/session.h"
+
+static Arena arena;
+static Diag diag;
+
+static const Tensor *row_of(const TensorFile *f, const char *name) {
+    const Tensor *t = map_get(&f->tensors, name);
+    ck_assert_msg(t != NULL, "no row %s", name);
+    return t;
+}
+
+// Copies the values file of a model of the corpus, one element of a row replaced.
+static char *changed_copy(const char *folder, const char *model, const char *name, int64_t at,
+                          double value) {
+    TensorFile f;
+    Map rows = {.arena = &arena};
+    Arena a = {0};
+    char *from = arena_printf(&a, "tests/corpus/%s/values.safetensors", model);
+    ck_assert(safetensors_open(&f, &a, from, &diag));
+    const Tensor *old = row_of(&f, name);
+    Tensor fresh;
+    ck_assert(tensor_to(&fresh, old, old->dtype, &diag));
+    tensor_set_f64(&fresh, at, value);
+    for (MapEntry *e = map_first(&f.tensors); e; e = map_next(&f.tensors, e))
+        map_put(&rows, e->key, strcmp(e->key, name) ? e->ptr : (void *)&fresh);
+    char *path = path_join(&arena, folder, "values.safetensors");
+    ck_assert(safetensors_write(path, &rows, &diag));
+    tensor_drop(&fresh);
+    safetensors_close(&f);
+    arena_free(&a);
+    return path;
+}
+
+static int check(const char *model, const char *values, const char *backend, Buf *out) {
+    SessionOptions o = {.values = values, .backend = backend, .toolchain = "tcc"};
+    Session *s = session_open(model, &o, &diag);
+    ck_assert_msg(s != NULL, "%s: %s", model, diag_first(&diag));
+    int code = session_check(s, out, false, &diag);
+    session_close(s);
+    return code;
+}
+
+START_TEST(a_changed_value_is_found_where_it_is) {
+    static const struct {
+        const char *model, *row;
+        int64_t at;
+        double value;
+        const char *index;
+    } cases[] = {
+        {"chain", "out0", 3, 77, "[0,3] "},
+        {"chain", "after2", 8191, -1e-3, "[63,127] "},
+        {"cnn_pool", "out0", 6, 0.5, "[1,2] "},
+        {"inplace_view", "out1", 5, NAN, "[1,2] "},
+        {"inplace_view", "after0", 0, INFINITY, "[0] "},
+        {"layernorm_gelu", "out0", 3, 77, "[0,0,3] "},
+        {"mlp_softmax", "out0", 37, 0.5, "[1,5] "},
+    };
+    static const char *const backends[] = {"eager", "full"};
+    for (int i = 0; i < COUNT(cases); i++)
+        for (int k = 0; k < COUNT(backends); k++) {
+            arena_free(&arena);
+            diag = (Diag){.arena = &arena};
+            char *folder = dir_temp(&arena, &diag);
+            Buf out = {.arena = &arena};
+            char *values = changed_copy(folder, cases[i].model, cases[i].row, cases[i].at,
+                                        cases[i].value);
+            char *model = arena_printf(&arena, "tests/corpus/%s/model.pt2", cases[i].model);
+            int code = check(model, values, backends[k], &out);
+            ck_assert_msg(code == 1, "%s %s: exit code %d\n%s", cases[i].model, backends[k], code,
+                          buf_str(&out));
+            const char *line = strstr(buf_str(&out), cases[i].row);
+            ck_assert(line != NULL);
+            line = arena_strndup(&arena, line, strcspn(line, "\n"));
+            ck_assert_msg(strstr(line, "WRONG") && strstr(line, cases[i].index), "%s", line);
+            ck_assert_msg(strstr(buf_str(&out), " 1 wrong"), "%s", buf_str(&out));
+            ck_assert(dir_remove(folder, &diag));
+        }
+}
+END_TEST
+
+START_TEST(inputs_are_not_made_up) {
+    // The folder's graph names its inputs in an order that no row tells: nothing may be compared
+    // with results that belong to other inputs.
+    arena_free(&arena);
+    diag = (Diag){.arena = &arena};
+    Buf out = {.arena = &arena};
+    int code = check("samples/norm_debug", "samples/norm.values.safetensors", "eager", &out);
+    ck_assert_int_eq(code, 2);
+    ck_assert_msg(strstr(diag_first(&diag), "gets no row") != NULL, "%s", diag_first(&diag));
+    ck_assert(diag.at[0].hint && strstr(diag.at[0].hint, "--bind arg0_1="));
+}
+END_TEST
+
+Suite *suite_session_check(void) {
+    const TTest *const tests[] = {
+        a_changed_value_is_found_where_it_is,
+        inputs_are_not_made_up,
+    };
+    return unit_suite("session_check", tests, COUNT(tests));
+}
