@@ -34,8 +34,9 @@ static bool is_inner(char c) {
 }
 
 static int before(const Prompt *p, int at) {
-    if (at > 0)
-        at--;
+    if (at <= 0)
+        return 0;
+    at--;
     while (at > 0 && is_inner(p->text[at]))
         at--;
     return at;

@@ -227,7 +227,7 @@ bool rule_vecdot(Trace *t, const Op *op, const Value *a, Value *out) {
 
 bool rule_tensordot(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    Value x[2] = {a[0], a[1]}, dims[2] = {a[2], a[3]}, perm[2], shape = val_list(t->arena, VAL_list, 0);
+    Value x[2] = {a[0], a[1]}, dims[2] = {a[2], a[3]}, perm[2], shape;
     const Expr *contracted = sym_int(t->sym, 1), *kept[2] = {contracted, contracted};
     bool *gone[2];
     for (int k = 0; k < 2; k++) {

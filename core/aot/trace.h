@@ -66,7 +66,7 @@ extern const DecompRule decomp_rules[OP_count];
 
 // dispatch.c: the layers.
 // args in schema order, as op_bind leaves them.
-Value trace_dispatch(Trace *t, const Op *op, const Value *args);
+Value trace_dispatch(Trace *t, const Op *op, const Value *given);
 // Below functionalization: decompose, then emit. Arguments are tensors of the lower kind.
 Value trace_lower(Trace *t, const Op *op, const Value *args);
 // Positional arguments as given in a rule, up to END; trailing ones take their defaults.

@@ -31,7 +31,7 @@ static bool read_tensor(Arena *a, const Json *j, RtValue *out, Diag *d) {
     for (size_t i = 0; ok && i < bytes; i++) {
         int hi = hex_digit(hex[2 * i]), lo = hex_digit(hex[2 * i + 1]);
         ok = hi >= 0 && lo >= 0;
-        to[i] = (uint8_t)(hi << 4 | lo);
+        to[i] = ok ? (uint8_t)(hi << 4 | lo) : 0;
     }
     if (!ok)
         diag_fail(d, "a tensor of %zu bytes with %zu hexadecimal digits", bytes, strlen(hex));

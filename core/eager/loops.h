@@ -71,7 +71,7 @@ SIMD_MATH double hypot(double, double);
 // special.c: functions that the C library lacks, in double.
 double special_lgamma(double x);
 double special_digamma(double x);
-double special_erfinv(double x);
+double special_erfinv(double y);
 double special_erfcx(double x);
 double special_ndtri(double p);
 double special_ndtr(double x);
