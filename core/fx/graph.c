@@ -12,6 +12,7 @@ Graph *graph_new(Arena *a, Sym *sym) {
     g->sym = sym;
     g->names.arena = a;
     g->bases.arena = a;
+    g->runs.arena = a;
     g->class_name = "GraphModule";
     return g;
 }

@@ -87,6 +87,7 @@ struct Graph {
     VEC(Node *) by_id;          // NULL where erased
     Map names;                  // name -> Node *; NULL: taken once, its node is gone
     Map bases;                  // namer: base -> last number given
+    Map runs;                   // namer: base -> numbers known to be taken, to skip them
     VEC(GraphChild) children;   // nested graphs of higher-order ops, in print order
     VEC(GraphConst) consts;     // get_attr values
     int n_nodes;                // live
@@ -124,6 +125,9 @@ typedef struct Namer {
     Arena *arena;
     Map *used;                  // names taken
     Map *bases;                 // base -> last number given
+    // base -> a run of numbers that are all taken, first << 32 | last. Names are never free again,
+    // so that what was counted through once is skipped: else 10,000 sums take 10,000² / 2 steps.
+    Map *runs;
 } Namer;
 // Is it a keyword, a builtin, or a global of FX code?
 bool namer_is_taken(const char *name);

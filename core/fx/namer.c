@@ -64,6 +64,24 @@ static size_t base_length(const char *name) {
     return at < len && at >= 2 && name[at - 1] == '_' ? at - 1 : len;
 }
 
+// The first free name base_K with K > *num; *num becomes K.
+static const char *count_up(Namer *n, const char *base, int64_t *num) {
+    int64_t run = map_get_int(n->runs, base, 0), first = run >> 32, last = run & INT32_MAX;
+    const char *name;
+    bool inside = run && *num >= first - 1 && *num <= last;
+    if (inside)
+        *num = last;
+    else
+        first = *num + 1;
+    do
+        name = arena_printf(n->arena, "%s_%lld", base, (long long)++*num);
+    while (map_find(n->used, name));
+    // The caller takes this one as well.
+    if (first > 0 && *num < INT32_MAX)
+        map_put_int(n->runs, arena_strdup(n->arena, base), first << 32 | *num);
+    return name;
+}
+
 const char *namer_create(Namer *n, const char *candidate) {
     const char *name = identifier(n->arena, candidate);
     size_t len = strlen(name), base_len = base_length(name);
@@ -78,8 +96,8 @@ const char *namer_create(Namer *n, const char *candidate) {
         if (num == LLONG_MAX)
             num = 0;
     }
-    while (map_find(n->used, name))
-        name = arena_printf(n->arena, "%s_%lld", base, (long long)++num);
+    if (map_find(n->used, name))
+        name = count_up(n, base, &num);
     if (name == candidate)
         name = arena_strdup(n->arena, name);
     map_put_int(n->bases, base == candidate ? name : base, num);
@@ -87,7 +105,7 @@ const char *namer_create(Namer *n, const char *candidate) {
 }
 
 const char *graph_new_name(Graph *g, const char *candidate) {
-    Namer n = {g->arena, &g->names, &g->bases};
+    Namer n = {g->arena, &g->names, &g->bases, &g->runs};
     return namer_create(&n, candidate);
 }
 

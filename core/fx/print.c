@@ -476,8 +476,8 @@ static void choose_names(Printer *p) {
         return;
     static const char *const globals[] = {"inf",    "nan",       "NoneType", "torch",
                                           "device", "fx_pytree", "pytree"};
-    Map used = {.arena = &p->tmp}, bases = {.arena = &p->tmp};
-    Namer namer = {&p->tmp, &used, &bases};
+    Map used = {.arena = &p->tmp}, bases = {.arena = &p->tmp}, runs = {.arena = &p->tmp};
+    Namer namer = {&p->tmp, &used, &bases, &runs};
     for (int i = 0; i < COUNT(globals); i++)
         map_put(&used, globals[i], NULL);
     p->shown = ARENA_ARRAY(&p->tmp, p->g->by_id.n + 1, const char *);

@@ -60,6 +60,39 @@ START_TEST(names) {
 }
 END_TEST
 
+// Against _Namespace.create_name written down step by step, with nothing remembered but the last
+// number of a base.
+static const char *counted(Map *used, Map *bases, const char *candidate) {
+    const char *bar = strrchr(candidate, '_'), *base = candidate, *name = candidate;
+    int64_t num = map_get_int(bases, candidate, 0);
+    if (bar && bar[1] && strspn(bar + 1, "0123456789") == strlen(bar + 1)) {
+        base = arena_strndup(&arena, candidate, (size_t)(bar - candidate));
+        if (!map_find(used, candidate))
+            num = strtoll(bar + 1, NULL, 10);
+    }
+    while (map_find(used, name))
+        name = arena_printf(&arena, "%s_%lld", base, (long long)++num);
+    map_put(used, name, NULL);
+    map_put_int(bases, base, num);
+    return name;
+}
+
+START_TEST(names_are_those_of_plain_counting) {
+    Graph *g = fresh();
+    Map used = {.arena = &arena}, bases = {.arena = &arena};
+    uint64_t seed = 7;
+    for (int i = 0; i < 4000; i++) {
+        seed = hash_mix(seed, (uint64_t)i);
+        const char *base = seed & 1 ? "relu" : "mul_2";
+        int number = (int)(seed >> 8 & 127);
+        const char *in = seed & 2 ? base : arena_printf(&arena, "%s_%d", base, number);
+        const char *want = counted(&used, &bases, in), *got = graph_new_name(g, in);
+        ck_assert_str_eq(got, want);
+        map_put(&g->names, got, NULL);
+    }
+}
+END_TEST
+
 START_TEST(users_follow_changes) {
     Graph *g = fresh();
     Node *x = graph_placeholder(g, "x", NULL), *y = graph_placeholder(g, "y", NULL);
@@ -233,6 +266,7 @@ END_TEST
 
 Suite *suite_fx_graph(void) {
     const TTest *const tests[] = {names,
+                                  names_are_those_of_plain_counting,
                                   users_follow_changes,
                                   dead_code_goes,
                                   copies_stand_alone,
