@@ -78,7 +78,7 @@ static const char *count_up(Namer *n, const char *base, int64_t *num) {
     while (map_find(n->used, name));
     // The caller takes this one as well.
     if (first > 0 && *num < INT32_MAX)
-        map_put_int(n->runs, arena_strdup(n->arena, base), first << 32 | *num);
+        map_put_int(n->runs, run ? base : arena_strdup(n->arena, base), first << 32 | *num);
     return name;
 }
 
@@ -100,7 +100,11 @@ const char *namer_create(Namer *n, const char *candidate) {
         name = count_up(n, base, &num);
     if (name == candidate)
         name = arena_strdup(n->arena, name);
-    map_put_int(n->bases, base == candidate ? name : base, num);
+    MapEntry *e = map_find(n->bases, base);
+    if (e)
+        e->i = num;
+    else
+        map_put_int(n->bases, arena_strdup(n->arena, base), num);
     return name;
 }
 
