@@ -20,6 +20,7 @@
 
 static struct {
     bool open, sync, has_color;
+    pid_t pid; // a helper forked later has this state too, but not the terminal
     SCREEN *curses;
     FILE *tty;    // keyboard, if standard input is something else
     int input;    // its descriptor
@@ -37,7 +38,7 @@ static void raw_out(const char *bytes) {
 }
 
 static void restore(void) {
-    if (!term.open)
+    if (!term.open || getpid() != term.pid)
         return;
     term.open = false;
     raw_out("\033[?1002l");
@@ -46,15 +47,32 @@ static void restore(void) {
 
 static void crashed(int sig) {
     restore();
-    signal(sig, SIG_DFL);
-    raise(sig);
+    raise(sig); // SA_RESETHAND: now it does what it would have done
+}
+
+// Ctrl-Z comes as a key; this is somebody else's kill -TSTP. The loop stops where it is safe to.
+static volatile sig_atomic_t stop_asked;
+
+static void asked_to_stop(int sig) {
+    (void)sig;
+    stop_asked = 1;
 }
 
 static void set_signals(void) {
-    static const int fatal[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTERM, SIGHUP, SIGQUIT};
+    static const int fatal[] = {SIGSEGV, SIGBUS,  SIGFPE, SIGILL,
+                                SIGABRT, SIGTERM, SIGHUP, SIGQUIT, SIGINT};
+    static char stack[64 * 1024]; // a stack that ran over cannot hold the handler
+    stack_t other = {.ss_sp = stack, .ss_size = sizeof stack};
+    bool has_stack = sigaltstack(&other, NULL) == 0;
+    struct sigaction act = {.sa_handler = crashed};
+    act.sa_flags = (int)SA_RESETHAND | SA_NODEFER | (has_stack ? SA_ONSTACK : 0);
+    sigemptyset(&act.sa_mask);
     for (int i = 0; i < (int)(sizeof fatal / sizeof *fatal); i++)
-        signal(fatal[i], crashed);
+        sigaction(fatal[i], &act, NULL);
     signal(SIGPIPE, SIG_IGN);
+    struct sigaction stop = {.sa_handler = asked_to_stop};
+    sigemptyset(&stop.sa_mask);
+    sigaction(SIGTSTP, &stop, NULL);
 }
 
 static bool wants_sync(void) {
@@ -76,6 +94,7 @@ bool term_open(void) {
     if (!term.curses)
         return false;
     term.open = term.repaint = true;
+    term.pid = getpid();
     term.sync = wants_sync();
     raw();
     noecho();
@@ -291,6 +310,12 @@ static void alt(TermEvent *e) {
 
 static bool read_event(TermEvent *e) {
     wint_t ch;
+    if (stop_asked) {
+        stop_asked = 0;
+        e->kind = TERM_key;
+        snprintf(e->key, sizeof e->key, "<C-z>");
+        return true;
+    }
     int kind = get_wch(&ch);
     if (kind == ERR)
         return false;
@@ -331,8 +356,7 @@ void term_suspend(void) {
     raw_out("\033[?1002l");
     def_prog_mode();
     endwin();
-    signal(SIGTSTP, SIG_DFL);
-    kill(0, SIGTSTP);
+    kill(getpid(), SIGSTOP); // no handler sees it; helpers wait for requests anyway
     reset_prog_mode();
     raw_out("\033[?1002h");
     term.repaint = true;
