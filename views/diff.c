@@ -1,7 +1,7 @@
 // diff.c: two artifacts side by side, aligned. Lines are matched by what they are about (a node's
 // name, an operation, the text of a C line) through the longest run of matches that cross nowhere;
 // what matched but reads differently is altered. Long runs of equal lines fold away.
-#include "views/brief.h"
+#include "views/diff_summary.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -21,8 +21,8 @@ typedef struct Pair {
 } Pair;
 
 typedef struct Row {
-    int pair;     // -1: a fold
-    int from, to; // fold: pairs hidden
+    int pair;     // -1: a fold, -2: a line of the summary
+    int from, to; // fold: pairs hidden; summary: from is its line
     int run;      // first pair of the run of equal lines that it is in
 } Row;
 
@@ -34,6 +34,7 @@ typedef struct Doc {
     VEC(Row) rows;
     bool *open; // by first pair of a fold
     int added, gone, altered;
+    Page *summary; // NULL: none
 } Doc;
 
 // ---- the two texts
@@ -251,6 +252,8 @@ static void build_rows(ViewCtx *c, Doc *d) {
             vec_push(c->arena, &d->rows, (Row){run, 0, 0, run});
         i = run + 1;
     }
+    for (int i = 0; d->summary && i < d->summary->lines.n; i++)
+        vec_push(c->arena, &d->rows, (Row){-2, i, 0, d->pairs.n});
 }
 
 // ---- opening
@@ -301,6 +304,7 @@ static bool diff_open(ViewCtx *c, Buf *why) {
         d->gone += s == '-';
         d->altered += s == '~';
     }
+    d->summary = diff_summary(c, d->art_a, d->art_b);
     build_rows(c, d);
     return true;
 }
@@ -362,9 +366,21 @@ static void half(Line *l, const char *text, const char *other, char s, StyleId i
         line_pad(l, line_columns(l) + room, false);
 }
 
+// A row of the summary is shown by the functions of a page.
+static ViewCtx summary_of(const ViewCtx *c) {
+    ViewCtx page = *c;
+    page.doc = ((const Doc *)c->doc)->summary;
+    return page;
+}
+
 static void diff_line(ViewCtx *c, int row, Line *l) {
     const Doc *d = c->doc;
     const Row *r = &d->rows.at[row];
+    if (r->pair == -2) {
+        ViewCtx page = summary_of(c);
+        page_line_of(&page, r->from, l);
+        return;
+    }
     if (r->pair < 0) {
         l->fold = FOLD_closed;
         line_printf(l, ST_dim, "%d lines are the same", r->to - r->from);
@@ -417,6 +433,11 @@ static void diff_title(ViewCtx *c, Buf *left, Buf *right) {
 static void diff_node(ViewCtx *c, int row, Buf *out) {
     const Doc *d = c->doc;
     const Row *r = &d->rows.at[row];
+    if (r->pair == -2) {
+        ViewCtx page = summary_of(c);
+        page_node(&page, r->from, out);
+        return;
+    }
     if (r->pair < 0) {
         buf_printf(out, "%d lines are the same on both sides; Space unfolds them", r->to - r->from);
         return;
@@ -438,6 +459,12 @@ static void diff_node(ViewCtx *c, int row, Buf *out) {
     }
 }
 
+static const char *diff_enter(ViewCtx *c, int row) {
+    const Row *r = &((const Doc *)c->doc)->rows.at[row];
+    ViewCtx page = summary_of(c);
+    return r->pair == -2 ? page_enter(&page, r->from) : NULL;
+}
+
 static int diff_next_change(ViewCtx *c, int row, int dir) {
     const Doc *d = c->doc;
     for (int i = row + dir; i >= 0 && i < d->rows.n; i += dir)
@@ -449,7 +476,7 @@ static int diff_next_change(ViewCtx *c, int row, int dir) {
 static bool diff_toggle(ViewCtx *c, int row, const char **command) {
     Doc *d = c->doc;
     (void)command;
-    if (row >= d->rows.n)
+    if (row >= d->rows.n || d->rows.at[row].pair == -2)
         return false;
     const Row *r = &d->rows.at[row];
     d->open[r->run] = !d->open[r->run];
@@ -467,6 +494,7 @@ const View view_diff = {
     .row_of = diff_row_of,
     .title = diff_title,
     .node = diff_node,
+    .enter = diff_enter,
     .toggle = diff_toggle,
     .next_change = diff_next_change,
     .alters = 2,
