@@ -14,6 +14,7 @@ enum { REPEAT = 100 };
 struct RunState {
     Request *request; // under way
     RunRequest what;
+    bool probe; // measures the memory bandwidth instead, once, behind the first run
 };
 
 static const char *label_of(const RunRequest *r, Arena *a) {
@@ -49,13 +50,15 @@ static RunOutput output_of(App *app, const char *name, const Tensor *t) {
 }
 
 static void keep(App *app, const RunResult *r, const RunRequest *what) {
+    const Artifact *code =
+        pipeline_at(session_pipeline(app->session), what->unit, STAGE_kernels);
     RunRow row = {.label = label_of(what, &app->arena),
                   .backend = what->backend,
                   .timing = r->timing,
                   .compile_ns = r->compile_ns,
                   .cached = r->cached,
                   .unit = what->unit,
-                  .version = model_version(app->session)};
+                  .code_id = code ? code->id : -1};
     row.timing.kernels = ARENA_ARRAY(&app->arena, r->timing.n_kernels + 1, KernelTime);
     for (int i = 0; i < r->timing.n_kernels; i++) {
         row.timing.kernels[i] = r->timing.kernels[i];
@@ -101,20 +104,23 @@ static bool start(App *app) {
     if (!q)
         return false;
     app->run = ARENA_NEW(&app->arena, struct RunState);
-    *app->run = (struct RunState){q, what};
+    *app->run = (struct RunState){.request = q, .what = what};
     app->runs.running = label_of(&what, &app->arena);
     app->runs.since = clock_ns();
     app->runs.version++;
     return true;
 }
 
-bool app_poll(App *app) {
-    if (!app->session || !app->run)
-        return false;
-    helpers_poll(session_helpers(app->session));
-    RequestState state = request_state(app->run->request);
-    if (state == REQ_waiting || state == REQ_running)
-        return false;
+// What the launches are held against. Behind a run, so that nobody waits for it.
+static void start_probe(App *app) {
+    Request *q = app->runs.bytes_per_s > 0 ? NULL : session_bandwidth_start(app->session);
+    if (!q)
+        return;
+    app->run = ARENA_NEW(&app->arena, struct RunState);
+    *app->run = (struct RunState){.request = q, .probe = true};
+}
+
+static void take_run(App *app) {
     Arena tmp = {0};
     Diag d = {.arena = &tmp};
     RunResult r = {0};
@@ -127,11 +133,27 @@ bool app_poll(App *app) {
         const char *why = d.n ? diag_first(&d) : diag_first(request_diag(app->run->request));
         app_message(app, ST_bad, "%s: %s", app->runs.running, why);
     }
+    arena_free(&tmp);
+}
+
+bool app_poll(App *app) {
+    if (!app->session || !app->run)
+        return false;
+    helpers_poll(session_helpers(app->session));
+    RequestState state = request_state(app->run->request);
+    if (state == REQ_waiting || state == REQ_running)
+        return false;
+    bool probe = app->run->probe;
+    if (probe)
+        app->runs.bytes_per_s = session_bandwidth_result(app->run->request);
+    else
+        take_run(app);
     request_free(app->run->request);
     app->run = NULL;
     app->runs.running = NULL;
     app->runs.version++;
-    arena_free(&tmp);
+    if (!probe)
+        start_probe(app);
     return true;
 }
 
@@ -156,8 +178,9 @@ bool cmd_run(App *app, Args *args) {
 
 bool cmd_cancel(App *app, Args *args) {
     (void)args;
-    if (app->run) {
-        stop(app);
+    bool was_running = app->run && !app->run->probe;
+    stop(app);
+    if (was_running) {
         app_message(app, ST_warn, "stopped");
     } else {
         app_message(app, ST_dim, "nothing runs; Q leaves");

@@ -89,6 +89,9 @@ bool session_run(Session *s, const RunRequest *r, RunResult *out, Arena *a,
                  Diag *d); // start, wait, result
 void session_run_free(RunResult *r);
 Helpers *session_helpers(Session *s);
+// Measures the memory bandwidth in a helper (triad on all threads); NULL if it cannot be started.
+Request *session_bandwidth_start(Session *s);
+double session_bandwidth_result(const Request *q); // bytes per second; 0 if it failed
 
 // Whole-model commands; each returns the exit code and writes its report.
 // An artifact's text: fx text with strides, loop IR, C.

@@ -116,21 +116,30 @@ static bool bench_row(Session *s, Bench *b, int unit, Backend backend, const Too
     return true;
 }
 
-static double measure_bandwidth(Session *s, Diag *d) {
+Request *session_bandwidth_start(Session *s) {
     Arena a = {0};
     Message m = {.arena = &a};
     message_int(&m, "threads", session_threads(s));
     Request *q = helpers_send(session_helpers(s), SERVICE_bandwidth, &m, (RequestLimits){0});
+    arena_free(&a);
+    return q;
+}
+
+double session_bandwidth_result(const Request *q) {
+    const Field *f =
+        request_state(q) == REQ_done ? message_find(request_reply(q), "bytes_per_s") : NULL;
+    return f && f->kind == FIELD_float ? f->f : 0;
+}
+
+static double measure_bandwidth(Session *s, Diag *d) {
+    Request *q = session_bandwidth_start(s);
     double v = 0;
-    if (q && request_wait(s->helpers, q, NULL)) {
-        const Field *f = message_find(request_reply(q), "bytes_per_s");
-        v = f && f->kind == FIELD_float ? f->f : 0;
-    } else {
+    if (q && request_wait(s->helpers, q, NULL))
+        v = session_bandwidth_result(q);
+    else
         diag_warning(d, (Place){0}, "memory bandwidth could not be measured");
-    }
     if (q)
         request_free(q);
-    arena_free(&a);
     return v;
 }
 

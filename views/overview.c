@@ -1,27 +1,33 @@
 // overview.c: the first screen: how many ops became how many loops and launches, on one scale; what
 // decomposed, fused and was refused; which kernel computes what, with times once it has run.
-#include "views/brief.h"
+#include "views/launch.h"
 
 #include <string.h>
 
 enum { BAR_COLS = 24, NAME_COLS = 34, SOURCE_LINES = 12 };
+// From WIDE columns on the funnel leaves room for the source lines beside it, at BESIDE.
+enum { WIDE_COLS = 110, BESIDE_COLS = 150, BESIDE = 110 };
 
 typedef enum RowKind { ROW_text, ROW_bar, ROW_head, ROW_launch, ROW_source, ROW_problem } RowKind;
 
 typedef struct Row {
     RowKind kind;
     int unit, stage;
-    int n;                   // bar: count; launch: position in code->calls
+    int n;                   // bar: count; launch: number of its letter; source: of launches
     const char *text;        // text, head; bar: the fact beside it
     const char *name;        // launch
     int kernel;              // launch: in code->kernels, -1 extern
-    int node;                // launch: position in the schedule, -1 unknown
+    int node;                // launch: position in the schedule
+    int call;                // launch: position in code->calls, -1 unknown
+    int64_t bytes;           // launch: read and written, 0 unknown
     const StackFrame *frame; // source
     const int *launches;     // source: rows of the launches that compute it (n)
+    int beside;              // number in Doc.sources of the line at its right, from 1; 0 none
 } Row;
 
 typedef struct Doc {
     VEC(Row) rows;
+    VEC(Row) sources; // those shown beside the funnel
     VEC(const char *) facts;
     int most; // the longest bar
     int launches;
@@ -131,7 +137,7 @@ static void launches_of(ViewCtx *c, Doc *d, int unit) {
     int n_kernels = 0;
     for (int i = 0; i < post->schedule->nodes.n; i++) {
         const SchedNode *n = post->schedule->nodes.at[i];
-        Row r = {.kind = ROW_launch, .unit = unit, .stage = STAGE_kernels, .node = i, .n = i};
+        Row r = {.kind = ROW_launch, .unit = unit, .stage = STAGE_kernels, .node = i};
         r.kernel = kernel_of_node(code->code, i);
         if (n->kind == SCHED_nop || (r.kernel < 0 && !is_library_call(n)))
             continue;
@@ -139,7 +145,9 @@ static void launches_of(ViewCtx *c, Doc *d, int unit) {
         if (r.kernel >= 0 && code->code->kernels.at[r.kernel].nodes.at[0] != i)
             continue;
         r.name = r.kernel >= 0 ? code->code->kernels.at[r.kernel].name : extern_name(n, c->arena);
-        n_kernels++;
+        r.n = d->launches + n_kernels++;
+        r.call = launch_call_of(code->code, i);
+        r.bytes = launch_bytes(post->schedule, code->code, r.call);
         vec_push(c->arena, &d->rows, r);
     }
     d->launches += n_kernels;
@@ -183,7 +191,51 @@ static void ops_lines(ViewCtx *c, SourceLines *s, const Graph *g, const SchedNod
         ops_lines(c, s, g, n->snodes.at[i], row);
 }
 
-static void source_rows(ViewCtx *c, Doc *d, int unit, int from) {
+static Row source_row(const SourceLine *line, int unit) {
+    return (Row){.kind = ROW_source,
+                 .unit = unit,
+                 .frame = line->frame,
+                 .launches = line->launches.at,
+                 .n = line->launches.n};
+}
+
+// Beside the funnel, whose rows from `bar` to `end` may be too few: then blank ones are added.
+static void lines_beside(ViewCtx *c, Doc *d, const SourceLines *s, int unit, int bar, int end) {
+    int more = s->at.n - (end - bar);
+    for (int i = 0; i < more; i++)
+        vec_push(c->arena, &d->rows, (Row){.kind = ROW_text});
+    more = more > 0 ? more : 0;
+    for (int i = d->rows.n - 1; i >= end + more; i--)
+        d->rows.at[i] = d->rows.at[i - more];
+    for (int i = end; i < end + more; i++)
+        d->rows.at[i] = (Row){.kind = ROW_text, .unit = unit, .text = ""};
+    for (int i = 0; i < s->at.n; i++) {
+        Row r = source_row(&s->at.at[i], unit);
+        int *moved = ARENA_ARRAY(c->arena, r.n + 1, int);
+        for (int k = 0; k < r.n; k++)
+            moved[k] = r.launches[k] + more;
+        r.launches = moved;
+        vec_push(c->arena, &d->sources, r);
+        d->rows.at[bar + i].beside = d->sources.n;
+    }
+}
+
+static void lines_below(ViewCtx *c, Doc *d, const SourceLines *s, int unit) {
+    vec_push(c->arena, &d->rows, (Row){.kind = ROW_text, .unit = unit, .text = ""});
+    vec_push(c->arena, &d->rows,
+             (Row){.kind = ROW_head, .unit = unit, .text = "which line became what"});
+    for (int i = 0; i < s->at.n && i < SOURCE_LINES; i++)
+        vec_push(c->arena, &d->rows, source_row(&s->at.at[i], unit));
+    if (s->at.n > SOURCE_LINES)
+        vec_push(c->arena, &d->rows,
+                 (Row){.kind = ROW_text,
+                       .unit = unit,
+                       .text = arena_printf(c->arena, "and %d more lines",
+                                            s->at.n - SOURCE_LINES)});
+}
+
+// `bar` … `end`: rows of the funnel; `from`: the first launch.
+static void source_rows(ViewCtx *c, Doc *d, int unit, int bar, int end, int from) {
     const Artifact *post = at(c, unit, STAGE_post_fusion);
     SourceLines s = {0};
     if (!post || !post->schedule->module->graph)
@@ -192,22 +244,10 @@ static void source_rows(ViewCtx *c, Doc *d, int unit, int from) {
         if (d->rows.at[i].kind == ROW_launch)
             ops_lines(c, &s, post->schedule->module->graph,
                       post->schedule->nodes.at[d->rows.at[i].node], i);
-    if (!s.at.n)
-        return;
-    vec_push(c->arena, &d->rows, (Row){.kind = ROW_text, .unit = unit, .text = ""});
-    vec_push(c->arena, &d->rows,
-             (Row){.kind = ROW_head, .unit = unit, .text = "which line became what"});
-    for (int i = 0; i < s.at.n && i < SOURCE_LINES; i++) {
-        Row r = {.kind = ROW_source, .unit = unit, .frame = s.at.at[i].frame};
-        r.launches = s.at.at[i].launches.at;
-        r.n = s.at.at[i].launches.n;
-        vec_push(c->arena, &d->rows, r);
-    }
-    if (s.at.n > SOURCE_LINES)
-        vec_push(c->arena, &d->rows,
-                 (Row){.kind = ROW_text,
-                       .unit = unit,
-                       .text = arena_printf(c->arena, "and %d more lines", s.at.n - SOURCE_LINES)});
+    if (s.at.n && s.at.n <= SOURCE_LINES && c->opt.cols >= BESIDE_COLS)
+        lines_beside(c, d, &s, unit, bar, end);
+    else if (s.at.n)
+        lines_below(c, d, &s, unit);
 }
 
 static void summary(ViewCtx *c, Doc *d, int unit) {
@@ -238,7 +278,9 @@ static void unit_rows(ViewCtx *c, Doc *d, int unit) {
                  (Row){.kind = ROW_head,
                        .unit = unit,
                        .text = arena_printf(c->arena, "graph %d · %s", unit, u->kind)});
+    int bar = d->rows.n;
     bars_of(c, d, unit);
+    int end = d->rows.n;
     if (u->failed != STAGE_count) {
         const char *why =
             *diag_first(&u->diag) ? diag_first(&u->diag) : "the stage could not be built";
@@ -257,7 +299,7 @@ static void unit_rows(ViewCtx *c, Doc *d, int unit) {
     if (d->rows.n == head)
         d->rows.n = before;
     else
-        source_rows(c, d, unit, head);
+        source_rows(c, d, unit, bar, end, head);
 }
 
 static bool overview_open(ViewCtx *c, Buf *why) {
@@ -286,76 +328,121 @@ static int overview_count(ViewCtx *c) {
 
 // ---- lines
 
+static void code_of(const Doc *d, const Row *source, int cols, Line *l) {
+    int most = cols / 8, shown = source->n < most ? source->n : most;
+    int room = cols - 2 * shown - (source->n > most ? 9 : 7);
+    line_right(l, ST_dim, arena_printf(l->arena, "%d", source->frame->line), 4);
+    line_add(l, ST_text, "  ");
+    line_cell(l, ST_text, source->frame->code, room < 20 ? 20 : room);
+    for (int i = 0; i < shown; i++) {
+        int k = d->rows.at[source->launches[i]].n;
+        line_printf(l, style_kernel(k), " %s", kernel_letter(l->arena, k));
+    }
+    if (source->n > most)
+        line_add(l, ST_dim, " …");
+}
+
+static void line_beside(ViewCtx *c, const Doc *d, const Row *r, Line *l) {
+    if (!r->beside)
+        return;
+    int used = line_columns(l);
+    if (used < BESIDE)
+        line_pad(l, BESIDE, false);
+    line_add(l, ST_head, "│");
+    code_of(d, &d->sources.at[r->beside - 1], c->opt.cols - BESIDE - 1, l);
+}
+
 static void bar_line(ViewCtx *c, const Doc *d, const Row *r, Line *l) {
-    int cols = c->opt.cols >= 110 ? BAR_COLS + 20 : BAR_COLS;
+    int cols = c->opt.cols >= WIDE_COLS ? BAR_COLS + 20 : BAR_COLS;
     line_cell(l, ST_text, stage_info[r->stage].name, 14);
     line_bar(l, ST_bar, r->n, d->most, cols);
     line_printf(l, ST_number, " %-5d", r->n);
-    line_printf(l, ST_dim, "  %s", r->text ? r->text : "");
+    if (r->beside)
+        line_cell(l, ST_dim, arena_printf(l->arena, "  %s", r->text ? r->text : ""),
+                  BESIDE - line_columns(l) - 1);
+    else
+        line_printf(l, ST_dim, "  %s", r->text ? r->text : "");
 }
 
-static double run_ns(const ViewCtx *c, const Row *r, const char *name, double *most) {
-    double found = -1;
-    *most = 0;
-    if (!c->runs || c->runs->last < 0)
-        return -1;
-    const RunRow *run = &c->runs->rows.at[c->runs->last];
-    for (int i = 0; i < run->timing.n_kernels && run->unit == r->unit; i++) {
-        double ns = (double)run->timing.kernels[i].median_ns;
-        *most = ns > *most ? ns : *most;
-        if (!strcmp(run->timing.kernels[i].name, name))
-            found = ns;
+// How wide the columns of the launches are.
+typedef struct Widths {
+    int name, node, bytes, bar, share; // 0: left out
+} Widths;
+
+static Widths widths(const ViewCtx *c, bool timed) {
+    bool wide = c->opt.cols >= WIDE_COLS, huge = c->opt.cols >= BESIDE_COLS;
+    Widths w = {.name = NAME_COLS + (wide ? 10 : 0) + (huge ? 14 : 0), .node = wide ? 22 : 16};
+    w.bytes = wide ? 9 : 0;
+    w.bar = !timed ? 0 : huge ? 16 : 8;
+    w.share = timed && wide && c->runs->bytes_per_s > 0 ? 9 : 0;
+    return w;
+}
+
+static void time_cells(ViewCtx *c, const Row *r, const Widths *w, Line *l) {
+    const RunRow *run = launch_run(c, r->unit);
+    double ns = launch_ns(run, at(c, r->unit, STAGE_kernels)->code, r->call);
+    if (!run)
+        return;
+    double share = launch_share(c, r->bytes, ns);
+    if (ns < 0) {
+        line_cell(l, ST_dim, "·", w->bar + 9 + w->share);
+        return;
     }
-    return found;
+    if (c->opt.hide_times)
+        line_cell(l, ST_bar, "", w->bar);
+    else
+        line_bar(l, ST_bar, ns, launch_most_ns(run), w->bar);
+    line_right(l, ST_number, view_time(c, l->arena, ns), 9);
+    if (w->share)
+        line_right(l, ST_dim,
+                   share > 0 && r->kernel >= 0 && !c->opt.hide_times
+                       ? arena_printf(l->arena, share < 1.5 ? "%.0f %% bw" : "cache",
+                                      100 * share)
+                       : "",
+                   w->share);
 }
 
-static int letter_of(const Doc *d, const Row *r) {
-    int k = 0;
-    for (const Row *q = d->rows.at; q < r; q++)
-        k += q->kind == ROW_launch;
-    return k;
-}
-
-static void launch_line(ViewCtx *c, const Doc *d, const Row *r, Line *l) {
+static void launch_line(ViewCtx *c, const Row *r, Line *l) {
     const Schedule *s = at(c, r->unit, STAGE_post_fusion)->schedule;
+    const CModule *code = at(c, r->unit, STAGE_kernels)->code;
     const SchedNode *n = s->nodes.at[r->node];
-    int k = letter_of(d, r), wide = c->opt.cols >= 110;
-    const char *what = brief_what(l->arena, s, n);
-    double most, ns = run_ns(c, r, r->name, &most);
-    line_add(l, style_kernel(k), kernel_letter(l->arena, k));
+    Widths w = widths(c, launch_run(c, r->unit) != NULL);
+    const char *made = n->outputs.n ? brief_layout(l->arena, n->outputs.at[0]->ir->layout) : "";
+    line_add(l, style_kernel(r->n), kernel_letter(l->arena, r->n));
     line_add(l, ST_text, " ");
     l->name = l->n;
     if (r->kernel >= 0)
-        line_cell(l, ST_name, r->name, NAME_COLS + (wide ? 10 : 0));
+        line_cell(l, ST_name, r->name, w.name);
     else
-        line_cell(
-            l, ST_text,
-            arena_printf(l->arena, "%s  %s", r->name,
-                         n->outputs.n ? brief_layout(l->arena, n->outputs.at[0]->ir->layout) : ""),
-            NAME_COLS + (wide ? 10 : 0));
+        line_cell(l, ST_text, arena_printf(l->arena, "%s  %s", r->name, made), w.name);
     line_add(l, ST_text, " ");
-    line_cell(l, ST_dim, n->name, wide ? 22 : 16);
+    line_cell(l, ST_dim, n->name, w.node);
     line_add(l, ST_text, " ");
-    if (most > 0) {
-        line_bar(l, ST_bar, ns, most, 8);
-        line_right(l, ST_number, view_time(c, l->arena, ns), 9);
-        line_add(l, ST_text, "  ");
-    }
-    line_add(l, ST_dim, what);
+    if (w.bytes)
+        line_right(l, ST_dim, r->bytes ? text_bytes(l->arena, r->bytes) : "", w.bytes);
+    line_add(l, ST_text, w.bytes ? "  " : "");
+    time_cells(c, r, &w, l);
+    line_add(l, ST_text, w.bar ? "  " : "");
+    line_add(l, ST_dim, brief_what(l->arena, s, n));
     l->item = (Item){at(c, r->unit, STAGE_kernels)->id,
-                     r->kernel >= 0
-                         ? at(c, r->unit, STAGE_kernels)->code->kernels.at[r->kernel].first_line - 1
-                         : -1};
+                     r->kernel >= 0 ? code->kernels.at[r->kernel].first_line - 1 : -1};
 }
 
-static void source_line(ViewCtx *c, const Doc *d, const Row *r, Line *l) {
-    int letters = r->n * 2 < 20 ? r->n * 2 : 20, room = c->opt.cols - letters - 7;
-    line_right(l, ST_dim, arena_printf(l->arena, "%d", r->frame->line), 4);
-    line_add(l, ST_text, "  ");
-    line_cell(l, ST_text, r->frame->code, room < 20 ? 20 : room);
-    for (int i = 0; i < r->n && i < 10; i++) {
-        int k = letter_of(d, &d->rows.at[r->launches[i]]);
-        line_printf(l, style_kernel(k), " %s", kernel_letter(l->arena, k));
+// Behind the head of the launches: what a key would do, or what the bars and shares are of.
+static void run_words(ViewCtx *c, const Row *r, Line *l) {
+    const RunRow *run = launch_run(c, r->unit);
+    if (c->runs && c->runs->running) {
+        line_printf(l, ST_stale, "   ~ %s runs", c->runs->running);
+    } else if (!run) {
+        line_add(l, ST_dim, "   r runs and times it");
+    } else {
+        line_printf(l, ST_dim, "   %s %s", run->label,
+                    view_time(c, l->arena, (double)run->timing.median_ns));
+        if (c->opt.cols >= WIDE_COLS && !c->opt.hide_times)
+            line_printf(l, ST_dim, "   full bar %s",
+                        text_time(l->arena, launch_most_ns(run)));
+        if (c->opt.cols >= WIDE_COLS && !c->opt.hide_times && c->runs->bytes_per_s > 0)
+            line_printf(l, ST_dim, "   100 %% bw is %.1f GB/s", c->runs->bytes_per_s / 1e9);
     }
 }
 
@@ -365,13 +452,14 @@ static void overview_line(ViewCtx *c, int row, Line *l) {
     switch (r->kind) {
     case ROW_text:
         line_add(l, ST_text, r->text);
-        l->passive = true;
+        line_beside(c, d, r, l);
+        l->passive = !r->beside;
         return;
     case ROW_head:
         l->kind = LINE_section;
         line_add(l, ST_dim, r->text);
-        if (!strcmp(r->text, "which kernel computes what") && (!c->runs || c->runs->last < 0))
-            line_add(l, ST_dim, "   r runs and times it");
+        if (!strcmp(r->text, "which kernel computes what"))
+            run_words(c, r, l);
         return;
     case ROW_problem:
         l->sign = "!";
@@ -381,12 +469,13 @@ static void overview_line(ViewCtx *c, int row, Line *l) {
         return;
     case ROW_bar:
         bar_line(c, d, r, l);
+        line_beside(c, d, r, l);
         return;
     case ROW_launch:
-        launch_line(c, d, r, l);
+        launch_line(c, r, l);
         return;
     case ROW_source:
-        source_line(c, d, r, l);
+        code_of(d, r, c->opt.cols, l);
         return;
     }
 }
@@ -418,6 +507,8 @@ static void overview_title(ViewCtx *c, Buf *left, Buf *right) {
 static void overview_node(ViewCtx *c, int row, Buf *out) {
     const Doc *d = c->doc;
     const Row *r = &d->rows.at[row];
+    if (r->kind == ROW_text && r->beside)
+        r = &d->sources.at[r->beside - 1];
     if (r->kind == ROW_bar)
         buf_printf(out, "%s: %s.   Enter or %c shows it", stage_info[r->stage].name,
                    stage_info[r->stage].doc, stage_info[r->stage].key);
@@ -439,11 +530,15 @@ static void overview_node(ViewCtx *c, int row, Buf *out) {
                    text_count(c->tmp, k->flops));
     } else {
         buf_puts(out, ".  a library call: no loop is generated, nothing fuses into it");
+        if (r->bytes)
+            buf_printf(out, ".  moves %s", text_bytes(c->tmp, r->bytes));
     }
 }
 
 static const char *overview_enter(ViewCtx *c, int row) {
     const Row *r = &((Doc *)c->doc)->rows.at[row];
+    if (r->kind == ROW_text && r->beside)
+        r = &((Doc *)c->doc)->sources.at[r->beside - 1];
     if (r->kind == ROW_bar || r->kind == ROW_problem)
         return arena_printf(c->tmp, "stage %s graph %d", stage_info[r->stage].name, r->unit);
     if (r->kind == ROW_source)
@@ -468,7 +563,7 @@ static int overview_start(ViewCtx *c) {
 const View view_overview = {
     .name = "overview",
     .doc = "the first screen: what became of the model, on one page",
-    .flags = 0,
+    .flags = VIEW_width,
     .stage = -1,
     .open = overview_open,
     .count = overview_count,

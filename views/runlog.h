@@ -18,7 +18,7 @@ typedef struct RunRow {
     Timing timing;          // kernels in order of calls
     int64_t compile_ns;
     bool cached;            // code came from the cache
-    uint64_t version;       // of the model when it ran: an older one is stale
+    int code_id;            // of the generated code that ran: another one now, and it is stale
     VEC(RunOutput) outputs;
 } RunRow;
 
@@ -27,6 +27,7 @@ typedef struct RunLog {
     int last;               // the one run last, -1 none
     const char *running;    // label of what runs now, NULL nothing
     int64_t since;          // clock at its start, ns
+    double bytes_per_s;     // memory bandwidth of this machine, 0 not measured yet
     uint64_t version;       // grows with every change of the above
 } RunLog;
 

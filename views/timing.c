@@ -1,6 +1,7 @@
 // timing.c: the runs of this sitting: backends against each other on one scale, and the kernels of
 // the last run with their share.
 #include "views/doc.h"
+#include "views/launch.h"
 
 #include <math.h>
 #include <string.h>
@@ -37,6 +38,49 @@ static void table_of_runs(ViewCtx *c, Page *p) {
         page_cell(p, ST_dim, -12, "%s",
                   r->compile_ns ? text_time(c->arena, (double)r->compile_ns) : "");
         page_add(p, ST_dim, "%s", r->cached ? " cached" : "");
+    }
+}
+
+// Of compiled code: launches by their place in call(), with the letters of the overview, their
+// bytes, and what share of the memory bandwidth that is.
+static void table_of_launches(ViewCtx *c, Page *p, const RunRow *r, const Schedule *s,
+                              const CModule *code) {
+    double total = launch_total_ns(r), most = launch_most_ns(r);
+    page_section(p, "%s, by launch%s", r->label,
+                 c->runs->bytes_per_s > 0
+                     ? arena_printf(c->arena, "   100 %% bw is %.1f GB/s",
+                                    c->runs->bytes_per_s / 1e9)
+                     : "");
+    page_line(p);
+    page_cell(p, ST_dim, 43, "   launch");
+    page_cell(p, ST_dim, -9, "time");
+    page_cell(p, ST_dim, -7, "share");
+    page_cell(p, ST_dim, 22, "  of the longest");
+    page_cell(p, ST_dim, -9, "bytes");
+    page_cell(p, ST_dim, -9, "bw");
+    for (int i = 0; i < code->calls.n; i++) {
+        const CCall *call = &code->calls.at[i];
+        int64_t bytes = launch_bytes(s, code, i);
+        double ns = launch_ns(r, code, i), share = launch_share(c, bytes, ns);
+        const char *name = call->kernel >= 0 ? call->name
+                                             : arena_printf(c->arena, "extern %s",
+                                                            brief_kernel(call->name));
+        DocLine *l = page_line(p);
+        l->frozen = 43;
+        if (call->kernel >= 0)
+            l->enter = arena_printf(c->arena, "stage kernels graph %d ; goto %s", r->unit, name);
+        else if (call->nodes.n)
+            l->enter = arena_printf(c->arena, "stage post_fusion graph %d ; goto %s", r->unit,
+                                    s->nodes.at[call->nodes.at[0]]->name);
+        page_cell(p, style_kernel(i), 3, "%s", kernel_letter(c->arena, i));
+        page_cell(p, call->kernel >= 0 ? ST_name : ST_text, 40, "%s", name);
+        page_cell(p, ST_number, -9, "%s", text_time(c->arena, ns));
+        page_cell(p, ST_dim, -7, "%.0f %%", total > 0 ? 100 * ns / total : 0);
+        page_add(p, ST_text, "  ");
+        page_bar(p, ST_bar, ns, most, 20);
+        page_cell(p, ST_dim, -9, "%s", bytes ? text_bytes(c->arena, bytes) : "");
+        if (share > 0 && call->kernel >= 0)
+            page_cell(p, ST_dim, -9, share < 1.5 ? "%.0f %%" : "cache", 100 * share);
     }
 }
 
@@ -94,7 +138,12 @@ static bool timing_open(ViewCtx *c, Buf *why) {
         return true;
     }
     table_of_runs(c, p);
-    if (r->timing.n_kernels)
+    Pipeline *pipe = session_pipeline(c->session);
+    const Artifact *post = pipeline_at(pipe, r->unit, STAGE_post_fusion);
+    const Artifact *code = pipeline_at(pipe, r->unit, STAGE_kernels);
+    if (post && code && launch_run(c, r->unit) == r && r->timing.n_kernels == code->code->calls.n)
+        table_of_launches(c, p, r, post->schedule, code->code);
+    else if (r->timing.n_kernels)
         table_of_kernels(c, p, r);
     if (r->outputs.n)
         table_of_outputs(c, p, r);

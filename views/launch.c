@@ -1,0 +1,79 @@
+// launch.c: bytes and times of the calls of a compiled graph. See launch.h.
+#include "views/launch.h"
+
+#include <string.h>
+
+int launch_call_of(const CModule *code, int node) {
+    for (int i = 0; i < code->calls.n; i++)
+        for (int k = 0; k < code->calls.at[i].nodes.n; k++)
+            if (code->calls.at[i].nodes.at[k] == node)
+                return i;
+    return -1;
+}
+
+static int64_t bytes_of_node(const Schedule *s, const SchedNode *n) {
+    Sym *sym = s->module->sym;
+    int64_t bytes = 0;
+    for (int i = 0; i < n->reads.n; i++) {
+        const Dep *d = &n->reads.at[i];
+        bool again = false;
+        for (int k = 0; k < i && !again; k++)
+            again = !strcmp(n->reads.at[k].buf, d->buf);
+        if (!again && d->kind != DEP_weak && d->ir)
+            bytes += bytes_of_layout(sym, d->ir->layout);
+    }
+    for (int i = 0; i < n->outputs.n; i++)
+        bytes += bytes_of_layout(sym, n->outputs.at[i]->ir->layout);
+    return bytes;
+}
+
+int64_t launch_bytes(const Schedule *s, const CModule *code, int call) {
+    if (call < 0)
+        return 0;
+    const CCall *at = &code->calls.at[call];
+    int64_t bytes = 0;
+    if (at->kernel >= 0)
+        return code->kernels.at[at->kernel].bytes;
+    for (int i = 0; i < at->nodes.n; i++)
+        bytes += bytes_of_node(s, s->nodes.at[at->nodes.at[i]]);
+    return bytes;
+}
+
+const RunRow *launch_run(const ViewCtx *c, int unit) {
+    const Artifact *code = pipeline_at(session_pipeline(c->session), unit, STAGE_kernels);
+    const RunRow *run = NULL;
+    for (int i = 0; code && c->runs && i < c->runs->rows.n; i++) {
+        const RunRow *r = &c->runs->rows.at[i];
+        if (r->unit == unit && r->backend == BACKEND_full && r->timing.n_kernels &&
+            r->code_id == code->id && (!run || i == c->runs->last))
+            run = r;
+    }
+    return run;
+}
+
+double launch_ns(const RunRow *run, const CModule *code, int call) {
+    if (!run || call < 0 || run->timing.n_kernels != code->calls.n)
+        return -1;
+    return (double)run->timing.kernels[call].median_ns;
+}
+
+double launch_most_ns(const RunRow *run) {
+    double most = 0;
+    for (int i = 0; i < run->timing.n_kernels; i++)
+        if ((double)run->timing.kernels[i].median_ns > most)
+            most = (double)run->timing.kernels[i].median_ns;
+    return most;
+}
+
+double launch_total_ns(const RunRow *run) {
+    double total = 0;
+    for (int i = 0; i < run->timing.n_kernels; i++)
+        total += (double)run->timing.kernels[i].median_ns;
+    return total;
+}
+
+double launch_share(const ViewCtx *c, int64_t bytes, double ns) {
+    if (!c->runs || c->runs->bytes_per_s <= 0 || bytes <= 0 || ns <= 0)
+        return 0;
+    return (double)bytes / (ns * 1e-9) / c->runs->bytes_per_s;
+}
