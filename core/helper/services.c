@@ -157,12 +157,32 @@ static bool time_graph(ServiceCtx *c, EagerCtx *e, const EagerRun *first, int re
     return true;
 }
 
+// The text of a graph names its attributes; their values travel beside it.
+static void take_consts(Graph *g, const Message *m) {
+    for (int i = 0; i < m->fields.n; i++) {
+        const Field *f = &m->fields.at[i];
+        if (f->kind != FIELD_tensor || !str_starts(f->name, "const."))
+            continue;
+        const char *name = f->name + strlen("const.");
+        GraphConst *known = NULL;
+        for (int k = 0; k < g->consts.n; k++)
+            if (!strcmp(g->consts.at[k].name, name))
+                known = &g->consts.at[k];
+        if (known)
+            known->tensor = &f->tensor;
+        else
+            vec_push(g->arena, &g->consts, (GraphConst){.name = name, .tensor = &f->tensor});
+    }
+}
+
 static const Graph *take_graph(ServiceCtx *c, const Message *m) {
     const Field *text = message_find(m, "graph");
     FxDoc doc = {.arena = c->arena};
     if (text && text->kind == FIELD_text &&
-        fx_parse(&doc, sym_new(c->arena), text->text, "graph", c->diag) && doc.n)
+        fx_parse(&doc, sym_new(c->arena), text->text, "graph", c->diag) && doc.n) {
+        take_consts(doc.at[0].graph, m);
         return doc.at[0].graph;
+    }
     if (!c->diag->errors)
         diag_tool(c->diag, "a request to run a graph without a graph");
     return NULL;
@@ -172,11 +192,6 @@ bool service_eager(ServiceCtx *c, const Message *m) {
     const Graph *g = take_graph(c, m);
     if (!g)
         return false;
-    for (int i = 0; i < g->consts.n; i++) {
-        const Field *f = message_find(m, arena_printf(c->arena, "const.%s", g->consts.at[i].name));
-        if (f && f->kind == FIELD_tensor)
-            g->consts.at[i].tensor = &f->tensor;
-    }
     EagerCtx e = {
         .arena = c->arena, .diag = c->diag, .threads = (int)message_get_int(m, "threads", 1)};
     EagerRun run = {
