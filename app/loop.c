@@ -52,7 +52,8 @@ static void after(App *app) {
 
 int loop_run(App *app, const char *model) {
     if (!term_open()) {
-        fprintf(stderr, "fxray: no terminal to draw on; --screen 120x40 prints the screen\n");
+        fprintf(stderr, "fxray: no terminal to draw on; --screen 120x40 prints the screen, --repl "
+                        "is a plain prompt\n");
         return 2;
     }
     int cols, rows, fds[16];

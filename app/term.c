@@ -93,6 +93,12 @@ bool term_open(void) {
     term.curses = newterm(NULL, stdout, term.tty ? term.tty : stdin);
     if (!term.curses)
         return false;
+    if (!tigetstr("cup")) { // TERM=dumb: no way to put a cell where it belongs
+        endwin();
+        delscreen(term.curses);
+        term.curses = NULL;
+        return false;
+    }
     term.open = term.repaint = true;
     term.pid = getpid();
     term.sync = wants_sync();
