@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/file.h"
 #include "core/load/load_impl.h"
 
 static int sniff(Str head, const char *path, bool is_dir) {
@@ -196,6 +197,43 @@ bool fx_runnable_add(LoadedModel *m, Str text, const char *path, Diag *d) {
             node_tensor(r.inputs[i]) && node_tensor(r.inputs[i])->requires_grad;
     vec_push(m->arena, &m->graphs, one);
     return true;
+}
+
+static bool fits(const TensorMeta *a, const TensorMeta *b) {
+    if (!a || !b || a->ndim != b->ndim || a->dtype != b->dtype)
+        return false;
+    for (int i = 0; i < a->ndim; i++)
+        if (a->size[i] != b->size[i])
+            return false;
+    return true;
+}
+
+static const char *neighbour(Arena *a, const char *path) {
+    static const char *const names[] = {"fx_graph_readable.py", "fx_graph_transformed.py"};
+    for (int i = 0; i < COUNT(names); i++)
+        if (str_ends(path, names[i])) {
+            const char *dir = arena_strndup(a, path, strlen(path) - strlen(names[i]));
+            const char *file = arena_printf(a, "%sfx_graph_runnable.py", dir);
+            return file_exists(file) && !file_is_dir(file) ? file : NULL;
+        }
+    return NULL;
+}
+
+void fx_runnable_layouts(LoadedModel *m, Graph *g, const char *path) {
+    const char *file = path ? neighbour(m->arena, path) : NULL;
+    Diag quiet = {.arena = m->arena};
+    Str text = file ? file_read(m->arena, file, &quiet) : (Str){0};
+    LoadedModel other = {.arena = m->arena, .sym = m->sym, .state = {.arena = m->arena}};
+    if (!text.ptr || memchr(text.ptr, 0, text.len) || !fx_runnable_add(&other, text, file, &quiet))
+        return;
+    Node **mine, **theirs;
+    int n = graph_placeholders(g, &mine, m->arena);
+    if (graph_placeholders(other.graphs.at[0].graph, &theirs, m->arena) != n)
+        return;
+    for (int i = 0; i < n; i++)
+        if (!strcmp(mine[i]->name, theirs[i]->name) &&
+            fits(node_tensor(mine[i]), node_tensor(theirs[i])))
+            mine[i]->val = theirs[i]->val;
 }
 
 static bool load(LoadedModel *m, const char *path, Diag *d) {

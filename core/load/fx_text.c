@@ -23,6 +23,7 @@ bool fx_text_add(LoadedModel *m, Str text, const char *path, Diag *d) {
         return false;
     for (int i = 0; i < doc.n; i++) {
         LoadedGraph g = {.graph = doc.at[i].graph};
+        fx_runnable_layouts(m, doc.at[i].graph, path);
         graph_infer(doc.at[i].graph, d); // nodes with several results are printed without
         specs_of_text(m, &g, path);
         vec_push(m->arena, &m->graphs, g);

@@ -49,5 +49,8 @@ bool fx_text_add(LoadedModel *m, Str text, const char *path, Diag *d);
 // fx_consts.c: what __init__ of class Repro sets, as constants of the graph.
 void fx_consts_read(LoadedModel *m, Graph *g, Str init);
 bool fx_runnable_add(LoadedModel *m, Str text, const char *path, Diag *d);
+// Readable and transformed graphs are printed without strides; the fx_graph_runnable.py beside them
+// has those of the inputs, and hints of symbols. Nothing happens if it is not there or does not fit.
+void fx_runnable_layouts(LoadedModel *m, Graph *g, const char *path);
 
 #endif
