@@ -174,21 +174,50 @@ static bool read_lines(Runnable *r, Str text) {
     return true;
 }
 
-bool fx_runnable_add(LoadedModel *m, Str text, const char *path, Diag *d) {
-    FxDoc doc = {.arena = m->arena};
-    if (!fx_parse(&doc, m->sym, text, path, d))
-        return false;
-    Runnable r = {.m = m, .d = d, .file = path, .used = {.arena = m->arena}};
+// An input that is a number and no symbol's: the size of a tensor that has this hint.
+static void name_numbers(Runnable *r) {
+    for (int i = 0; i < r->n_inputs; i++) {
+        Value *v = &r->inputs[i]->val;
+        bool found = v->kind != VAL_int;
+        for (int k = 0; k < r->n_inputs && !found; k++) {
+            const TensorMeta *t = node_tensor(r->inputs[k]);
+            for (int d = 0; t && d < t->ndim && !found; d++) {
+                int64_t hint, fixed;
+                found = !expr_int(t->size[d], &fixed) && sym_hint(r->m->sym, t->size[d], &hint) &&
+                        hint == v->i;
+                if (found)
+                    *v = val_sym(t->size[d]);
+            }
+        }
+    }
+}
+
+// The graph with the metadata of its inputs; NULL and an error if the text is none such.
+static Graph *read_graph(Runnable *r, Str text) {
+    Arena *a = r->m->arena;
+    FxDoc doc = {.arena = a};
+    r->used.arena = a;
+    if (!fx_parse(&doc, r->m->sym, text, r->file, r->d))
+        return NULL;
     // Hints first: inputs refer to their symbols.
-    if (!read_lines(&r, (Str){text.ptr, doc.at[0].begin}))
-        return false;
+    if (!read_lines(r, (Str){text.ptr, doc.at[0].begin}))
+        return NULL;
     Graph *g = doc.at[0].graph;
-    r.line = 0;
-    r.n_inputs = graph_placeholders(g, &r.inputs, m->arena);
-    r.inputs = r.inputs ? r.inputs : ARENA_ARRAY(m->arena, 1, Node *);
-    if (!read_lines(&r, text))
+    r->line = 0;
+    r->n_inputs = graph_placeholders(g, &r->inputs, a);
+    r->inputs = r->inputs ? r->inputs : ARENA_ARRAY(a, 1, Node *);
+    if (!read_lines(r, text))
+        return NULL;
+    name_numbers(r);
+    fx_consts_read(r->m, g, (Str){text.ptr, doc.at[0].begin});
+    return g;
+}
+
+bool fx_runnable_add(LoadedModel *m, Str text, const char *path, Diag *d) {
+    Runnable r = {.m = m, .d = d, .file = path};
+    Graph *g = read_graph(&r, text);
+    if (!g)
         return false;
-    fx_consts_read(m, g, (Str){text.ptr, doc.at[0].begin});
     graph_infer(g, d);
     LoadedGraph one = {.graph = g};
     specs_of_text(m, &one, path);
@@ -224,16 +253,15 @@ void fx_runnable_layouts(LoadedModel *m, Graph *g, const char *path) {
     Diag quiet = {.arena = m->arena};
     Str text = file ? file_read(m->arena, file, &quiet) : (Str){0};
     LoadedModel other = {.arena = m->arena, .sym = m->sym, .state = {.arena = m->arena}};
-    if (!text.ptr || memchr(text.ptr, 0, text.len) || !fx_runnable_add(&other, text, file, &quiet))
+    Runnable r = {.m = &other, .d = &quiet, .file = file};
+    if (!text.ptr || memchr(text.ptr, 0, text.len) || !read_graph(&r, text))
         return;
-    Node **mine, **theirs;
+    Node **mine;
     int n = graph_placeholders(g, &mine, m->arena);
-    if (graph_placeholders(other.graphs.at[0].graph, &theirs, m->arena) != n)
-        return;
-    for (int i = 0; i < n; i++)
-        if (!strcmp(mine[i]->name, theirs[i]->name) &&
-            fits(node_tensor(mine[i]), node_tensor(theirs[i])))
-            mine[i]->val = theirs[i]->val;
+    for (int i = 0; i < n && n == r.n_inputs; i++)
+        if (!strcmp(mine[i]->name, r.inputs[i]->name) &&
+            fits(node_tensor(mine[i]), node_tensor(r.inputs[i])))
+            mine[i]->val = r.inputs[i]->val;
 }
 
 static bool load(LoadedModel *m, const char *path, Diag *d) {
