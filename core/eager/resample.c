@@ -19,6 +19,7 @@ typedef struct Resample {
     Method method;
     int space;
     bool align;
+    bool narrow;                // weights are rounded to the type of the values
     const Tensor *in;           // the smaller index space: (…, spatial)
     const Tensor *out;
     Tap *taps[SPACE];           // (out size), by spatial dimension
@@ -61,12 +62,16 @@ static Tap tap_of(const Resample *r, int64_t i, int64_t in, double scale) {
         return t;
     }
     double at = r->align ? scale * (double)i : scale * ((double)i + 0.5) - 0.5;
+    if (r->in->dtype != DT_f64)
+        at = r->align ? (float)scale * (float)i : (float)scale * ((float)i + 0.5F) - 0.5F;
     if (r->method == LINEAR && at < 0)
         at = 0;
     int64_t low = (int64_t)floor(at);
     double part = at - (double)low;
     if (r->method == LINEAR) {
         low = clamped(low, in);
+        if (r->narrow)
+            part = round_to(r->in->dtype, part);
         t = (Tap){.n = 2, .at = {low, clamped(low + 1, in)}, .weight = {1 - part, part}};
         return t;
     }
@@ -87,6 +92,15 @@ static double factor_of(const K *k, int dim, int space) {
     return v && val_as_float(v, &f) ? f : 0;
 }
 
+// PyTorch's general kernel keeps weights in the type of the values; bilinear images that are small, or
+// channels_last with more than three channels, go through one that does not.
+static bool rounds_weights(const Resample *r) {
+    const Tensor *in = r->in;
+    bool bilinear = r->method == LINEAR && r->space == 2;
+    bool last = bilinear && in->stride[1] == 1 && in->size[1] > 3;
+    return dtype_is_float(in->dtype) && !last && !(bilinear && r->out->size[2] + r->out->size[3] <= 128);
+}
+
 static bool prepare(K *k, Resample *r) {
     const char *digit = strpbrk(k->op->name, "123");
     r->method = method_of(k->op->name);
@@ -95,14 +109,19 @@ static bool prepare(K *k, Resample *r) {
     r->align = align >= 0 && kb(k, align);
     if (r->space < 1 || r->in->ndim != r->space + 2 || r->out->ndim != r->in->ndim || strstr(k->op->name, "_aa"))
         return k_fail(k, "RuntimeError: %s: input and output of %d dimensions are expected", k->op->name, r->space + 2);
+    r->narrow = rounds_weights(r);
     for (int d = 0; d < r->space; d++) {
         int64_t in = r->in->size[d + 2], out = r->out->size[d + 2];
         if (in < 1)
             return k_fail(k, "RuntimeError: %s: an empty spatial dimension", k->op->name);
         double scale = scale_of(r, in, out, factor_of(k, d, r->space));
         r->taps[d] = ARENA_ARRAY(k->x->arena, out + 1, Tap);
-        for (int64_t i = 0; i < out; i++)
-            r->taps[d][i] = tap_of(r, i, in, scale);
+        for (int64_t i = 0; i < out; i++) {
+            Tap *t = &r->taps[d][i];
+            *t = tap_of(r, i, in, scale);
+            for (int n = 0; n < t->n && r->narrow; n++)
+                t->weight[n] = round_to(r->in->dtype, t->weight[n]);
+        }
     }
     return true;
 }
@@ -129,6 +148,8 @@ bool kern_upsample(K *k) {
         int64_t at;
         for (int i = 0; product(&r, w.index, r.in, i, &at, &weight); i++)
             sum += weight == 0 && r.method == LINEAR ? 0 : weight * get_d(r.in, at);
+        if (r.out->dtype == DT_u8 && r.method >= LINEAR)
+            sum = sum < 0 ? 0 : sum > 255 ? 255 : floor(sum + 0.5);
         put_d(r.out, w.at[0], sum);
     }
     return true;
