@@ -159,6 +159,9 @@ static void add_rows(Check *c, const LoadedGraph *g) {
             row.got = value_of(c, g, e->key, &c->run);
         if (!row.needless && !row.got)
             row.got = untouched(c, e->key);
+        // A buffer that the graph does not take, and of which nothing is stored from before.
+        if (!row.got && after_state && input_of_row(c, e->key + strlen("after.")) < 0)
+            row.needless = true;
         vec_push(c->arena, &c->rows, row);
     }
 }

@@ -74,13 +74,19 @@ static StageId stage_to_run(const Session *s, const RunRequest *r) {
     return stage < first ? first : stage;
 }
 
+// The request that the text came with will be gone.
+static const char *copied(const Diag *to, const char *text) {
+    return text ? arena_strdup(to->arena, text) : NULL;
+}
+
 static void copy_errors(Diag *to, const Diag *from, const char *what) {
     for (int i = 0; i < from->n; i++) {
         DiagItem *item = diag_error(
-            to, (Place){from->at[i].file, from->at[i].line, from->at[i].col, from->at[i].source},
+            to, (Place){copied(to, from->at[i].file), from->at[i].line, from->at[i].col,
+                        copied(to, from->at[i].source)},
             "%s", from->at[i].text);
         item->kind = from->at[i].kind;
-        item->hint = from->at[i].hint;
+        item->hint = copied(to, from->at[i].hint);
         item->cause = from->at[i].cause;
     }
     if (!from->errors)

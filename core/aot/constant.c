@@ -6,57 +6,12 @@
 
 #include <string.h>
 
-enum { MOST_ELEMENTS = 1 << 16 };
-
-typedef struct Data {
-    int ndim;
-    int64_t size[TENSOR_DIMS];
-    int64_t n;                  // numbers seen
-    DTypeClass cls;             // widest among them
-    bool ragged;                // no array, or too large
-} Data;
-
-static void measure(const Value *v, int depth, Data *d) {
-    if (v->kind == VAL_list || v->kind == VAL_tuple) {
-        bool known = depth < d->ndim;
-        if (depth >= TENSOR_DIMS || (!known && d->n) || (known && d->size[depth] != v->n)) {
-            d->ragged = true;
-            return;
-        }
-        if (!known)
-            d->size[d->ndim++] = v->n;
-        for (int i = 0; i < v->n && !d->ragged; i++)
-            measure(&v->at[i], depth + 1, d);
-        return;
-    }
-    DTypeClass cls = v->kind == VAL_bool ? DTC_BOOL : v->kind == VAL_int ? DTC_INT : DTC_FLOAT;
-    d->ragged |= depth != d->ndim || ++d->n > MOST_ELEMENTS ||
-                 (cls == DTC_FLOAT && v->kind != VAL_float);
-    d->cls = cls > d->cls || d->n == 1 ? cls : d->cls;
-}
-
-static void fill(Tensor *x, const Value *v, int64_t *at) {
-    if (v->kind == VAL_list || v->kind == VAL_tuple) {
-        for (int i = 0; i < v->n; i++)
-            fill(x, &v->at[i], at);
-        return;
-    }
-    if (v->kind == VAL_float)
-        tensor_set_f64(x, (*at)++, v->f);
-    else
-        tensor_set_i64(x, (*at)++, v->kind == VAL_bool ? v->b : v->i);
-}
-
-static Tensor *make(Trace *t, const Value *v, DType dtype, const Data *d) {
+static Tensor *make(Trace *t, const Value *v, const Tensor *shape) {
     Tensor *x = ARENA_NEW(t->arena, Tensor);
-    int64_t numel = 1, at = 0;
-    *x = (Tensor){.dtype = dtype, .ndim = d->ndim};
-    for (int i = 0; i < d->ndim; i++)
-        numel *= x->size[i] = d->size[i];
-    contiguous_strides(d->ndim, x->size, x->stride);
-    size_t bytes = (size_t)numel * (size_t)dtype_info[dtype].bytes;
+    *x = *shape;
+    size_t bytes = tensor_bytes(x);
     x->storage = storage_borrow(arena_alloc(t->arena, bytes + 1), bytes);
-    fill(x, v, &at);
+    ops_literal_fill(x, v);
     return x;
 }
 
@@ -89,17 +44,12 @@ static Value attribute(Trace *t, const Tensor *x) {
 }
 
 bool constant_tensor(Trace *t, const Value *data, DType dtype, Value *out) {
-    Data d = {0};
-    measure(data, 0, &d);
-    if (d.ragged)
-        return false;
-    if (dtype == DT_none)
-        dtype = !d.n || d.cls == DTC_FLOAT ? DT_f32 : d.cls == DTC_INT ? DT_i64 : DT_b8;
-    if (dtype_info[dtype].cls == DTC_COMPLEX)
+    Tensor shape;
+    if (!ops_literal_shape(data, dtype, &shape))
         return false;
     bool below = t->below;
     const char *original = t->original;
-    Value args[1] = {attribute(t, make(t, data, dtype, &d))};
+    Value args[1] = {attribute(t, make(t, data, &shape))};
     t->below = true;
     t->original = "aten.lift_fresh.default";
     *out = trace_lower(t, op_at(OP_aten_lift_fresh_copy_default), args);

@@ -11,7 +11,8 @@ typedef struct Draw {
 
 static bool is_random(const Node *n) {
     bool known = node_is(n, OP_aten_rand_default) || node_is(n, OP_aten_randn_default) || node_is(n, OP_aten_randint_low);
-    return known && !node_arg(n, -1, "generator");
+    return known && n->n_args >= (node_is(n, OP_aten_randint_low) ? 3 : 1) && node_tensor(n) &&
+           !node_arg(n, -1, "generator");
 }
 
 static Value device_of(const Node *n) {
@@ -36,18 +37,20 @@ static Node *draw(PassCtx *ctx, Node *n) {
     bool ints = node_is(n, OP_aten_randint_low);
     const TensorMeta *m = node_tensor(n);
     Value mode = val_str(node_is(n, OP_aten_randn_default) ? "randn" : "rand");
-    Value float_args[3] = {n->args[0], val_none(), mode};
-    Value int_args[4] = {n->args[0], n->args[1], n->args[2], val_none()};
-    Node *made = ints ? insert_before(n, OP_prims_inductor_randint_default, int_args, 4)
-                      : insert_before(n, OP_prims_inductor_random_default, float_args, 3);
+    Value args[4] = {n->args[0], val_none(), mode};
+    for (int i = 1; ints && i < 3; i++)
+        args[i] = n->args[i];
+    args[3] = val_none();
+    Node *made = ints ? insert_before(n, OP_prims_inductor_randint_default, args, 4)
+                      : insert_before(n, OP_prims_inductor_random_default, args, 3);
     node_copy_meta(made, n);
     TensorMeta *own = meta_copy(n->graph->arena, m);
     own->dtype = ints ? DT_i64 : DT_f32;
     made->val = val_tensor(own);
     Node *result = made;
     if (own->dtype != m->dtype) {
-        Value args[2] = {val_node(made), val_dtype(m->dtype)};
-        result = insert_before(n, OP_prims_convert_element_type_default, args, 2);
+        Value cast[2] = {val_node(made), val_dtype(m->dtype)};
+        result = insert_before(n, OP_prims_convert_element_type_default, cast, 2);
         node_copy_meta(result, n);
     }
     if (ctx->origins) {

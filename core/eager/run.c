@@ -189,6 +189,26 @@ static Value settled(Interp *in, const Value *v, const Value *done) {
     return list;
 }
 
+// torch.tensor([[1, 2], [3, 4]]); false if the data is no list of numbers.
+static bool run_literal(Interp *in, const Node *n, const Args *a, Value *out) {
+    bool list = a->args && n->n_args == 1 && (a->args[0].kind == VAL_list || a->args[0].kind == VAL_tuple);
+    if (!list || strcmp(n->target, "torch.tensor") != 0)
+        return false;
+    DType dtype = DT_none;
+    for (int i = 0; i < n->n_kwargs; i++)
+        if (strcmp(a->kw[i], "dtype") == 0 && a->kwargs[i].kind == VAL_dtype)
+            dtype = a->kwargs[i].dtype;
+    Tensor shape;
+    if (!ops_literal_shape(&a->args[0], dtype, &shape))
+        return false;
+    Tensor *t = eager_new(&in->x, shape.dtype, shape.ndim, shape.size);
+    if (!t)
+        return false;
+    ops_literal_fill(t, &a->args[0]);
+    *out = tensor_value(&in->x, t);
+    return true;
+}
+
 // A call of Python's torch: resolved to ops on the values at hand, then run op by op.
 static bool run_torch(Interp *in, const Node *n, const Args *a, Value *out) {
     Arena *arena = in->x.arena;
@@ -213,7 +233,11 @@ static bool run_torch(Interp *in, const Node *n, const Args *a, Value *out) {
 
 static bool run_call(Interp *in, const Node *n, Value *out) {
     Args a;
-    return node_args(in, n, &a) && (n->def ? run_op(in, n, &a, out) : run_torch(in, n, &a, out));
+    if (!node_args(in, n, &a))
+        return false;
+    if (run_literal(in, n, &a, out))
+        return true;
+    return eager_ok(&in->x) && (n->def ? run_op(in, n, &a, out) : run_torch(in, n, &a, out));
 }
 
 static int count_leaves(const Value *v) {

@@ -197,11 +197,17 @@ static const char *signature(KernelGen *k) {
     return k->args.n ? buf_str(&b) : "void";
 }
 
+// Sizes are whatever a graph's text says; an estimate stops at the largest number.
+static int64_t times(int64_t a, int64_t b) {
+    int64_t r;
+    return __builtin_mul_overflow(a, b, &r) ? INT64_MAX / 64 : r;
+}
+
 static int64_t layout_bytes(const KernelGen *k, const char *buf) {
     const IrBuffer *b = buffer_of(k, buf);
     int64_t n = b ? dtype_info[b->layout->dtype].bytes : 0;
     for (int i = 0; b && i < b->layout->ndim; i++)
-        n *= sym_size_hint(k->g->sym, b->layout->size[i], 4096);
+        n = times(n, sym_size_hint(k->g->sym, b->layout->size[i], 4096));
     return n;
 }
 
@@ -209,12 +215,12 @@ static int64_t layout_bytes(const KernelGen *k, const char *buf) {
 static int64_t flops_of(const KernelGen *k, const SchedNode *m) {
     int64_t elems = 1, ops = 0;
     for (int i = 0; i < m->body->n_vars; i++)
-        elems *= sym_size_hint(k->g->sym, m->body->sizes[i], 4096);
+        elems = times(elems, sym_size_hint(k->g->sym, m->body->sizes[i], 4096));
     for (int i = 0; i < m->body->blocks.at[0].ops.n; i++) {
         LoopClass c = loop_op_info[m->body->blocks.at[0].ops.at[i].kind].cls;
         ops += c == LC_ARITH || c == LC_MATH || c == LC_REDUCE;
     }
-    return elems * ops;
+    return times(elems, ops);
 }
 
 static void measure(KernelGen *k, CKernel *out) {

@@ -21,6 +21,10 @@ static bool window_arg(MetaCtx *m, const Op *op, const Value *args, const char *
         out[i] = !have ? absent : e[have == 1 ? 0 : i];
         if (!out[i])
             return meta_fail(m, "RuntimeError: %s: %s must be given", op->name, name);
+        bool size = strstr("kernel_size stride dilation", name) != NULL;
+        if (size && expr_int_or(out[i], 1) < 1)
+            return meta_fail(m, "RuntimeError: %s: %s must be greater than zero, but got %s",
+                             op->name, name, sym_str(m->arena, out[i]));
     }
     return true;
 }

@@ -115,6 +115,12 @@ void arg_type_print(Buf *out, const SchemaArg *arg);
 // Position of an argument in the schema, -1 if it has none of that name.
 int op_arg_index(const Op *op, const char *name);
 
+// literal.c: numbers, in lists of lists, as torch.tensor(data) makes a tensor of them. Sizes and
+// strides (no storage) into out; DT_none: Python's types decide. False: no such data.
+struct Tensor;
+bool ops_literal_shape(const Value *data, DType dtype, struct Tensor *out);
+void ops_literal_fill(struct Tensor *out, const Value *data);
+
 // torch.result_type over tensors and wrapped numbers of args (TensorMeta and scalars).
 DType ops_result_type(const Value *args, int n);
 // Broadcast of shapes; NULL and an error if they do not fit. *ndim set.
