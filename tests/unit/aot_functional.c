@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/aot/aot.h"
+#include "core/tensor/tensor.h"
 #include "tests/unit/unit.h"
 
 // A captured function of its lines, each at indent 8.
@@ -279,8 +280,115 @@ START_TEST(items_are_used) {
 }
 END_TEST
 
+#define F45 "\"f32[4, 5][5, 1]cpu\""
+
+// A decomposition is called without trailing arguments that have their default values.
+START_TEST(defaults_are_not_passed_on) {
+    check("L_x_: " F45,
+          "        l_x_ = L_x_\n"
+          "        y: " F45 " = torch._C._nn.softplus(l_x_)\n"
+          "        return (y,)\n",
+          "exp = " P "exp.default(arg0_1)\n"
+          "log1p = " P "log1p.default(exp)\n"
+          "gt = " P "gt.Scalar(arg0_1, 20)\n"
+          "where = " P "where.self(gt, arg0_1, log1p)\n"
+          "return (where,)\n");
+    check("L_x_: " F45,
+          "        l_x_ = L_x_\n"
+          "        y: " F45 " = torch._C._nn.softplus(l_x_, 2.0)\n"
+          "        return (y,)\n",
+          "mul = " P "mul.Tensor(arg0_1, 2.0)\n"
+          "exp = " P "exp.default(mul)\n"
+          "log1p = " P "log1p.default(exp)\n"
+          "div = " P "div.Tensor(log1p, 2.0)\n"
+          "gt = " P "gt.Scalar(mul, 20)\n"
+          "where = " P "where.self(gt, arg0_1, div)\n"
+          "return (where,)\n");
+}
+END_TEST
+
+// Compilers evaluate the right operand of C++'s operators first: one_hot is eq(unsqueeze(x), arange).
+START_TEST(composites_in_the_order_of_c) {
+    check("L_x_: \"i64[3][1]cpu\"",
+          "        l_x_ = L_x_\n"
+          "        y: \"i64[3, 4][4, 1]cpu\" = torch._C._nn.one_hot(l_x_, 4)\n"
+          "        return (y,)\n",
+          "iota = torch.ops.prims.iota.default(4, start = 0, step = 1, dtype = torch.int64, "
+          "device = device(type='cpu'), requires_grad = False)\n"
+          "unsqueeze = " P "unsqueeze.default(arg0_1, -1)\n"
+          "eq = " P "eq.Tensor(unsqueeze, iota)\n"
+          "convert_element_type = torch.ops.prims.convert_element_type.default(eq, torch.int64)\n"
+          "return (convert_element_type,)\n");
+}
+END_TEST
+
+// The number becomes an attribute; functional copies have the target's strides.
+START_TEST(a_number_is_written) {
+    Arena a = {0};
+    Diag d = {.arena = &a};
+    const char *body = "        l_x_ = L_x_\n"
+                       "        y: " F45 " = l_x_ * 2\n"
+                       "        z: \"f32[5, 4][1, 5]cpu\" = y.t()\n"
+                       "        z[2] = 0.25;  setitem = z;  setitem = None\n"
+                       "        return (y,)\n";
+    AotResult r = trace(&a, parse(&a, "L_x_: " F45, body, &d), DECOMP_inductor, &d);
+    ck_assert_str_eq(statements(&a, r.graph),
+                     "mul = " P "mul.Tensor(arg0_1, 2)\n"
+                     "permute = " P "permute.default(mul, [1, 0])\n"
+                     "_tensor_constant0 = self._tensor_constant0\n"
+                     "lift_fresh_copy = " P "lift_fresh_copy.default(_tensor_constant0)\n"
+                     "select = " P "select.int(permute, 0, 2)\n"
+                     "copy = " P "copy.default(select, lift_fresh_copy)\n"
+                     "permute_1 = " P "permute.default(mul, [1, 0])\n"
+                     "select_scatter = " P "select_scatter.default(permute_1, copy, 0, 2)\n"
+                     "permute_2 = " P "permute.default(select_scatter, [1, 0])\n"
+                     "return (permute_2,)\n");
+    const TensorMeta *copy = node_tensor(graph_find(r.graph, "copy"));
+    ck_assert(copy->ndim == 1 && expr_is(copy->stride[0], 5));
+    ck_assert_int_eq(r.graph->consts.n, 1);
+    const Tensor *c = r.graph->consts.at[0].tensor;
+    ck_assert(c && c->ndim == 0 && tensor_get_f64(c, 0) == 0.25);
+    ck_assert_str_eq(graph_find(r.graph, "lift_fresh_copy")->original_aten, "aten.lift_fresh.default");
+    PassCtx ctx = {.arena = &a, .diag = &d, .origins = r.origins, .inference = true};
+    Graph *folded = pass_constant_fold_uniform_value.run(&ctx, r.graph);
+    ck_assert_ptr_ne(strstr(statements(&a, folded), "full_default = " P "full.default([], 0.25, dtype = torch.float32"), NULL);
+    arena_free(&a);
+}
+END_TEST
+
+// ATen's RNN.cpp: the input's product first for a GRU, the state's for an LSTM.
+START_TEST(cells_of_recurrent_networks) {
+    check("x: \"f32[2, 3][3, 1]cpu\", h: \"f32[2, 4][4, 1]cpu\", c: \"f32[2, 4][4, 1]cpu\", "
+          "wi: \"f32[16, 3][3, 1]cpu\", wh: \"f32[16, 4][4, 1]cpu\"",
+          "        r = torch.lstm_cell(x, [h, c], wi, wh)\n"
+          "        y: \"f32[2, 4][4, 1]cpu\" = r[0]\n"
+          "        z: \"f32[2, 4][4, 1]cpu\" = r[1]\n"
+          "        return (y, z)\n",
+          "permute = " P "permute.default(arg4_1, [1, 0])\n"
+          "mm = " P "mm.default(arg1_1, permute)\n"
+          "permute_1 = " P "permute.default(arg3_1, [1, 0])\n"
+          "mm_1 = " P "mm.default(arg0_1, permute_1)\n"
+          "add = " P "add.Tensor(mm, mm_1)\n"
+          "split = " P "split.Tensor(add, 4, 1)\n"
+          "getitem = split[0]\n"
+          "getitem_1 = split[1]\n"
+          "getitem_2 = split[2]\n"
+          "getitem_3 = split[3]\n"
+          "sigmoid = " P "sigmoid.default(getitem)\n"
+          "sigmoid_1 = " P "sigmoid.default(getitem_1)\n"
+          "tanh = " P "tanh.default(getitem_2)\n"
+          "sigmoid_2 = " P "sigmoid.default(getitem_3)\n"
+          "mul = " P "mul.Tensor(sigmoid_1, arg2_1)\n"
+          "mul_1 = " P "mul.Tensor(sigmoid, tanh)\n"
+          "add_1 = " P "add.Tensor(mul, mul_1)\n"
+          "tanh_1 = " P "tanh.default(add_1)\n"
+          "mul_2 = " P "mul.Tensor(sigmoid_2, tanh_1)\n"
+          "return (mul_2, add_1)\n");
+}
+END_TEST
+
 Suite *suite_aot_functional(void) {
-    static const TTest *tests[13];
+    static const TTest *tests[17];
     int n = 0;
     tests[n++] = write_through_a_view_of_a_view;
     tests[n++] = as_strided_addresses_the_storage;
@@ -295,5 +403,9 @@ Suite *suite_aot_functional(void) {
     tests[n++] = decompositions_ask;
     tests[n++] = corrections;
     tests[n++] = items_are_used;
+    tests[n++] = defaults_are_not_passed_on;
+    tests[n++] = composites_in_the_order_of_c;
+    tests[n++] = a_number_is_written;
+    tests[n++] = cells_of_recurrent_networks;
     return unit_suite("aot_functional", tests, n);
 }

@@ -2,6 +2,7 @@
 // ExportedProgram that uses what these lack, and of files that are no models.
 #include "tests/unit/unit.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -234,6 +235,35 @@ START_TEST(runnable_infers_the_readable) {
 }
 END_TEST
 
+// Readable graphs have no strides; the program beside them has those of the inputs.
+START_TEST(readable_takes_layouts_from_its_neighbour) {
+    const char *graph = "class GraphModule(torch.nn.Module):\n"
+                        "    def forward(self, arg0_1: \"Sym(s77)\", arg1_1: \"f32[s77, 4]\"):\n"
+                        "        relu: \"f32[s77, 4]\" = torch.ops.aten.relu.default(arg1_1)\n"
+                        "        return (relu,)\n";
+    const char *path = text_file("fx_graph_readable.py", graph);
+    text_file("fx_graph_runnable.py",
+              "s77 = 9\n\nclass Repro(torch.nn.Module):\n    def __init__(self) -> None:\n"
+              "        super().__init__()\n\n    def forward(self, arg0_1, arg1_1):\n"
+              "        relu = torch.ops.aten.relu.default(arg1_1);  arg1_1 = None\n"
+              "        return (relu,)\n\ndef load_args(reader):\n"
+              "    reader.symint(9)  # arg0_1\n    buf0 = reader.storage(None, 16*s77)\n"
+              "    reader.tensor(buf0, (s77, 4), (1, s77), is_leaf=True)  # arg1_1\n");
+    const Graph *g = opens(path)->graphs.at[0].graph;
+    const TensorMeta *t = node_tensor(graph_find(g, "arg1_1"));
+    ck_assert_str_eq(sym_str(&arena, t->stride[1]), "s77");
+    int64_t hint = 0;
+    ck_assert(sym_hint(g->sym, t->stride[1], &hint));
+    ck_assert_int_eq(hint, 9);
+    // One that does not fit is left alone.
+    text_file("fx_graph_runnable.py", "class Repro(torch.nn.Module):\n");
+    t = node_tensor(graph_find(opens(path)->graphs.at[0].graph, "arg1_1"));
+    ck_assert(expr_is(t->stride[1], 1));
+    ck_assert_int_eq(remove(text_file("fx_graph_runnable.py", "")), 0);
+    ck_assert_int_eq(remove(path), 0);
+}
+END_TEST
+
 START_TEST(runnable_symbols_and_constants) {
     LoadedModel *m = opens(text_file(
         "r.py",
@@ -455,6 +485,7 @@ Suite *suite_load_models(void) {
                                   debug_folders,
                                   runnable_infers_the_readable,
                                   runnable_symbols_and_constants,
+                                  readable_takes_layouts_from_its_neighbour,
                                   values_bind_by_name,
                                   other_files_are_named,
                                   cut_archives_are_refused,

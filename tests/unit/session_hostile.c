@@ -39,7 +39,20 @@ static const Hostile hostiles[] = {
     // What only the run can find.
     {"x: " F44 ", i: \"i64[4][1]cpu\"", "j = i + 1000000000; y = torch.index_select(x, 0, j)",
      "(y,)", 3, "index out of bounds"},
+    {"x: " F44, "y = x.chunk(0)", "(x,)", 2, "greater than 0"},
+    {"x: " F44, "y = torch.tensor([[1.0, 2.0], [3.0]])", "(x,)", 2, NULL},
+    {"x: \"f32[1, 3, 8, 8][192, 64, 8, 1]cpu\"", "y = torch.nn.functional.max_pool2d(x, 0)",
+     "(y,)", 2, "must be greater than zero"},
+    {"x: \"f32[1, 1, 8, 8][64, 64, 8, 1]cpu\", w: \"f32[1, 1, 3, 3][9, 9, 3, 1]cpu\"",
+     "y = torch.conv2d(x, w, None, 0)", "(y,)", 2, "must be greater than zero"},
     // Odd, but fine.
+    {"x: " F44, "y = torch.tensor([[1.0, 2.0, 3, 4], [5, 6, 7, 8]]); z = y @ x", "(z, y)", 0,
+     NULL},
+    {"x: " F44, "y = x.clone(); z = y[0]; z[slice(1, 3, None)] = 4;  setitem = z; w = y.t(); "
+     "w[2] = 0.5;  setitem_1 = w; y[None] = y;  setitem_2 = y", "(y, w)", 0, NULL},
+    {"x: \"f32[0, 4][4, 1]cpu\"", "y = x * 2; s = y.sum(0); m = y.mean()", "(y, s, m)", 0, NULL},
+    {"x: \"f32[][]cpu\"", "y = torch.softmax(x, 0); z = y.unsqueeze(0)", "(y, z, x)", 0, NULL},
+    {"x: " F44, "y = x.t()", "(y, 3, 2.5, True, None)", 0, NULL},
     {"x: " F44, "y = torch.relu(x)", "()", 0, NULL},
     {"x: " F44, "y = torch.relu(x)", "None", 0, NULL},
     {"x: " F44, "y = torch.relu(x)", "(x, x, y)", 0, NULL},
