@@ -71,12 +71,14 @@ static bool change(App *app, DecisionKind kind, const char *key, int value) {
     return true;
 }
 
-// A wish about two scheduler nodes; they must be there, under the name of the log or of a single node.
+// A wish about two scheduler nodes; they must be there, under the name of the log or of a single
+// node.
 static const char *fuse_key(App *app, const char *a, const char *b) {
     int unit = app_pane(app)->ctx.unit;
     const Artifact *before = model_artifact(app->session, unit, STAGE_pre_fusion, &app->diag);
     const char *key = fusion_key(&app->frame, a, b);
-    const char *names[2] = {arena_strndup(&app->frame, key, strcspn(key, "+")), strchr(key, '+') + 1};
+    const char *names[2] = {arena_strndup(&app->frame, key, strcspn(key, "+")),
+                            strchr(key, '+') + 1};
     for (int i = 0; before && i < 2; i++)
         if (item_find(before, names[i]) < 0) {
             diag_fail(&app->diag, "no scheduler node '%s'", i ? b : a)->hint = "9 lists them";

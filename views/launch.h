@@ -15,10 +15,10 @@ int64_t launch_bytes(const Schedule *s, const CModule *code, int call);
 const RunRow *launch_run(const ViewCtx *c, int unit);
 // Of one call of that run, ns; -1 if it was not timed. Times come in the order of calls.
 double launch_ns(const RunRow *run, const CModule *code, int call);
-double launch_most_ns(const RunRow *run);   // the longest: the full scale of bars
+double launch_most_ns(const RunRow *run); // the longest: the full scale of bars
 double launch_total_ns(const RunRow *run);
-// Bytes over time as a share of the measured bandwidth, 0 if one of the three is unknown. Far above 1
-// the data is in the caches.
+// Bytes over time as a share of the measured bandwidth, 0 if one of the three is unknown. Far above
+// 1 the data is in the caches.
 double launch_share(const ViewCtx *c, int64_t bytes, double ns);
 
 #endif

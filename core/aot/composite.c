@@ -1,14 +1,16 @@
-// composite.c: the table of composite.def, and ops that only change their name or the type of an argument.
+// composite.c: the table of composite.def, and ops that only change their name or the type of an
+// argument.
 #include "core/aot/composite.h"
 
 #include <math.h>
 #include <string.h>
 
 #define COMPOSITE(op, rule, doc)
-#define RENAMED(op, other) static bool to_##op(Trace *t, const Op *o, const Value *a, Value *out) { \
-        (void)o;                                                                                     \
-        *out = trace_dispatch(t, op_at(OP_##other), a);                                              \
-        return true;                                                                                 \
+#define RENAMED(op, other)                                                                         \
+    static bool to_##op(Trace *t, const Op *o, const Value *a, Value *out) {                       \
+        (void)o;                                                                                   \
+        *out = trace_dispatch(t, op_at(OP_##other), a);                                            \
+        return true;                                                                               \
     }
 #include "core/aot/composite.def"
 #undef COMPOSITE
@@ -16,7 +18,7 @@
 
 const CompositeRule composite_rules[OP_count] = {
 #define COMPOSITE(op, rule, doc) [OP_##op] = {rule_##rule, doc},
-#define RENAMED(op, other) [OP_##op] = {to_##op, "another name of " #other},
+#define RENAMED(op, other)       [OP_##op] = {to_##op, "another name of " #other},
 #include "core/aot/composite.def"
 #undef COMPOSITE
 #undef RENAMED
@@ -35,8 +37,8 @@ bool rule_assert_metadata(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     const TensorMeta *m = meta_of(a[0]);
     if (m && a[3].kind == VAL_dtype && a[3].dtype != m->dtype)
-        trace_fail(t, "RuntimeError: tensor dtype mismatch: %s, expected %s", dtype_info[m->dtype].torch_name,
-                   dtype_info[a[3].dtype].torch_name);
+        trace_fail(t, "RuntimeError: tensor dtype mismatch: %s, expected %s",
+                   dtype_info[m->dtype].torch_name, dtype_info[a[3].dtype].torch_name);
     *out = NONE;
     return true;
 }
@@ -55,7 +57,8 @@ bool rule_square_(Trace *t, const Op *op, const Value *a, Value *out) {
 
 bool rule_selu(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    *out = CALL(t, aten_elu_default, a[0], FLT(1.6732632423543772848170429916717), FLT(1.0507009873554804934193349852946));
+    *out = CALL(t, aten_elu_default, a[0], FLT(1.6732632423543772848170429916717),
+                FLT(1.0507009873554804934193349852946));
     return true;
 }
 
@@ -121,16 +124,20 @@ bool rule_float_power(Trace *t, const Op *op, const Value *a, Value *out) {
 // conversions
 
 static bool same_device(const TensorMeta *m, const Value *v) {
-    return v->kind != VAL_device || (v->device.type == m->device.type &&
-                                     (v->device.index == m->device.index || v->device.index < 0 || m->device.index < 0));
+    return v->kind != VAL_device ||
+           (v->device.type == m->device.type &&
+            (v->device.index == m->device.index || v->device.index < 0 || m->device.index < 0));
 }
 
-static Value converted(Trace *t, Value x, Value dtype, Value layout, Value device, bool copy, Value mf) {
+static Value converted(Trace *t, Value x, Value dtype, Value layout, Value device, bool copy,
+                       Value mf) {
     const TensorMeta *m = meta_of(x);
     if (!m)
         return x;
-    bool same_format = mf.kind != VAL_memory_format || mf.mf == MF_preserve || meta_is_contiguous(t->sym, m, mf.mf);
-    if ((dtype.kind != VAL_dtype || dtype.dtype == m->dtype) && same_device(m, &device) && same_format && !copy)
+    bool same_format = mf.kind != VAL_memory_format || mf.mf == MF_preserve ||
+                       meta_is_contiguous(t->sym, m, mf.mf);
+    if ((dtype.kind != VAL_dtype || dtype.dtype == m->dtype) && same_device(m, &device) &&
+        same_format && !copy)
         return x;
     return CALL(t, aten__to_copy_default, x, dtype, layout, device, NONE, BOOL(false), mf);
 }
@@ -157,7 +164,8 @@ bool rule_to_other(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     const TensorMeta *o = meta_of(a[1]);
     Value dev = {.kind = VAL_device, .device = o->device};
-    *out = converted(t, a[0], DTY(o->dtype), (Value){.kind = VAL_layout, .layout = o->layout}, dev, bool_arg(&a[3]), a[4]);
+    *out = converted(t, a[0], DTY(o->dtype), (Value){.kind = VAL_layout, .layout = o->layout}, dev,
+                     bool_arg(&a[3]), a[4]);
     return true;
 }
 
@@ -183,7 +191,8 @@ bool rule_log_softmax(Trace *t, const Op *op, const Value *a, Value *out) {
 
 // std and var: one correction instead of a flag
 
-static Value corrected(Trace *t, const Op *op, Value x, Value dim, const Value *unbiased, Value keepdim) {
+static Value corrected(Trace *t, const Op *op, Value x, Value dim, const Value *unbiased,
+                       Value keepdim) {
     const Op *form = op_find_overload("aten", op->name, "correction");
     Value args[4] = {x, dim, INT(bool_arg(unbiased) ? 1 : 0), keepdim};
     return trace_dispatch(t, form, args);
@@ -222,7 +231,8 @@ bool rule_diff(Trace *t, const Op *op, const Value *a, Value *out) {
     if (ends) {
         Value list = a[3].kind == VAL_tensor ? list_of(t, a[3], x, END) : list_of(t, x, END);
         if (a[4].kind == VAL_tensor)
-            list = a[3].kind == VAL_tensor ? list_of(t, a[3], x, a[4], END) : list_of(t, x, a[4], END);
+            list =
+                a[3].kind == VAL_tensor ? list_of(t, a[3], x, a[4], END) : list_of(t, x, a[4], END);
         x = CALL(t, aten_cat_default, list, a[2]);
     }
     for (int64_t i = int_arg(&a[1], 1); i > 0 && !t->failed; i--)

@@ -1,5 +1,6 @@
-// composite_linear.c: CompositeImplicit ops that end in matrix products and convolutions. linear and conv* follow
-// ATen's C++, matmul the Python dispatcher's kernel (torch/_decomp), which the tracer uses.
+// composite_linear.c: CompositeImplicit ops that end in matrix products and convolutions. linear
+// and conv* follow ATen's C++, matmul the Python dispatcher's kernel (torch/_decomp), which the
+// tracer uses.
 #include "core/aot/composite.h"
 
 #include <math.h>
@@ -20,11 +21,13 @@ bool rule_linear(Trace *t, const Op *op, const Value *a, Value *out) {
     }
     if (x->ndim == 3 && bias && meta_is_contiguous(t->sym, x, MF_contiguous)) {
         const Expr *rows = sym_mul(t->sym, x->size[0], x->size[1]);
-        Value flat = CALL(t, aten_view_default, a[0], list_of(t, val_sym(rows), val_sym(x->size[2]), END));
+        Value flat =
+            CALL(t, aten_view_default, a[0], list_of(t, val_sym(rows), val_sym(x->size[2]), END));
         Value w = row_t(t, a[1]);
         Value r = CALL(t, aten_addmm_default, a[2], flat, w);
-        *out = CALL(t, aten_view_default, r, list_of(t, val_sym(x->size[0]), val_sym(x->size[1]),
-                                                     val_sym(size_of(t, r, 1)), END));
+        *out = CALL(
+            t, aten_view_default, r,
+            list_of(t, val_sym(x->size[0]), val_sym(x->size[1]), val_sym(size_of(t, r, 1)), END));
         return true;
     }
     Value w = row_t(t, a[1]);
@@ -33,8 +36,8 @@ bool rule_linear(Trace *t, const Op *op, const Value *a, Value *out) {
     return true;
 }
 
-// May the batch of the larger operand be folded into its rows? Without a copy, unless the smaller one needs
-// a gradient, which would otherwise be summed over the batch.
+// May the batch of the larger operand be folded into its rows? Without a copy, unless the smaller
+// one needs a gradient, which would otherwise be summed over the batch.
 static bool should_fold(Trace *t, const TensorMeta *a, const TensorMeta *b) {
     const TensorMeta *big = a->ndim >= b->ndim ? a : b, *small = big == a ? b : a;
     if (big->ndim < 3 || small->ndim > 2)
@@ -46,7 +49,8 @@ static bool should_fold(Trace *t, const TensorMeta *a, const TensorMeta *b) {
     if (expr_known_is(t, meta_numel(t->sym, big), 0))
         return true;
     for (int i = 0; i + 2 < big->ndim; i++)
-        if (!sym_known_eq(t->sym, big->stride[i], sym_mul(t->sym, big->stride[i + 1], big->size[i + 1])))
+        if (!sym_known_eq(t->sym, big->stride[i],
+                          sym_mul(t->sym, big->stride[i + 1], big->size[i + 1])))
             return false;
     return true;
 }
@@ -69,7 +73,8 @@ static Value folded_matmul(Trace *t, Value a, Value b) {
     if (matrix)
         shape.at[n - 1] = val_sym(size_of(t, small, 1));
     Value flat = reshape(t, big, list_of(t, val_sym(rows), val_sym(m->size[n - 1]), END));
-    Value r = matrix ? CALL(t, aten_mm_default, flat, small) : CALL(t, aten_mv_default, flat, small);
+    Value r =
+        matrix ? CALL(t, aten_mm_default, flat, small) : CALL(t, aten_mv_default, flat, small);
     r = CALL(t, aten__unsafe_view_default, r, shape);
     if (!matrix || !transpose)
         return r;
@@ -89,7 +94,8 @@ static const Expr *product(Trace *t, const Value *list, int n) {
 static Value batched(Trace *t, Value x, const Expr *const *batch, int n_batch, bool vector_rhs) {
     const TensorMeta *m = meta_of(x);
     int keep = vector_rhs ? 1 : 2, have = m->ndim < keep ? m->ndim : keep;
-    Value size = val_list(t->arena, VAL_list, n_batch + keep), flat = val_list(t->arena, VAL_list, 1 + keep);
+    Value size = val_list(t->arena, VAL_list, n_batch + keep),
+          flat = val_list(t->arena, VAL_list, 1 + keep);
     for (int i = 0; i < n_batch; i++)
         size.at[i] = val_sym(batch[i]);
     flat.at[0] = val_sym(product(t, &size, n_batch));
@@ -167,7 +173,8 @@ bool rule_linalg_norm(Trace *t, const Op *op, const Value *a, Value *out) {
     bool matrix = a[2].kind == VAL_none ? dim_of(a[0]) == 2 : a[2].n == 2;
     if (a[1].kind != VAL_none && matrix)
         return false;
-    *out = CALL(t, aten_linalg_vector_norm_default, a[0], a[1].kind == VAL_none ? FLT(2) : a[1], a[2], a[3], a[4]);
+    *out = CALL(t, aten_linalg_vector_norm_default, a[0], a[1].kind == VAL_none ? FLT(2) : a[1],
+                a[2], a[3], a[4]);
     return true;
 }
 
@@ -237,7 +244,8 @@ bool rule_tensordot(Trace *t, const Op *op, const Value *a, Value *out) {
     }
     for (int i = 0; i < dims[0].n && !t->failed; i++) {
         Value d0 = dims[0].at[i], d1 = dims[1].at[i];
-        const Expr *s0 = size_of(t, x[0], (int)int_arg(&d0, 0)), *s1 = size_of(t, x[1], (int)int_arg(&d1, 0));
+        const Expr *s0 = size_of(t, x[0], (int)int_arg(&d0, 0)),
+                   *s1 = size_of(t, x[1], (int)int_arg(&d1, 0));
         if (expr_known_is(t, s1, 1) && !expr_known_is(t, s0, 1))
             x[0] = CALL(t, aten_sum_dim_IntList, x[0], list_of(t, d0, END), BOOL(true));
         else if (expr_known_is(t, s0, 1) && !expr_known_is(t, s1, 1))
@@ -262,7 +270,8 @@ bool rule_tensordot(Trace *t, const Op *op, const Value *a, Value *out) {
     Value m[2];
     for (int k = 0; k < 2; k++) {
         m[k] = CALL(t, aten_permute_default, x[k], perm[k]);
-        shape = k ? list_of(t, val_sym(contracted), val_sym(kept[1]), END) : list_of(t, val_sym(kept[0]), val_sym(contracted), END);
+        shape = k ? list_of(t, val_sym(contracted), val_sym(kept[1]), END)
+                  : list_of(t, val_sym(kept[0]), val_sym(contracted), END);
         m[k] = reshape(t, m[k], shape);
     }
     Value r = CALL(t, aten_mm_default, m[0], m[1]);
@@ -320,14 +329,16 @@ static Value convolution(Trace *t, Conv c) {
     int spatial = dim_of(c.w) - 2;
     bool single = dim_of(c.x) == spatial + 1;
     Value x = single ? CALL(t, aten_unsqueeze_default, c.x, INT(0)) : c.x;
-    Value r = CALL(t, aten_convolution_default, x, c.w, c.b, spread(t, c.stride, spatial), spread(t, c.padding, spatial),
-                   spread(t, c.dilation, spatial), BOOL(c.transposed), spread(t, c.output_padding, spatial), c.groups);
+    Value r = CALL(t, aten_convolution_default, x, c.w, c.b, spread(t, c.stride, spatial),
+                   spread(t, c.padding, spatial), spread(t, c.dilation, spatial),
+                   BOOL(c.transposed), spread(t, c.output_padding, spatial), c.groups);
     return single ? CALL(t, aten_squeeze_dim, r, INT(0)) : r;
 }
 
 bool rule_conv(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    *out = convolution(t, (Conv){a[0], a[1], a[2], a[3], a[4], a[5], zeros_list(t, dim_of(a[1]) - 2), a[6], false});
+    *out = convolution(t, (Conv){a[0], a[1], a[2], a[3], a[4], a[5],
+                                 zeros_list(t, dim_of(a[1]) - 2), a[6], false});
     return true;
 }
 
@@ -341,7 +352,8 @@ bool rule_conv_transpose(Trace *t, const Op *op, const Value *a, Value *out) {
 bool rule_conv_padding(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     int n = dim_of(a[1]) - 2;
-    Value padding = zeros_list(t, n), stride = spread(t, a[3], n), dilation = spread(t, a[5], n), x = a[0];
+    Value padding = zeros_list(t, n), stride = spread(t, a[3], n), dilation = spread(t, a[5], n),
+          x = a[0];
     if (a[4].kind != VAL_str)
         return false;
     if (strcmp(a[4].s, "same") == 0) {
@@ -349,7 +361,8 @@ bool rule_conv_padding(Trace *t, const Op *op, const Value *a, Value *out) {
         bool uneven = false;
         for (int i = 0; i < n; i++) {
             int64_t k = expr_int_or(size_of(t, a[1], i + 2), 1), s = int_arg(&stride.at[i], 1);
-            int64_t total = int_arg(&dilation.at[i], 1) * (k - 1), len = expr_int_or(size_of(t, x, i - n), 0);
+            int64_t total = int_arg(&dilation.at[i], 1) * (k - 1),
+                    len = expr_int_or(size_of(t, x, i - n), 0);
             if (s > 2 && total % 2 && len % s - 1 > 0)
                 total--;
             padding.at[i] = INT(total / 2);
@@ -363,7 +376,8 @@ bool rule_conv_padding(Trace *t, const Op *op, const Value *a, Value *out) {
     } else if (strcmp(a[4].s, "valid") != 0) {
         return false;
     }
-    *out = convolution(t, (Conv){x, a[1], a[2], stride, padding, dilation, zeros_list(t, n), a[6], false});
+    *out = convolution(
+        t, (Conv){x, a[1], a[2], stride, padding, dilation, zeros_list(t, n), a[6], false});
     return true;
 }
 
@@ -381,13 +395,17 @@ static Value additive_mask(Trace *t, Value mask, DType d) {
 static bool fused_on_cpu(Trace *t, const Value *a) {
     const TensorMeta *q = meta_of(a[0]), *k = meta_of(a[1]), *v = meta_of(a[2]);
     DType d = q->dtype;
-    if (q->device.type != DEV_cpu || q->ndim != 4 || k->ndim != 4 || v->ndim != 4 || float_arg(&a[4], 0) != 0)
+    if (q->device.type != DEV_cpu || q->ndim != 4 || k->ndim != 4 || v->ndim != 4 ||
+        float_arg(&a[4], 0) != 0)
         return false;
     if (d != DT_f32 && d != DT_f64 && d != DT_bf16 && d != DT_f16)
         return false;
-    bool same = sym_known_eq(t->sym, q->size[3], k->size[3]) && sym_known_eq(t->sym, q->size[3], v->size[3]) &&
-                sym_known_eq(t->sym, q->size[0], k->size[0]) && sym_known_eq(t->sym, q->size[1], k->size[1]);
-    bool dense = expr_known_is(t, q->stride[3], 1) && expr_known_is(t, k->stride[3], 1) && expr_known_is(t, v->stride[3], 1);
+    bool same = sym_known_eq(t->sym, q->size[3], k->size[3]) &&
+                sym_known_eq(t->sym, q->size[3], v->size[3]) &&
+                sym_known_eq(t->sym, q->size[0], k->size[0]) &&
+                sym_known_eq(t->sym, q->size[1], k->size[1]);
+    bool dense = expr_known_is(t, q->stride[3], 1) && expr_known_is(t, k->stride[3], 1) &&
+                 expr_known_is(t, v->stride[3], 1);
     bool empty = expr_known_is(t, q->size[2], 0) || expr_known_is(t, k->size[2], 0);
     int mask_dims = dim_of(a[3]);
     return same && dense && !empty && (a[3].kind != VAL_tensor || mask_dims == 2 || mask_dims == 4);
@@ -397,19 +415,22 @@ bool rule_sdpa(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     Value mask = additive_mask(t, a[3], dtype_of(a[0]));
     if (!bool_arg(&a[7]) && fused_on_cpu(t, a)) {
-        *out = item_of(CALL(t, aten__scaled_dot_product_flash_attention_for_cpu_default, a[0], a[1], a[2], a[4], a[5],
-                            mask, a[6]), 0);
+        *out = item_of(CALL(t, aten__scaled_dot_product_flash_attention_for_cpu_default, a[0], a[1],
+                            a[2], a[4], a[5], mask, a[6]),
+                       0);
         return true;
     }
-    Value all = CALL(t, aten__scaled_dot_product_attention_math_default, a[0], a[1], a[2], mask, a[4], a[5], NONE, a[6],
-                     a[7]);
+    Value all = CALL(t, aten__scaled_dot_product_attention_math_default, a[0], a[1], a[2], mask,
+                     a[4], a[5], NONE, a[6], a[7]);
     *out = item_of(all, 0);
     return true;
 }
 
 static Value repeat_heads(Trace *t, Value x, Value like) {
     int64_t have = expr_int_or(size_of(t, x, -3), 1), want = expr_int_or(size_of(t, like, -3), 1);
-    return have && want != have ? CALL(t, aten_repeat_interleave_self_int, x, INT(want / have), INT(-3)) : x;
+    return have && want != have
+               ? CALL(t, aten_repeat_interleave_self_int, x, INT(want / have), INT(-3))
+               : x;
 }
 
 bool rule_sdpa_math(Trace *t, const Op *op, const Value *a, Value *out) {

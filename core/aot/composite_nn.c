@@ -1,4 +1,5 @@
-// composite_nn.c: CompositeImplicit ops of neural networks: normalization, pooling, padding, losses.
+// composite_nn.c: CompositeImplicit ops of neural networks: normalization, pooling, padding,
+// losses.
 #include "core/aot/composite.h"
 
 #include <string.h>
@@ -40,7 +41,8 @@ bool rule_feature_dropout(Trace *t, const Op *op, const Value *a, Value *out) {
 
 bool rule_batch_norm(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    *out = first(CALL(t, aten_native_batch_norm_default, a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7]));
+    *out = first(
+        CALL(t, aten_native_batch_norm_default, a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7]));
     return true;
 }
 
@@ -52,9 +54,11 @@ bool rule_native_batch_norm(Trace *t, const Op *op, const Value *a, Value *out) 
     if (a[3].kind != VAL_tensor && a[4].kind != VAL_tensor)
         *out = CALL(t, aten__native_batch_norm_legit_no_stats, a[0], a[1], a[2], a[5], a[6], a[7]);
     else if (bool_arg(&a[5]))
-        *out = CALL(t, aten__native_batch_norm_legit_default, a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7]);
+        *out = CALL(t, aten__native_batch_norm_legit_default, a[0], a[1], a[2], a[3], a[4], a[5],
+                    a[6], a[7]);
     else
-        *out = CALL(t, aten__native_batch_norm_legit_no_training_default, a[0], a[1], a[2], a[3], a[4], a[6], a[7]);
+        *out = CALL(t, aten__native_batch_norm_legit_no_training_default, a[0], a[1], a[2], a[3],
+                    a[4], a[6], a[7]);
     return true;
 }
 
@@ -66,10 +70,13 @@ bool rule_instance_norm(Trace *t, const Op *op, const Value *a, Value *out) {
     shape.at[0] = INT(1);
     shape.at[1] = val_sym(sym_mul(t->sym, b, c));
     for (int i = 0; i < 4; i++)
-        per[i] = a[1 + i].kind == VAL_tensor ? CALL(t, aten_repeat_default, a[1 + i], list_of(t, val_sym(b), END)) : NONE;
+        per[i] = a[1 + i].kind == VAL_tensor
+                     ? CALL(t, aten_repeat_default, a[1 + i], list_of(t, val_sym(b), END))
+                     : NONE;
     Value x = contiguous(t, a[0], MF_contiguous);
     x = CALL(t, aten_view_default, x, shape);
-    Value r = CALL(t, aten_batch_norm_default, x, per[0], per[1], per[2], per[3], a[5], a[6], a[7], a[8]);
+    Value r =
+        CALL(t, aten_batch_norm_default, x, per[0], per[1], per[2], per[3], a[5], a[6], a[7], a[8]);
     for (int i = 2; i < 4; i++)
         if (per[i].kind == VAL_tensor) {
             Value v = CALL(t, aten_view_default, per[i], list_of(t, val_sym(b), val_sym(c), END));
@@ -95,8 +102,8 @@ bool rule_group_norm(Trace *t, const Op *op, const Value *a, Value *out) {
     Value x = contiguous(t, a[0], on_cpu(a[0]) ? suggest_memory_format(t, a[0]) : MF_contiguous);
     Value w = a[2].kind == VAL_tensor ? contiguous(t, a[2], MF_contiguous) : NONE;
     Value b = a[3].kind == VAL_tensor ? contiguous(t, a[3], MF_contiguous) : NONE;
-    *out = first(CALL(t, aten_native_group_norm_default, x, w, b, val_sym(m->size[0]), val_sym(m->size[1]), val_sym(inner),
-                      a[1], a[4]));
+    *out = first(CALL(t, aten_native_group_norm_default, x, w, b, val_sym(m->size[0]),
+                      val_sym(m->size[1]), val_sym(inner), a[1], a[4]));
     return true;
 }
 
@@ -118,7 +125,8 @@ bool rule_max_pool1d(Trace *t, const Op *op, const Value *a, Value *out) {
     bool stride = (a[2].kind == VAL_list || a[2].kind == VAL_tuple) && a[2].n > 0;
     Value x = CALL(t, aten_unsqueeze_default, a[0], INT(-2));
     Value r = CALL(t, aten_max_pool2d_with_indices_default, x, with_one(t, a[1], 1),
-                   with_one(t, stride ? a[2] : a[1], 1), with_one(t, a[3], 0), with_one(t, a[4], 1), a[5]);
+                   with_one(t, stride ? a[2] : a[1], 1), with_one(t, a[3], 0), with_one(t, a[4], 1),
+                   a[5]);
     Value values = CALL(t, aten_squeeze_dim, item_of(r, 0), INT(-2));
     Value places = CALL(t, aten_squeeze_dim, item_of(r, 1), INT(-2));
     *out = both ? tuple_of(t, values, places, END) : values;
@@ -126,7 +134,8 @@ bool rule_max_pool1d(Trace *t, const Op *op, const Value *a, Value *out) {
 }
 
 bool rule_max_pool(Trace *t, const Op *op, const Value *a, Value *out) {
-    const Op *form = op_find_overload("aten", arena_printf(t->arena, "%s_with_indices", op->name), "default");
+    const Op *form =
+        op_find_overload("aten", arena_printf(t->arena, "%s_with_indices", op->name), "default");
     *out = first(trace_dispatch(t, form, a));
     return true;
 }
@@ -135,8 +144,8 @@ bool rule_avg_pool1d(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     bool stride = (a[2].kind == VAL_list || a[2].kind == VAL_tuple) && a[2].n > 0;
     Value x = CALL(t, aten_unsqueeze_default, a[0], INT(-2));
-    x = CALL(t, aten_avg_pool2d_default, x, with_one(t, a[1], 1), with_one(t, stride ? a[2] : a[1], 1),
-             with_one(t, a[3], 0), a[4], a[5]);
+    x = CALL(t, aten_avg_pool2d_default, x, with_one(t, a[1], 1),
+             with_one(t, stride ? a[2] : a[1], 1), with_one(t, a[3], 0), a[4], a[5]);
     *out = CALL(t, aten_squeeze_dim, x, INT(-2));
     return true;
 }
@@ -157,11 +166,13 @@ bool rule_adaptive_avg_pool(Trace *t, const Op *op, const Value *a, Value *out) 
         one = one && int_arg(&v, 0) == 1;
     }
     if (one) {
-        Value dims = spatial == 2 ? list_of(t, INT(-1), INT(-2), END) : list_of(t, INT(-1), INT(-2), INT(-3), END);
+        Value dims = spatial == 2 ? list_of(t, INT(-1), INT(-2), END)
+                                  : list_of(t, INT(-1), INT(-2), INT(-3), END);
         *out = CALL(t, aten_mean_dim, a[0], dims, BOOL(true));
         if (spatial == 2 && suggest_memory_format(t, a[0]) == MF_channels_last) {
             Value n = val_sym(size_of(t, *out, 0)), c = val_sym(size_of(t, *out, 1));
-            *out = CALL(t, aten_as_strided_default, *out, list_of(t, n, c, INT(1), INT(1), END), list_of(t, c, INT(1), c, c, END));
+            *out = CALL(t, aten_as_strided_default, *out, list_of(t, n, c, INT(1), INT(1), END),
+                        list_of(t, c, INT(1), c, c, END));
         }
     } else if (spatial == 2) {
         *out = CALL(t, aten__adaptive_avg_pool2d_default, a[0], a[1]);
@@ -185,11 +196,17 @@ bool rule_pad(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     const char *mode = a[2].kind == VAL_str ? a[2].s : "constant";
     if (strcmp(mode, "constant") == 0) {
-        *out = CALL(t, aten_constant_pad_nd_default, a[0], a[1], a[3].kind == VAL_none ? FLT(0) : a[3]);
+        *out = CALL(t, aten_constant_pad_nd_default, a[0], a[1],
+                    a[3].kind == VAL_none ? FLT(0) : a[3]);
         return true;
     }
-    const char *stem = strcmp(mode, "reflect") == 0 ? "reflection" : strcmp(mode, "replicate") == 0 ? "replication" : NULL;
-    const Op *form = stem ? op_find_overload("aten", arena_printf(t->arena, "%s_pad%dd", stem, a[1].n / 2), "default") : NULL;
+    const char *stem = strcmp(mode, "reflect") == 0     ? "reflection"
+                       : strcmp(mode, "replicate") == 0 ? "replication"
+                                                        : NULL;
+    const Op *form =
+        stem ? op_find_overload("aten", arena_printf(t->arena, "%s_pad%dd", stem, a[1].n / 2),
+                                "default")
+             : NULL;
     if (!form)
         return false;
     *out = trace_dispatch(t, form, a);
@@ -198,16 +215,17 @@ bool rule_pad(Trace *t, const Op *op, const Value *a, Value *out) {
 
 bool rule_embedding_bag(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    *out = CALL(t, aten__embedding_bag_forward_only_default, a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7],
-                a[8].kind == VAL_none ? INT(-1) : a[8]);
+    *out = CALL(t, aten__embedding_bag_forward_only_default, a[0], a[1], a[2], a[3], a[4], a[5],
+                a[6], a[7], a[8].kind == VAL_none ? INT(-1) : a[8]);
     return true;
 }
 
 // losses
 
 bool rule_nll_loss(Trace *t, const Op *op, const Value *a, Value *out) {
-    *out = op->id == OP_aten_nll_loss_default ? first(CALL(t, aten_nll_loss_forward_default, a[0], a[1], a[2], a[3], a[4]))
-                                              : first(CALL(t, aten_nll_loss2d_forward_default, a[0], a[1], a[2], a[3], a[4]));
+    *out = op->id == OP_aten_nll_loss_default
+               ? first(CALL(t, aten_nll_loss_forward_default, a[0], a[1], a[2], a[3], a[4]))
+               : first(CALL(t, aten_nll_loss2d_forward_default, a[0], a[1], a[2], a[3], a[4]));
     return true;
 }
 
@@ -232,7 +250,9 @@ bool rule_nll_loss_nd(Trace *t, const Op *op, const Value *a, Value *out) {
 }
 
 static Value reduced(Trace *t, Value loss, int64_t reduction) {
-    return reduction == 1 ? CALL(t, aten_mean_default, loss) : reduction == 2 ? CALL(t, aten_sum_default, loss) : loss;
+    return reduction == 1   ? CALL(t, aten_mean_default, loss)
+           : reduction == 2 ? CALL(t, aten_sum_default, loss)
+                            : loss;
 }
 
 static Value probability_loss(Trace *t, const Value *a) {
@@ -272,7 +292,8 @@ bool rule_cross_entropy(Trace *t, const Op *op, const Value *a, Value *out) {
     }
     if (float_arg(&a[5], 0) > 0)
         return false;
-    Value x = CALL(t, aten_log_softmax_int, a[0], INT(dim_of(a[0]) == 1 ? 0 : 1), DTY(dtype_of(a[0])));
+    Value x =
+        CALL(t, aten_log_softmax_int, a[0], INT(dim_of(a[0]) == 1 ? 0 : 1), DTY(dtype_of(a[0])));
     *out = CALL(t, aten_nll_loss_nd_default, x, a[1], a[2], a[3], a[4]);
     return true;
 }

@@ -1,5 +1,5 @@
-// composite_rnn.c: one step of recurrent networks (ATen's RNN.cpp): products with the input and with
-// the state, then the gates. Writes go into fresh values only.
+// composite_rnn.c: one step of recurrent networks (ATen's RNN.cpp): products with the input and
+// with the state, then the gates. Writes go into fresh values only.
 #include "core/aot/composite.h"
 
 // a: input, state, weights of both, biases of both.
@@ -49,6 +49,7 @@ bool rule_lstm_cell(Trace *t, const Op *op, const Value *a, Value *out) {
 bool rule_rnn_cell(Trace *t, const Op *op, const Value *a, Value *out) {
     Value h = of_state(t, a, a[1]);
     h = CALL(t, aten_add__Tensor, h, of_input(t, a));
-    *out = op->id == OP_aten_rnn_tanh_cell_default ? CALL(t, aten_tanh_default, h) : CALL(t, aten_relu_default, h);
+    *out = op->id == OP_aten_rnn_tanh_cell_default ? CALL(t, aten_tanh_default, h)
+                                                   : CALL(t, aten_relu_default, h);
     return true;
 }

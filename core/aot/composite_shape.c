@@ -1,4 +1,5 @@
-// composite_shape.c: CompositeImplicit ops that only move elements: reshape and its kin, splitting, stacking.
+// composite_shape.c: CompositeImplicit ops that only move elements: reshape and its kin, splitting,
+// stacking.
 #include "core/aot/composite.h"
 
 #include <string.h>
@@ -24,7 +25,8 @@ bool rule_view_as(Trace *t, const Op *op, const Value *a, Value *out) {
 bool rule_flatten(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     const TensorMeta *m = meta_of(a[0]);
-    int from = wrap_dim(t, int_arg(&a[1], 0), m->ndim), to = wrap_dim(t, int_arg(&a[2], -1), m->ndim);
+    int from = wrap_dim(t, int_arg(&a[1], 0), m->ndim),
+        to = wrap_dim(t, int_arg(&a[2], -1), m->ndim);
     if (m->ndim == 0) {
         *out = reshape(t, a[0], list_of(t, INT(1), END));
         return true;
@@ -67,7 +69,9 @@ bool rule_unflatten(Trace *t, const Op *op, const Value *a, Value *out) {
         sizes.at[hole] = val_sym(sym_floordiv(t->sym, m->size[dim], known));
     Value shape = val_list(t->arena, VAL_list, m->ndim - 1 + sizes.n);
     for (int i = 0; i < shape.n; i++)
-        shape.at[i] = i < dim ? val_sym(m->size[i]) : i < dim + sizes.n ? sizes.at[i - dim] : val_sym(m->size[i - sizes.n + 1]);
+        shape.at[i] = i < dim             ? val_sym(m->size[i])
+                      : i < dim + sizes.n ? sizes.at[i - dim]
+                                          : val_sym(m->size[i - sizes.n + 1]);
     *out = CALL(t, aten_view_default, a[0], shape);
     return true;
 }
@@ -102,7 +106,8 @@ bool rule_movedim(Trace *t, const Op *op, const Value *a, Value *out) {
 }
 
 Value narrow(Trace *t, Value x, int dim, const Expr *start, const Expr *length) {
-    return CALL(t, aten_slice_Tensor, x, INT(dim), val_sym(start), val_sym(sym_add(t->sym, start, length)));
+    return CALL(t, aten_slice_Tensor, x, INT(dim), val_sym(start),
+                val_sym(sym_add(t->sym, start, length)));
 }
 
 bool rule_narrow(Trace *t, const Op *op, const Value *a, Value *out) {
@@ -159,7 +164,9 @@ bool rule_broadcast_tensors(Trace *t, const Op *op, const Value *a, Value *out) 
     }
     *out = val_list(t->arena, VAL_list, a[0].n);
     for (int i = 0; i < a[0].n; i++)
-        out->at[i] = has_shape(m[i], size, n) ? a[0].at[i] : CALL(t, aten_expand_default, a[0].at[i], size_list(t, size, n));
+        out->at[i] = has_shape(m[i], size, n)
+                         ? a[0].at[i]
+                         : CALL(t, aten_expand_default, a[0].at[i], size_list(t, size, n));
     return true;
 }
 
@@ -167,12 +174,14 @@ bool rule_chunk(Trace *t, const Op *op, const Value *a, Value *out) {
     bool unsafe = op->id == OP_aten_unsafe_chunk_default;
     int64_t chunks = int_arg(&a[1], 1);
     if (chunks < 1 || chunks > 1 << 20) {
-        trace_fail(t, "RuntimeError: chunk expects `chunks` to be greater than 0, got: %lld", (long long)chunks);
+        trace_fail(t, "RuntimeError: chunk expects `chunks` to be greater than 0, got: %lld",
+                   (long long)chunks);
         return true;
     }
     int dim = wrap_dim(t, int_arg(&a[2], 0), dim_of(a[0]));
     const Expr *len = size_of(t, a[0], dim);
-    const Expr *size = sym_floordiv(t->sym, sym_add_int(t->sym, len, chunks - 1), sym_int(t->sym, chunks));
+    const Expr *size =
+        sym_floordiv(t->sym, sym_add_int(t->sym, len, chunks - 1), sym_int(t->sym, chunks));
     if (expr_is(size, 0)) {
         Value sizes = val_list(t->arena, VAL_list, (int)chunks);
         for (int i = 0; i < sizes.n; i++)
@@ -274,7 +283,8 @@ bool rule_mT(Trace *t, const Op *op, const Value *a, Value *out) {
 }
 
 bool rule_fliplr(Trace *t, const Op *op, const Value *a, Value *out) {
-    *out = CALL(t, aten_flip_default, a[0], list_of(t, INT(op->id == OP_aten_fliplr_default ? 1 : 0), END));
+    *out = CALL(t, aten_flip_default, a[0],
+                list_of(t, INT(op->id == OP_aten_fliplr_default ? 1 : 0), END));
     return true;
 }
 

@@ -38,16 +38,19 @@ static bool is_integer(const Value *v) {
 }
 
 static Value iota(Trace *t, Value length, Value start, Value step, DType d, Device dev) {
-    return CALL(t, prims_iota_default, length, start, step, DTY(d), (Value){.kind = VAL_device, .device = dev}, BOOL(false));
+    return CALL(t, prims_iota_default, length, start, step, DTY(d),
+                (Value){.kind = VAL_device, .device = dev}, BOOL(false));
 }
 
 // Number of steps of integers: rounded up without a ceil.
 static const Expr *int_length(Trace *t, const Value *a) {
     const Expr *start, *end, *step;
-    if (!val_as_expr(t->sym, &a[0], &start) || !val_as_expr(t->sym, &a[1], &end) || !val_as_expr(t->sym, &a[2], &step))
+    if (!val_as_expr(t->sym, &a[0], &start) || !val_as_expr(t->sym, &a[1], &end) ||
+        !val_as_expr(t->sym, &a[2], &step))
         return NULL;
     int64_t s = expr_int_or(step, 1), sign = s > 0 ? 1 : s < 0 ? -1 : 0;
-    const Expr *span = sym_add_int(t->sym, sym_add(t->sym, sym_sub(t->sym, end, start), step), -sign);
+    const Expr *span =
+        sym_add_int(t->sym, sym_add(t->sym, sym_sub(t->sym, end, start), step), -sign);
     return sym_floordiv(t->sym, span, step);
 }
 
@@ -130,7 +133,8 @@ bool decomp_zero(Trace *t, const Op *op, const Value *a, Value *out) {
 
 bool decomp_full_like(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    Value x = full_of(t, sizes_of(t, a[0]), a[1], dtype_or(&a[2], dtype_of(a[0])), device_of(&a[4], a[0].tensor->device));
+    Value x = full_of(t, sizes_of(t, a[0]), a[1], dtype_or(&a[2], dtype_of(a[0])),
+                      device_of(&a[4], a[0].tensor->device));
     Value mf = memory_format(a[6], suggest_memory_format(t, a[0]));
     *out = CALL(t, aten_to_dtype_layout, x, NONE, NONE, NONE, NONE, BOOL(false), BOOL(false), mf);
     return true;
@@ -140,7 +144,9 @@ bool decomp_full(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     if (!out)
         return a[2].kind == VAL_none;
-    DType d = a[1].kind == VAL_bool ? DT_b8 : a[1].kind == VAL_int || a[1].kind == VAL_sym ? DT_i64 : DT_f32;
+    DType d = a[1].kind == VAL_bool                          ? DT_b8
+              : a[1].kind == VAL_int || a[1].kind == VAL_sym ? DT_i64
+                                                             : DT_f32;
     *out = full_of(t, a[0], a[1], d, device_of(&a[4], cpu));
     return true;
 }
@@ -155,13 +161,15 @@ bool decomp_new_full(Trace *t, const Op *op, const Value *a, Value *out) {
 }
 
 static Value empty_of(Trace *t, Value size, DType d, Device dev) {
-    return CALL(t, aten_empty_memory_format, size, DTY(d), (Value){.kind = VAL_layout, .layout = LAYOUT_strided},
+    return CALL(t, aten_empty_memory_format, size, DTY(d),
+                (Value){.kind = VAL_layout, .layout = LAYOUT_strided},
                 (Value){.kind = VAL_device, .device = dev}, BOOL(false));
 }
 
 bool decomp_new_empty(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    *out = empty_of(t, a[1], dtype_or(&a[2], dtype_of(a[0])), device_of(&a[4], a[0].tensor->device));
+    *out =
+        empty_of(t, a[1], dtype_or(&a[2], dtype_of(a[0])), device_of(&a[4], a[0].tensor->device));
     return true;
 }
 
@@ -170,7 +178,8 @@ static Value physical_order(Trace *t, const TensorMeta *m) {
     Value order = dims_range(t, 0, m->ndim);
     for (int i = 1; i < m->ndim; i++)
         for (int k = i; k > 0; k--) {
-            int64_t above = expr_int_or(m->stride[order.at[k - 1].i], 0), here = expr_int_or(m->stride[order.at[k].i], 0);
+            int64_t above = expr_int_or(m->stride[order.at[k - 1].i], 0),
+                    here = expr_int_or(m->stride[order.at[k].i], 0);
             if (above >= here)
                 break;
             Value swap = order.at[k];
@@ -186,13 +195,14 @@ bool decomp_empty_like(Trace *t, const Op *op, const Value *a, Value *out) {
     Device dev = device_of(&a[3], a[0].tensor->device);
     if (a[5].kind == VAL_memory_format && a[5].mf != MF_preserve) {
         *out = CALL(t, aten_empty_memory_format, sizes_of(t, a[0]), DTY(d),
-                    (Value){.kind = VAL_layout, .layout = LAYOUT_strided}, (Value){.kind = VAL_device, .device = dev},
-                    BOOL(false), a[5]);
+                    (Value){.kind = VAL_layout, .layout = LAYOUT_strided},
+                    (Value){.kind = VAL_device, .device = dev}, BOOL(false), a[5]);
         return true;
     }
     Value order = physical_order(t, a[0].tensor);
     *out = CALL(t, aten_empty_permuted_default, sizes_of(t, a[0]), order, DTY(d),
-                (Value){.kind = VAL_layout, .layout = LAYOUT_strided}, (Value){.kind = VAL_device, .device = dev}, BOOL(false));
+                (Value){.kind = VAL_layout, .layout = LAYOUT_strided},
+                (Value){.kind = VAL_device, .device = dev}, BOOL(false));
     return true;
 }
 
@@ -218,7 +228,8 @@ bool decomp_eye(Trace *t, const Op *op, const Value *a, Value *out) {
     DType d = dtype_or(&a[at], DT_f32);
     Value dev = {.kind = VAL_device, .device = device_of(&a[at + 2], cpu)};
     Value rows = CALL(t, aten_arange_default, a[0], DTY(DT_i64), NONE, dev, BOOL(false));
-    Value cols = CALL(t, aten_arange_default, two ? a[1] : a[0], DTY(DT_i64), NONE, dev, BOOL(false));
+    Value cols =
+        CALL(t, aten_arange_default, two ? a[1] : a[0], DTY(DT_i64), NONE, dev, BOOL(false));
     rows = CALL(t, aten_unsqueeze_default, rows, INT(-1));
     Value eq = CALL(t, aten_eq_Tensor, rows, cols);
     if (d == DT_b8) {
@@ -243,15 +254,19 @@ bool decomp_linspace(Trace *t, const Op *op, const Value *a, Value *out) {
     }
     bool whole = dtype_is_int(d);
     DType compute = whole ? DT_i64 : dtype_compute(d);
-    double start = float_arg(&a[0], 0), end = float_arg(&a[1], 0), step = (end - start) / (double)(steps - 1);
+    double start = float_arg(&a[0], 0), end = float_arg(&a[1], 0),
+           step = (end - start) / (double)(steps - 1);
     Value r = CALL(t, aten_arange_start_step, INT(0), INT(steps), INT(1), NONE, NONE,
                    (Value){.kind = VAL_device, .device = dev}, BOOL(false));
     Value low = CALL(t, aten_lt_Scalar, r, FLT((double)steps / 2));
-    Value up = dtype_of(r) == compute ? r : CALL(t, prims_convert_element_type_default, r, DTY(compute));
+    Value up =
+        dtype_of(r) == compute ? r : CALL(t, prims_convert_element_type_default, r, DTY(compute));
     up = CALL(t, aten_mul_Tensor, up, FLT(step));
     up = CALL(t, aten_add_Tensor, up, a[0]);
     Value down = CALL(t, aten_rsub_Scalar, r, INT(steps - 1));
-    down = dtype_of(down) == compute ? down : CALL(t, prims_convert_element_type_default, down, DTY(compute));
+    down = dtype_of(down) == compute
+               ? down
+               : CALL(t, prims_convert_element_type_default, down, DTY(compute));
     down = CALL(t, aten_mul_Tensor, down, FLT(step));
     down = CALL(t, aten_rsub_Scalar, down, a[1]);
     Value x = CALL(t, aten_where_self, low, up, down);

@@ -112,12 +112,14 @@ bool decomp_max_pool2d(Trace *t, const Op *op, const Value *a, Value *out) {
     Value kernel = spread(t, a[1], 2, NONE), k0 = item_of(kernel, 0), k1 = item_of(kernel, 1);
     if (!out)
         return int_arg(&k0, 99) * int_arg(&k1, 99) <= 25;
-    Value stride = spread(t, a[2], 2, kernel), padding = spread(t, a[3], 2, list_of(t, INT(0), END));
+    Value stride = spread(t, a[2], 2, kernel),
+          padding = spread(t, a[3], 2, list_of(t, INT(0), END));
     Value dilation = spread(t, a[4], 2, list_of(t, INT(1), END));
-    Value r = CALL(t, prims__low_memory_max_pool_with_offsets_default, a[0], kernel, stride, padding, dilation, a[5]);
+    Value r = CALL(t, prims__low_memory_max_pool_with_offsets_default, a[0], kernel, stride,
+                   padding, dilation, a[5]);
     Value size = list_of(t, val_sym(size_of(t, a[0], -2)), val_sym(size_of(t, a[0], -1)), END);
-    Value places = CALL(t, prims__low_memory_max_pool_offsets_to_indices_default, item_of(r, 1), kernel, size, stride,
-                        padding, dilation);
+    Value places = CALL(t, prims__low_memory_max_pool_offsets_to_indices_default, item_of(r, 1),
+                        kernel, size, stride, padding, dilation);
     *out = tuple_of(t, item_of(r, 0), places, END);
     return true;
 }
@@ -127,8 +129,8 @@ bool decomp_max_pool2d(Trace *t, const Op *op, const Value *a, Value *out) {
 typedef Value PadIndex(Trace *t, Value x, const Expr *left, const Expr *middle, const Expr *right);
 
 static Value places(Trace *t, Value x, const Expr *left, const Expr *middle, const Expr *right) {
-    return CALL(t, aten_arange_start, val_sym(sym_neg(t->sym, left)), val_sym(sym_add(t->sym, middle, right)), NONE, NONE,
-                device_value(x), BOOL(false));
+    return CALL(t, aten_arange_start, val_sym(sym_neg(t->sym, left)),
+                val_sym(sym_add(t->sym, middle, right)), NONE, NONE, device_value(x), BOOL(false));
 }
 
 static Value mirrored(Trace *t, Value x, const Expr *left, const Expr *middle, const Expr *right) {
@@ -152,7 +154,8 @@ static bool padded(Trace *t, const Value *a, PadIndex *index, Value *out) {
     for (int i = 0; i < spatial && !t->failed; i++) {
         const Expr *left, *right;
         int at = 2 * (spatial - 1 - i);
-        if (!val_as_expr(t->sym, &a[1].at[at], &left) || !val_as_expr(t->sym, &a[1].at[at + 1], &right))
+        if (!val_as_expr(t->sym, &a[1].at[at], &left) ||
+            !val_as_expr(t->sym, &a[1].at[at + 1], &right))
             return false;
         Value where = index(t, x, left, size_of(t, a[0], first + i), right);
         x = CALL(t, aten__unsafe_index_Tensor, x, index_at(t, first + i, where));
@@ -185,12 +188,15 @@ bool decomp_upsample_linear(Trace *t, const Op *op, const Value *a, Value *out) 
 }
 
 // Rows or columns of each window: start of the block plus place in the kernel.
-static Value window_places(Trace *t, Value x, int64_t len, int64_t k, int64_t dilation, int64_t padding, int64_t stride) {
+static Value window_places(Trace *t, Value x, int64_t len, int64_t k, int64_t dilation,
+                           int64_t padding, int64_t stride) {
     Value dev = device_value(x);
     int64_t blocks = len + padding * 2 - dilation * (k - 1);
-    Value start = CALL(t, aten_arange_start_step, INT(0), INT(blocks), INT(stride), DTY(DT_i64), NONE, dev, BOOL(false));
+    Value start = CALL(t, aten_arange_start_step, INT(0), INT(blocks), INT(stride), DTY(DT_i64),
+                       NONE, dev, BOOL(false));
     start = CALL(t, aten_unsqueeze_default, start, INT(0));
-    Value in = CALL(t, aten_arange_start_step, INT(0), INT(k * dilation), INT(dilation), DTY(DT_i64), NONE, dev, BOOL(false));
+    Value in = CALL(t, aten_arange_start_step, INT(0), INT(k * dilation), INT(dilation),
+                    DTY(DT_i64), NONE, dev, BOOL(false));
     in = CALL(t, aten_unsqueeze_default, in, INT(-1));
     return CALL(t, aten_add_Tensor, start, in);
 }
@@ -218,7 +224,8 @@ bool decomp_im2col(Trace *t, const Op *op, const Value *a, Value *out) {
     index.at[2] = at[0];
     index.at[3] = at[1];
     Value r = CALL(t, aten_index_Tensor, p, index);
-    r = CALL(t, aten_permute_default, r, list_of(t, INT(0), INT(1), INT(2), INT(4), INT(3), INT(5), END));
+    r = CALL(t, aten_permute_default, r,
+             list_of(t, INT(0), INT(1), INT(2), INT(4), INT(3), INT(5), END));
     Value rows = val_sym(sym_mul_int(t->sym, size_of(t, x, 1), v[0][0] * v[0][1]));
     Value cols = val_sym(sym_mul(t->sym, size_of(t, r, -2), size_of(t, r, -1)));
     r = reshape(t, r, list_of(t, val_sym(size_of(t, x, 0)), rows, cols, END));

@@ -1,5 +1,5 @@
-// decomp_linear.c: decompositions of matrix products: those of degenerate sizes become products and sums on the CPU,
-// where a library call would cost more than the arithmetic.
+// decomp_linear.c: decompositions of matrix products: those of degenerate sizes become products and
+// sums on the CPU, where a library call would cost more than the arithmetic.
 #include "core/aot/decomp.h"
 
 static Value widened(Trace *t, Value x, DType d) {
@@ -29,8 +29,8 @@ static bool is_row_by_column(Trace *t, Value a, Value b) {
 
 static bool is_outer(Trace *t, Value a, Value b) {
     const Expr *total = sym_add(t->sym, meta_numel(t->sym, a.tensor), meta_numel(t->sym, b.tensor));
-    return one(t, size_of(t, a, -1)) && !expr_guard_is(t, size_of(t, a, 0), 0) && one(t, size_of(t, b, 0)) &&
-           dtype_of(a) == dtype_of(b) && at_most(t, total, 32);
+    return one(t, size_of(t, a, -1)) && !expr_guard_is(t, size_of(t, a, 0), 0) &&
+           one(t, size_of(t, b, 0)) && dtype_of(a) == dtype_of(b) && at_most(t, total, 32);
 }
 
 bool decomp_mm(Trace *t, const Op *op, const Value *a, Value *out) {
@@ -55,7 +55,8 @@ static Value scaled_sum(Trace *t, Value r, Value self, Value beta, Value alpha) 
 bool decomp_addmm(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     bool cpu = on_cpu(a[0]), dot = cpu && is_row_by_column(t, a[1], a[2]);
-    bool small = cpu && one(t, size_of(t, a[1], 0)) && at_most(t, size_of(t, a[2], 0), 16) && at_most(t, size_of(t, a[2], 1), 16);
+    bool small = cpu && one(t, size_of(t, a[1], 0)) && at_most(t, size_of(t, a[2], 0), 16) &&
+                 at_most(t, size_of(t, a[2], 1), 16);
     if (!out)
         return dot || small;
     Promotion p = promote_default(t, a, 3);
@@ -181,7 +182,8 @@ static Value rotated(Trace *t, Value x, Value dim, Value places, int k) {
 bool decomp_cross(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     Value both = CALL(t, aten_broadcast_tensors_default, list_of(t, a[0], a[1], END));
-    Value x = item_of(both, 0), y = item_of(both, 1), dev = {.kind = VAL_device, .device = a[0].tensor->device};
+    Value x = item_of(both, 0), y = item_of(both, 1),
+          dev = {.kind = VAL_device, .device = a[0].tensor->device};
     Value places = CALL(t, aten_arange_default, INT(3), NONE, NONE, dev, BOOL(false));
     Value x1 = rotated(t, x, a[2], places, 1);
     Value y2 = rotated(t, y, a[2], places, 2);

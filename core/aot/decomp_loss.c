@@ -5,7 +5,9 @@ enum { REDUCE_none, REDUCE_mean, REDUCE_sum };
 
 Value loss_reduced(Trace *t, Value loss, const Value *reduction) {
     int64_t r = int_arg(reduction, REDUCE_mean);
-    return r == REDUCE_mean ? CALL(t, aten_mean_default, loss) : r == REDUCE_sum ? CALL(t, aten_sum_default, loss) : loss;
+    return r == REDUCE_mean  ? CALL(t, aten_mean_default, loss)
+           : r == REDUCE_sum ? CALL(t, aten_sum_default, loss)
+                             : loss;
 }
 
 static bool finish(Trace *t, Value loss, const Value *reduction, DType d, Value *out) {
@@ -123,7 +125,8 @@ static Value shaped_weight(Trace *t, const Value *a, int channel) {
 }
 
 // The value of each row's target, none where it is to be ignored.
-static Value picked(Trace *t, Value x, Value target, Value ignore, Value safe, int channel, bool negate) {
+static Value picked(Trace *t, Value x, Value target, Value ignore, Value safe, int channel,
+                    bool negate) {
     Value r = CALL(t, aten_gather_default, x, INT(channel), safe);
     r = CALL(t, aten_squeeze_dim, r, INT(channel));
     if (negate)

@@ -1,5 +1,6 @@
-// decomp_pointwise.c: the table of decompositions.def, and decompositions of pointwise ops. Names and order of the
-// calls are those of torch/_refs and torch/_decomp, since nodes are named and numbered by them.
+// decomp_pointwise.c: the table of decompositions.def, and decompositions of pointwise ops. Names
+// and order of the calls are those of torch/_refs and torch/_decomp, since nodes are named and
+// numbered by them.
 #include "core/aot/decomp.h"
 
 #include <math.h>
@@ -45,10 +46,15 @@ static Value number_like(Value v, DType d) {
     if (v.kind == VAL_tensor || !val_as_float(&v, &f))
         return v;
     switch (dtype_info[d].cls) {
-    case DTC_FLOAT: return FLT(f);
-    case DTC_INT: return v.kind == VAL_int ? v : INT((int64_t)f);
-    case DTC_BOOL: return BOOL(f != 0);
-    case DTC_none: case DTC_COMPLEX: break;
+    case DTC_FLOAT:
+        return FLT(f);
+    case DTC_INT:
+        return v.kind == VAL_int ? v : INT((int64_t)f);
+    case DTC_BOOL:
+        return BOOL(f != 0);
+    case DTC_none:
+    case DTC_COMPLEX:
+        break;
     }
     return v;
 }
@@ -131,7 +137,8 @@ bool decomp_gelu(Trace *t, const Op *op, const Value *a, Value *out) {
         Value x3 = CALL(t, aten_mul_Tensor, x2, x);
         Value in = CALL(t, aten_mul_Tensor, x3, FLT(0.044715));
         in = CALL(t, aten_add_Tensor, x, in);
-        in = CALL(t, aten_mul_Tensor, in, FLT(1.41421356237309504880 * 1.12837916709551257390 * 0.5));
+        in = CALL(t, aten_mul_Tensor, in,
+                  FLT(1.41421356237309504880 * 1.12837916709551257390 * 0.5));
         half = CALL(t, aten_mul_Tensor, x, FLT(0.5));
         f = CALL(t, aten_tanh_default, in);
     } else {
@@ -207,8 +214,8 @@ bool decomp_log_sigmoid(Trace *t, const Op *op, const Value *a, Value *out) {
     return true;
 }
 
-// A decomposition never sees trailing arguments that have their default values: softplus without any
-// of its own does not scale.
+// A decomposition never sees trailing arguments that have their default values: softplus without
+// any of its own does not scale.
 static Value softplus(Trace *t, Value x, const Value *beta, const Value *threshold) {
     bool plain = value_is_one(beta) && float_arg(threshold, 20) == 20;
     if (plain) {
@@ -402,8 +409,10 @@ bool decomp_masked_fill(Trace *t, const Op *op, const Value *a, Value *out) {
 }
 
 static double largest(DType d) {
-    return d == DT_f64 ? 1.7976931348623157e308 : d == DT_bf16 ? 3.3895313892515355e38
-         : d == DT_f16 ? 65504.0 : 3.4028234663852886e38;
+    return d == DT_f64    ? 1.7976931348623157e308
+           : d == DT_bf16 ? 3.3895313892515355e38
+           : d == DT_f16  ? 65504.0
+                          : 3.4028234663852886e38;
 }
 
 bool decomp_nan_to_num(Trace *t, const Op *op, const Value *a, Value *out) {
@@ -498,7 +507,8 @@ bool decomp_to_copy(Trace *t, const Op *op, const Value *a, Value *out) {
         *out = CALL(t, aten_clone_default, x);
         return true;
     }
-    bool moves = device.kind == VAL_device && device.device.type != x.tensor->device.type, done = false;
+    bool moves = device.kind == VAL_device && device.device.type != x.tensor->device.type,
+         done = false;
     if (moves && dtype.kind == VAL_dtype && device.device.type == DEV_cpu) {
         x = CALL(t, prims_convert_element_type_default, x, dtype);
         done = true;

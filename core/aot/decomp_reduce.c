@@ -1,4 +1,5 @@
-// decomp_reduce.c: decompositions of reductions and of normalizations, which are reductions and a scale.
+// decomp_reduce.c: decompositions of reductions and of normalizations, which are reductions and a
+// scale.
 #include "core/aot/decomp.h"
 
 #include <math.h>
@@ -45,7 +46,8 @@ bool decomp_aminmax(Trace *t, const Op *op, const Value *a, Value *out) {
 bool decomp_count_nonzero(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     Value x = CALL(t, aten_ne_Scalar, a[0], INT(0));
-    *out = a[1].kind == VAL_none ? CALL(t, aten_sum_default, x) : CALL(t, aten_sum_dim_IntList, x, one_dim(t, a[1]));
+    *out = a[1].kind == VAL_none ? CALL(t, aten_sum_default, x)
+                                 : CALL(t, aten_sum_dim_IntList, x, one_dim(t, a[1]));
     return true;
 }
 
@@ -128,7 +130,8 @@ static bool one_element(Trace *t, Value x, Value dims) {
 
 static Value sum_over(Trace *t, Value x, Value dims, Value keepdim) {
     bool all = dims.kind == VAL_none;
-    return all && !bool_arg(&keepdim) ? CALL(t, aten_sum_default, x) : CALL(t, aten_sum_dim_IntList, x, dims, keepdim);
+    return all && !bool_arg(&keepdim) ? CALL(t, aten_sum_default, x)
+                                      : CALL(t, aten_sum_dim_IntList, x, dims, keepdim);
 }
 
 bool decomp_vector_norm(Trace *t, const Op *op, const Value *a, Value *out) {
@@ -137,15 +140,18 @@ bool decomp_vector_norm(Trace *t, const Op *op, const Value *a, Value *out) {
     DType result = a[4].kind == VAL_dtype ? a[4].dtype : dtype_of(a[0]);
     Value dims = a[2].kind == VAL_list && !a[2].n ? NONE : a[2], x = a[0];
     if (isinf(ord)) {
-        Value abs = CALL(t, aten_abs_default, x), d = dims.kind == VAL_none ? val_list(t->arena, VAL_list, 0) : dims;
-        x = ord > 0 ? CALL(t, aten_amax_default, abs, d, a[3]) : CALL(t, aten_amin_default, abs, d, a[3]);
+        Value abs = CALL(t, aten_abs_default, x),
+              d = dims.kind == VAL_none ? val_list(t->arena, VAL_list, 0) : dims;
+        x = ord > 0 ? CALL(t, aten_amax_default, abs, d, a[3])
+                    : CALL(t, aten_amin_default, abs, d, a[3]);
         *out = converted(t, x, result);
         return true;
     }
     if (ord == 0) {
         x = CALL(t, aten_ne_Scalar, x, FLT(0));
-        *out = dims.kind == VAL_none && !bool_arg(&a[3]) ? CALL(t, aten_sum_default, x, DTY(result))
-                                                         : CALL(t, aten_sum_dim_IntList, x, dims, a[3], DTY(result));
+        *out = dims.kind == VAL_none && !bool_arg(&a[3])
+                   ? CALL(t, aten_sum_default, x, DTY(result))
+                   : CALL(t, aten_sum_dim_IntList, x, dims, a[3], DTY(result));
         return true;
     }
     x = converted(t, x, dtype_compute(result));
@@ -323,7 +329,7 @@ bool decomp_rms_norm(Trace *t, const Op *op, const Value *a, Value *out) {
 // batch norm
 
 typedef struct Batch {
-    Value x, weight, bias, mean, var;   // running statistics may be none
+    Value x, weight, bias, mean, var; // running statistics may be none
     Value momentum, eps;
 } Batch;
 

@@ -1,4 +1,5 @@
-// decomp_shape.c: decompositions of ops that move elements: transposes, stacking, flipping, triangles.
+// decomp_shape.c: decompositions of ops that move elements: transposes, stacking, flipping,
+// triangles.
 #include "core/aot/decomp.h"
 
 bool decomp_t(Trace *t, const Op *op, const Value *a, Value *out) {
@@ -11,7 +12,8 @@ bool decomp_t(Trace *t, const Op *op, const Value *a, Value *out) {
 
 bool decomp_transpose(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    int n = dim_of(a[0]), d0 = wrap_dim(t, int_arg(&a[1], 0), n), d1 = wrap_dim(t, int_arg(&a[2], 0), n);
+    int n = dim_of(a[0]), d0 = wrap_dim(t, int_arg(&a[1], 0), n),
+        d1 = wrap_dim(t, int_arg(&a[2], 0), n);
     if (n <= 1 || d0 == d1) {
         *out = CALL(t, aten_alias_default, a[0]);
         return true;
@@ -72,12 +74,15 @@ bool decomp_roll(Trace *t, const Op *op, const Value *a, Value *out) {
         return true;
     }
     if (dims.n != shifts.n || !shifts.n) {
-        trace_fail(t, "RuntimeError: shifts and dimensions must align. shifts: %d, dims: %d", shifts.n, dims.n);
+        trace_fail(t, "RuntimeError: shifts and dimensions must align. shifts: %d, dims: %d",
+                   shifts.n, dims.n);
         return true;
     }
     if (shifts.n > 1) {
-        Value x = CALL(t, aten_roll_default, a[0], part_of(t, shifts, 0, 1), part_of(t, dims, 0, 1));
-        *out = CALL(t, aten_roll_default, x, part_of(t, shifts, 1, shifts.n), part_of(t, dims, 1, dims.n));
+        Value x =
+            CALL(t, aten_roll_default, a[0], part_of(t, shifts, 0, 1), part_of(t, dims, 0, 1));
+        *out = CALL(t, aten_roll_default, x, part_of(t, shifts, 1, shifts.n),
+                    part_of(t, dims, 1, dims.n));
         return true;
     }
     int dim = wrap_dim(t, int_arg(&dims.at[0], 0), dim_of(a[0]));
@@ -106,7 +111,8 @@ bool decomp_rot90(Trace *t, const Op *op, const Value *a, Value *out) {
         x = CALL(t, aten_flip_default, a[0], list_of(t, d0, END));
         *out = CALL(t, aten_transpose_int, x, d0, d1);
     } else {
-        *out = CALL(t, aten_clone_default, a[0], (Value){.kind = VAL_memory_format, .mf = MF_contiguous});
+        *out = CALL(t, aten_clone_default, a[0],
+                    (Value){.kind = VAL_memory_format, .mf = MF_contiguous});
     }
     return true;
 }
@@ -130,7 +136,8 @@ bool decomp_pixel_shuffle(Trace *t, const Op *op, const Value *a, Value *out) {
     int64_t r = int_arg(&a[1], 1);
     Value h = val_sym(size_of(t, a[0], -2)), w = val_sym(size_of(t, a[0], -1));
     Value c = val_sym(sym_floordiv(t->sym, size_of(t, a[0], -3), sym_int(t->sym, r * r)));
-    Value shape = val_list(t->arena, VAL_list, b + 5), perm = dims_range(t, 0, b + 5), last = val_list(t->arena, VAL_list, n);
+    Value shape = val_list(t->arena, VAL_list, b + 5), perm = dims_range(t, 0, b + 5),
+          last = val_list(t->arena, VAL_list, n);
     for (int i = 0; i < b; i++)
         shape.at[i] = last.at[i] = val_sym(size_of(t, a[0], i));
     const Value in[5] = {c, INT(r), INT(r), h, w};
@@ -145,7 +152,8 @@ bool decomp_pixel_shuffle(Trace *t, const Op *op, const Value *a, Value *out) {
     Value x = CALL(t, aten_view_default, a[0], shape);
     x = CALL(t, aten_permute_default, x, perm);
     x = reshape(t, x, last);
-    *out = CALL(t, aten_clone_default, x, (Value){.kind = VAL_memory_format, .mf = suggest_memory_format(t, a[0])});
+    *out = CALL(t, aten_clone_default, x,
+                (Value){.kind = VAL_memory_format, .mf = suggest_memory_format(t, a[0])});
     return true;
 }
 
@@ -154,9 +162,11 @@ bool decomp_pixel_unshuffle(Trace *t, const Op *op, const Value *a, Value *out) 
     int n = dim_of(a[0]), b = n - 3;
     int64_t r = int_arg(&a[1], 1);
     const Expr *re = sym_int(t->sym, r);
-    Value c = val_sym(size_of(t, a[0], -3)), h = val_sym(sym_floordiv(t->sym, size_of(t, a[0], -2), re));
+    Value c = val_sym(size_of(t, a[0], -3)),
+          h = val_sym(sym_floordiv(t->sym, size_of(t, a[0], -2), re));
     Value w = val_sym(sym_floordiv(t->sym, size_of(t, a[0], -1), re));
-    Value shape = val_list(t->arena, VAL_list, b + 5), perm = dims_range(t, 0, b + 5), last = val_list(t->arena, VAL_list, n);
+    Value shape = val_list(t->arena, VAL_list, b + 5), perm = dims_range(t, 0, b + 5),
+          last = val_list(t->arena, VAL_list, n);
     for (int i = 0; i < b; i++)
         shape.at[i] = last.at[i] = val_sym(size_of(t, a[0], i));
     const Value in[5] = {c, h, INT(r), w, INT(r)};
@@ -171,7 +181,8 @@ bool decomp_pixel_unshuffle(Trace *t, const Op *op, const Value *a, Value *out) 
     Value x = CALL(t, aten_view_default, a[0], shape);
     x = CALL(t, aten_permute_default, x, perm);
     x = reshape(t, x, last);
-    *out = CALL(t, aten_clone_default, x, (Value){.kind = VAL_memory_format, .mf = suggest_memory_format(t, a[0])});
+    *out = CALL(t, aten_clone_default, x,
+                (Value){.kind = VAL_memory_format, .mf = suggest_memory_format(t, a[0])});
     return true;
 }
 
@@ -179,7 +190,8 @@ bool decomp_channel_shuffle(Trace *t, const Op *op, const Value *a, Value *out) 
     (void)op;
     const TensorMeta *m = meta_of(a[0]);
     const Expr *groups = sym_int(t->sym, int_arg(&a[1], 1));
-    Value shape = list_of(t, val_sym(m->size[0]), a[1], val_sym(sym_floordiv(t->sym, m->size[1], groups)), INT(-1), END);
+    Value shape = list_of(t, val_sym(m->size[0]), a[1],
+                          val_sym(sym_floordiv(t->sym, m->size[1], groups)), INT(-1), END);
     Value x = reshape(t, a[0], shape);
     x = CALL(t, aten_transpose_int, x, INT(1), INT(2));
     *out = reshape(t, x, sizes_of(t, a[0]));
@@ -187,8 +199,9 @@ bool decomp_channel_shuffle(Trace *t, const Op *op, const Value *a, Value *out) 
 }
 
 bool decomp_unsafe_split(Trace *t, const Op *op, const Value *a, Value *out) {
-    *out = op->id == OP_aten_unsafe_split_Tensor ? CALL(t, aten_split_Tensor, a[0], a[1], a[2])
-                                                 : CALL(t, aten_split_with_sizes_default, a[0], a[1], a[2]);
+    *out = op->id == OP_aten_unsafe_split_Tensor
+               ? CALL(t, aten_split_Tensor, a[0], a[1], a[2])
+               : CALL(t, aten_split_with_sizes_default, a[0], a[1], a[2]);
     return true;
 }
 
@@ -206,7 +219,8 @@ bool decomp_split(Trace *t, const Op *op, const Value *a, Value *out) {
 }
 
 bool decomp_squeeze(Trace *t, const Op *op, const Value *a, Value *out) {
-    Value dims = op->id == OP_aten_squeeze_default ? dims_range(t, 0, dim_of(a[0])) : list_of(t, a[1], END);
+    Value dims =
+        op->id == OP_aten_squeeze_default ? dims_range(t, 0, dim_of(a[0])) : list_of(t, a[1], END);
     *out = CALL(t, aten_squeeze_dims, a[0], dims);
     return true;
 }
@@ -239,7 +253,8 @@ static Value masked(Trace *t, Value mask, Value x) {
 
 bool decomp_diag_embed(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    int n = dim_of(a[0]) + 1, d1 = wrap_dim(t, int_arg(&a[2], -2), n), d2 = wrap_dim(t, int_arg(&a[3], -1), n);
+    int n = dim_of(a[0]) + 1, d1 = wrap_dim(t, int_arg(&a[2], -2), n),
+        d2 = wrap_dim(t, int_arg(&a[3], -1), n);
     int64_t offset = int_arg(&a[1], 0);
     if (d1 > d2) {
         int swap = d1;
@@ -254,7 +269,8 @@ bool decomp_diag_embed(Trace *t, const Op *op, const Value *a, Value *out) {
         Value shape = sizes_of(t, x);
         shape.at[shape.n - 1] = INT(offset < 0 ? -offset : offset);
         Value pad = CALL(t, aten_new_zeros_default, x, shape);
-        x = CALL(t, aten_cat_default, offset > 0 ? list_of(t, pad, x, END) : list_of(t, x, pad, END), INT(-1));
+        x = CALL(t, aten_cat_default,
+                 offset > 0 ? list_of(t, pad, x, END) : list_of(t, x, pad, END), INT(-1));
     }
     x = CALL(t, aten_unsqueeze_default, x, INT(d1));
     x = CALL(t, aten_movedim_int, x, INT(-1), INT(d2));
@@ -287,15 +303,18 @@ bool decomp_cat(Trace *t, const Op *op, const Value *a, Value *out) {
     bool fewer = kept.n > 1 && kept.n < a[0].n;
     if (!out)
         return kept.n == 1 || fewer;
-    *out = kept.n == 1 ? CALL(t, aten_clone_default, kept.at[0]) : CALL(t, aten_cat_default, kept, a[1]);
+    *out = kept.n == 1 ? CALL(t, aten_clone_default, kept.at[0])
+                       : CALL(t, aten_cat_default, kept, a[1]);
     return true;
 }
 
 static bool triangle(Trace *t, const Value *a, bool upper, Value *out) {
     Value dev = {.kind = VAL_device, .device = a[0].tensor->device};
-    Value cols = CALL(t, aten_arange_default, val_sym(size_of(t, a[0], -1)), NONE, NONE, dev, BOOL(false));
+    Value cols =
+        CALL(t, aten_arange_default, val_sym(size_of(t, a[0], -1)), NONE, NONE, dev, BOOL(false));
     cols = CALL(t, aten_unsqueeze_default, cols, INT(-2));
-    Value rows = CALL(t, aten_arange_default, val_sym(size_of(t, a[0], -2)), NONE, NONE, dev, BOOL(false));
+    Value rows =
+        CALL(t, aten_arange_default, val_sym(size_of(t, a[0], -2)), NONE, NONE, dev, BOOL(false));
     rows = CALL(t, aten_unsqueeze_default, rows, INT(-1));
     Value d = CALL(t, aten_sub_Tensor, cols, rows);
     Value mask = upper ? CALL(t, aten_ge_Scalar, d, a[1]) : CALL(t, aten_le_Scalar, d, a[1]);

@@ -1,12 +1,12 @@
-// dispatch.c: how an op sinks through the layers of the tracer (trace.h), and what becomes a node at the
-// bottom: metadata, arguments in the dispatcher's canonical form (trailing defaults dropped), size
-// expressions as nodes, and one getitem for each of several results.
+// dispatch.c: how an op sinks through the layers of the tracer (trace.h), and what becomes a node
+// at the bottom: metadata, arguments in the dispatcher's canonical form (trailing defaults
+// dropped), size expressions as nodes, and one getitem for each of several results.
 #include "core/aot/trace.h"
 
 #include <assert.h>
 #include <string.h>
 
-enum { MAX_DEPTH = 64 };    // rules in rules; a real model stays below 12
+enum { MAX_DEPTH = 64 }; // rules in rules; a real model stays below 12
 
 void trace_fail(Trace *t, const char *fmt, ...) {
     if (t->failed)
@@ -25,7 +25,8 @@ void trace_fail(Trace *t, const char *fmt, ...) {
 MetaCtx trace_meta_ctx(Trace *t) {
     const StackFrame *s = t->at ? t->at->stack : NULL;
     Place at = {.file = s ? s->file : NULL, .line = s ? s->line : 0, .source = s ? s->code : NULL};
-    return (MetaCtx){.arena = t->arena, .sym = t->sym, .diag = t->diag, .at = at, .stage = t->req->stage};
+    return (MetaCtx){
+        .arena = t->arena, .sym = t->sym, .diag = t->diag, .at = at, .stage = t->req->stage};
 }
 
 Traced *traced(const Value *v) {
@@ -79,7 +80,8 @@ static Node *read_symbol(Trace *t, const Expr *e) {
     Buf hint = {.arena = t->arena};
     buf_printf(&hint, "%s_%s", op->name, op->overload);
     bool plain = strcmp(op->overload, "default") == 0;
-    Node *node = graph_call(t->graph, op, plain ? op->name : buf_str(&hint), args, plain ? 1 : 2, NULL, 0);
+    Node *node =
+        graph_call(t->graph, op, plain ? op->name : buf_str(&hint), args, plain ? 1 : 2, NULL, 0);
     node->val = val_sym(e);
     node->stack = t->stack;
     map_put_id(&t->proxies, expr_id(e), node);
@@ -91,13 +93,26 @@ static OpId sym_op(SymKind kind) {
         SymKind kind;
         OpId op;
     } ops[] = {
-        {SYM_add, OP_operator_add},         {SYM_mul, OP_operator_mul},     {SYM_floordiv, OP_operator_floordiv},
-        {SYM_cleandiv, OP_operator_floordiv}, {SYM_pymod, OP_operator_mod}, {SYM_mod, OP_operator_mod},
-        {SYM_pow, OP_operator_pow},         {SYM_powint, OP_operator_pow},  {SYM_min, OP_torch_sym_min},
-        {SYM_max, OP_torch_sym_max},        {SYM_eq, OP_operator_eq},       {SYM_ne, OP_operator_ne},
-        {SYM_lt, OP_operator_lt},           {SYM_le, OP_operator_le},       {SYM_gt, OP_operator_gt},
-        {SYM_ge, OP_operator_ge},           {SYM_and, OP_operator_and_},    {SYM_or, OP_operator_or_},
-        {SYM_lshift, OP_operator_lshift},   {SYM_rshift, OP_operator_rshift},
+        {SYM_add, OP_operator_add},
+        {SYM_mul, OP_operator_mul},
+        {SYM_floordiv, OP_operator_floordiv},
+        {SYM_cleandiv, OP_operator_floordiv},
+        {SYM_pymod, OP_operator_mod},
+        {SYM_mod, OP_operator_mod},
+        {SYM_pow, OP_operator_pow},
+        {SYM_powint, OP_operator_pow},
+        {SYM_min, OP_torch_sym_min},
+        {SYM_max, OP_torch_sym_max},
+        {SYM_eq, OP_operator_eq},
+        {SYM_ne, OP_operator_ne},
+        {SYM_lt, OP_operator_lt},
+        {SYM_le, OP_operator_le},
+        {SYM_gt, OP_operator_gt},
+        {SYM_ge, OP_operator_ge},
+        {SYM_and, OP_operator_and_},
+        {SYM_or, OP_operator_or_},
+        {SYM_lshift, OP_operator_lshift},
+        {SYM_rshift, OP_operator_rshift},
         {SYM_not, OP_torch_sym_not},
     };
     for (int i = 0; i < COUNT(ops); i++)
@@ -149,16 +164,31 @@ Value trace_node_value(Trace *t, const Value *v) {
         Node *n = map_get_id(&t->floats, (uintptr_t)v->s);
         return n ? val_node(n) : *v;
     }
-    case VAL_list: case VAL_tuple: case VAL_slice: case VAL_dict: {
+    case VAL_list:
+    case VAL_tuple:
+    case VAL_slice:
+    case VAL_dict: {
         Value out = *v;
         out.at = v->n ? ARENA_ARRAY(t->arena, v->n, Value) : NULL;
         for (int i = 0; i < v->n; i++)
             out.at[i] = trace_node_value(t, &v->at[i]);
         return out;
     }
-    case VAL_none: case VAL_bool: case VAL_int: case VAL_float: case VAL_complex:
-    case VAL_str: case VAL_dtype: case VAL_device: case VAL_layout: case VAL_memory_format:
-    case VAL_ellipsis: case VAL_node: case VAL_target: case VAL_graph: case VAL_opaque:
+    case VAL_none:
+    case VAL_bool:
+    case VAL_int:
+    case VAL_float:
+    case VAL_complex:
+    case VAL_str:
+    case VAL_dtype:
+    case VAL_device:
+    case VAL_layout:
+    case VAL_memory_format:
+    case VAL_ellipsis:
+    case VAL_node:
+    case VAL_target:
+    case VAL_graph:
+    case VAL_opaque:
         break;
     }
     return *v;
@@ -268,12 +298,16 @@ static Value emit(Trace *t, const Op *op, const Value *args) {
 
 static bool taken_apart(Trace *t, const Op *op, const Value *args, Value *out) {
     const DecompRule *rule = &decomp_rules[op->id];
-    int want = t->req->decomps == DECOMP_core_aten ? IN_core : t->req->decomps == DECOMP_inductor ? IN_inductor : 0;
+    int want = t->req->decomps == DECOMP_core_aten  ? IN_core
+               : t->req->decomps == DECOMP_inductor ? IN_inductor
+                                                    : 0;
     if (!rule->rule || !(rule->tables & want))
         return false;
     if ((rule->tables & IN_asked) && !rule->rule(t, op, args, NULL))
         return false;
-    Decide ask = {.kind = DECIDE_decomposition, .key = op->qualname + strlen("torch.ops."), .by_default = true,
+    Decide ask = {.kind = DECIDE_decomposition,
+                  .key = op->qualname + strlen("torch.ops."),
+                  .by_default = true,
                   .reason = rule->doc};
     return decide(t->req->decisions, &ask) && rule->rule(t, op, args, out);
 }
@@ -287,7 +321,8 @@ Value trace_lower(Trace *t, const Op *op, const Value *args) {
     }
     const char *outer = t->original;
     if (!outer)
-        t->original = str_starts(op->qualname, "torch.ops.") ? op->qualname + strlen("torch.ops.") : op->qualname;
+        t->original = str_starts(op->qualname, "torch.ops.") ? op->qualname + strlen("torch.ops.")
+                                                             : op->qualname;
     Value out = NONE;
     bool known = op->id != OP_none;
     for (int i = 0; i < op->n_args && known; i++)

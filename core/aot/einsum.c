@@ -1,5 +1,5 @@
-// einsum.c: aten::einsum: labels to dimensions, operands aligned by permute, pairs contracted from left to right,
-// each by one bmm (ATen's sumproduct_pair).
+// einsum.c: aten::einsum: labels to dimensions, operands aligned by permute, pairs contracted from
+// left to right, each by one bmm (ATen's sumproduct_pair).
 #include "core/aot/composite.h"
 
 #include <ctype.h>
@@ -9,19 +9,20 @@ enum { LABELS = 52, ELLIPSIS = LABELS, MAX_DIMS = 64 };
 
 typedef struct Terms {
     int n_ops;
-    int *labels[32];            // of each operand, ELLIPSIS among them
+    int *labels[32]; // of each operand, ELLIPSIS among them
     int n_labels[32];
-    int place[LABELS];          // dimension in the aligned operands, -1: none yet
-    int ellipsis, n_ellipsis;   // where it starts, how many dimensions it covers
-    int n_out, n_all;           // dimensions of the result; with those summed over
-    int count[MAX_DIMS];        // operands whose size there is not 1
+    int place[LABELS];        // dimension in the aligned operands, -1: none yet
+    int ellipsis, n_ellipsis; // where it starts, how many dimensions it covers
+    int n_out, n_all;         // dimensions of the result; with those summed over
+    int count[MAX_DIMS];      // operands whose size there is not 1
 } Terms;
 
 static int label_index(char c) {
     return isupper((unsigned char)c) ? c - 'A' : c - 'a' + 26;
 }
 
-static bool parse_operands(Trace *t, const char *text, const char *end, const Value *ops, Terms *e) {
+static bool parse_operands(Trace *t, const char *text, const char *end, const Value *ops,
+                           Terms *e) {
     e->n_ops = 0;
     while (text <= end && e->n_ops < ops->n) {
         int *labels = ARENA_ARRAY(t->arena, end - text + 1, int), n = 0;
@@ -124,7 +125,7 @@ static Value aligned(Trace *t, Terms *e, int i, Value x) {
 
 typedef struct Dims {
     int at[MAX_DIMS], n;
-    const Expr *size;           // product
+    const Expr *size; // product
 } Dims;
 
 static void dims_add(Trace *t, Dims *d, int dim, const Expr *size) {
@@ -144,7 +145,8 @@ static Value permutation(Trace *t, const Dims *const parts[], int n) {
 // Product of two aligned operands, summed over some dimensions, which stay as ones.
 static Value sum_product(Trace *t, Value x, Value y, const bool *summed, int n) {
     const Expr *one = sym_int(t->sym, 1);
-    Dims both = {.size = one}, left = {.size = one}, right = {.size = one}, sum = {.size = one}, gone = {.size = one};
+    Dims both = {.size = one}, left = {.size = one}, right = {.size = one}, sum = {.size = one},
+         gone = {.size = one};
     bool any = false;
     for (int d = 0; d < n; d++)
         any = any || summed[d];
@@ -174,7 +176,9 @@ static Value sum_product(Trace *t, Value x, Value y, const bool *summed, int n) 
     for (int p = 0; p < 4; p++)
         for (int i = 0; i < lp[p]->n; i++, at++) {
             int d = lp[p]->at[i];
-            sizes.at[at] = lp[p] == &gone ? INT(1) : val_sym(lp[p] == &right ? size_of(t, y, d) : size_of(t, x, d));
+            sizes.at[at] = lp[p] == &gone
+                               ? INT(1)
+                               : val_sym(lp[p] == &right ? size_of(t, y, d) : size_of(t, x, d));
             back.at[d] = INT(at);
         }
     x = CALL(t, aten_permute_default, x, permutation(t, lp, 4));
@@ -215,7 +219,8 @@ bool rule_einsum(Trace *t, const Op *op, const Value *a, Value *out) {
     Terms e = {0};
     const char *text = a[0].kind == VAL_str ? a[0].s : "", *arrow = strstr(text, "->");
     bool fits = a[1].n > 0 && a[1].n <= COUNT(e.labels) && a[2].kind == VAL_none;
-    if (!fits || !parse_operands(t, text, arrow ? arrow : text + strlen(text), &a[1], &e) || !place_labels(arrow, &e)) {
+    if (!fits || !parse_operands(t, text, arrow ? arrow : text + strlen(text), &a[1], &e) ||
+        !place_labels(arrow, &e)) {
         trace_fail(t, "einsum: equation '%s' does not fit its %d operands", text, a[1].n);
         return true;
     }

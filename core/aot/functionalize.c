@@ -1,40 +1,40 @@
-// functionalize.c: writes and aliasing out of the trace, as FunctionalTensorWrapper does it. Every tensor
-// above this layer belongs to an alias set with one base value; a view knows the chain of view ops from the
-// base. A write makes a new value, leaves an update with the set and raises its generation; a tensor that is
-// behind applies the pending updates to the base (through the inverse of each view) and replays its chain.
-// A fresh view starts at generation 0, so a view taken after a write is replayed at once: the gaps in PyTorch's
-// node numbers come from there.
+// functionalize.c: writes and aliasing out of the trace, as FunctionalTensorWrapper does it. Every
+// tensor above this layer belongs to an alias set with one base value; a view knows the chain of
+// view ops from the base. A write makes a new value, leaves an update with the set and raises its
+// generation; a tensor that is behind applies the pending updates to the base (through the inverse
+// of each view) and replays its chain. A fresh view starts at generation 0, so a view taken after a
+// write is replayed at once: the gaps in PyTorch's node numbers come from there.
 #include "core/aot/trace.h"
 
 #include <string.h>
 
 typedef struct ViewStep {
     const Op *op;
-    const Value *args;          // bound; args[0] stands for the tensor viewed
-    int out_index;              // of several results, -1 if there is one
+    const Value *args; // bound; args[0] stands for the tensor viewed
+    int out_index;     // of several results, -1 if there is one
 } ViewStep;
 
 typedef struct Update {
-    Traced *value;              // what was written, in the view's shape
-    const ViewStep *steps;      // the view
+    Traced *value;         // what was written, in the view's shape
+    const ViewStep *steps; // the view
     int n_steps;
 } Update;
 
 typedef struct AliasSet {
     Traced *base;
     int generation;
-    const StackFrame *written;  // by the last write
+    const StackFrame *written; // by the last write
     bool mutated;
-    VEC(Update) updates;        // not yet applied to base
+    VEC(Update) updates; // not yet applied to base
 } AliasSet;
 
 struct Functional {
-    Traced *value;              // below
+    Traced *value; // below
     AliasSet *set;
-    ViewStep *steps;            // from the base
+    ViewStep *steps; // from the base
     int n_steps;
     int generation;
-    bool reshaped;              // an in-place view op changed the tensor itself
+    bool reshaped; // an in-place view op changed the tensor itself
 };
 
 static Traced *upper(Trace *t, Traced *value, AliasSet *set, ViewStep *steps, int n_steps) {
@@ -144,7 +144,8 @@ static Value lower(Trace *t, const Op *op, const Value *args) {
 
 // views
 
-static Traced *new_view(Trace *t, Traced *base, Traced *value, const Op *op, const Value *args, int out_index) {
+static Traced *new_view(Trace *t, Traced *base, Traced *value, const Op *op, const Value *args,
+                        int out_index) {
     const Functional *b = base->fn;
     // as_strided addresses the storage, whatever the view that it is called on.
     int keep = op->id == OP_aten_as_strided_default ? 0 : b->n_steps;
@@ -294,7 +295,8 @@ static Value in_place(Trace *t, const Op *op, const Value *args) {
         trace_fail(t, "%s writes its arguments and has no functional form", op->qualname);
         return NONE;
     }
-    bool self_written = op->n_args > 0 && op->args[0].written && op->name[strlen(op->name) - 1] == '_';
+    bool self_written =
+        op->n_args > 0 && op->args[0].written && op->name[strlen(op->name) - 1] == '_';
     if (!self_written)
         return write_many(t, op, form, args);
     Traced *self = traced(&args[0]);
@@ -308,7 +310,8 @@ static Value in_place(Trace *t, const Op *op, const Value *args) {
 }
 
 static bool is_view(const Op *op) {
-    return op->n_args > 0 && op->args[0].alias && !op->args[0].written && op->n_returns > 0 && op->returns[0].alias;
+    return op->n_args > 0 && op->args[0].alias && !op->args[0].written && op->n_returns > 0 &&
+           op->returns[0].alias;
 }
 
 Value functionalize(Trace *t, const Op *op, const Value *args) {

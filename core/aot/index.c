@@ -1,11 +1,12 @@
-// index.c: x[index] and x[index] = v as ATen's indexing takes them apart: ints select, slices slice (a slice of
-// everything is nothing), None adds a dimension, tensors are collected for one index or index_put_.
+// index.c: x[index] and x[index] = v as ATen's indexing takes them apart: ints select, slices slice
+// (a slice of everything is nothing), None adds a dimension, tensors are collected for one index or
+// index_put_.
 #include "core/aot/torchlevel.h"
 
 typedef struct Indexed {
-    Value x;                    // after selecting and slicing
-    Value tensors;              // one slot a dimension up to the last tensor; none where there is none
-    bool any;                   // a tensor was among the indices
+    Value x;       // after selecting and slicing
+    Value tensors; // one slot a dimension up to the last tensor; none where there is none
+    bool any;      // a tensor was among the indices
     bool failed;
 } Indexed;
 
@@ -15,7 +16,8 @@ static Value bound(const Value *v, int64_t dflt) {
 }
 
 static Value slice_dim(Trace *t, Value x, int dim, const Value *s) {
-    Value start = bound(&s->at[0], 0), stop = bound(&s->at[1], INT64_MAX), step = bound(&s->at[2], 1);
+    Value start = bound(&s->at[0], 0), stop = bound(&s->at[1], INT64_MAX),
+          step = bound(&s->at[2], 1);
     const Expr *len = size_of(t, x, dim), *end;
     bool whole = start.kind == VAL_int && start.i == 0 && step.kind == VAL_int && step.i == 1 &&
                  val_as_expr(t->sym, &stop, &end) &&

@@ -1,5 +1,5 @@
-// joint.c: the joint-graph passes in PyTorch's order (torch/_inductor/fx_passes/joint_graph.py), and the removal
-// of ops that do nothing, which Inductor runs again later.
+// joint.c: the joint-graph passes in PyTorch's order (torch/_inductor/fx_passes/joint_graph.py),
+// and the removal of ops that do nothing, which Inductor runs again later.
 #include "core/aot/joint.h"
 
 #include <string.h>
@@ -42,8 +42,8 @@ int64_t node_int(const Node *n, int i, const char *name, int64_t fallback) {
     return v && val_as_int(v, &out) ? out : v && v->kind == VAL_bool ? v->b : fallback;
 }
 
-Node *joint_insert_after(PassCtx *ctx, Node *at, const Op *op, const char *name, const Value *args, int n_args,
-                         const Kwarg *kwargs, int n_kwargs) {
+Node *joint_insert_after(PassCtx *ctx, Node *at, const Op *op, const char *name, const Value *args,
+                         int n_args, const Kwarg *kwargs, int n_kwargs) {
     graph_set_insert(at->graph, at->next);
     Node *n = graph_call(at->graph, op, name, args, n_args, kwargs, n_kwargs);
     graph_set_insert(at->graph, NULL);
@@ -90,7 +90,8 @@ static bool of_integers(const Node *n, const Node *src) {
 
 static bool whole_slice(const Node *n, const Node *src) {
     (void)src;
-    return node_int(n, 2, "start", 0) == 0 && node_int(n, 3, "end", INT64_MAX) == INT64_MAX && node_int(n, 4, "step", 1) == 1;
+    return node_int(n, 2, "start", 0) == 0 && node_int(n, 3, "end", INT64_MAX) == INT64_MAX &&
+           node_int(n, 4, "step", 1) == 1;
 }
 
 static bool all_are(const Value *list, int64_t want) {
@@ -135,7 +136,7 @@ static bool same_shape_view(const Node *n, const Node *src) {
 
 static const struct {
     OpId op;
-    int src;                    // argument that the result equals; -1: first of a list
+    int src; // argument that the result equals; -1: first of a list
     NoopCond *cond;
 } noops[] = {
     {OP_aten_slice_Tensor, 0, whole_slice},
@@ -164,7 +165,9 @@ static Node *noop_source(const Node *n) {
     for (int i = 0; i < COUNT(noops); i++) {
         if (noops[i].op != n->def->id)
             continue;
-        const Value *v = n->n_args > (noops[i].src < 0 ? 0 : noops[i].src) ? &n->args[noops[i].src < 0 ? 0 : noops[i].src] : NULL;
+        const Value *v = n->n_args > (noops[i].src < 0 ? 0 : noops[i].src)
+                             ? &n->args[noops[i].src < 0 ? 0 : noops[i].src]
+                             : NULL;
         if (v && noops[i].src < 0)
             v = v->n ? &v->at[0] : NULL;
         if (!v || v->kind != VAL_node)
@@ -183,7 +186,8 @@ static int storage_of(const Node *n) {
             bool item = op->id == OP_operator_getitem;
             bool view = op->n_args && op->args[0].alias && op->n_returns && op->returns[0].alias;
             up = item || view ? n->args[0].node : NULL;
-            if (item && !(up->def && up->def->n_args && up->def->args[0].alias && up->def->n_returns && up->def->returns[0].alias))
+            if (item && !(up->def && up->def->n_args && up->def->args[0].alias &&
+                          up->def->n_returns && up->def->returns[0].alias))
                 up = NULL;
         }
         if (!up)
@@ -193,12 +197,12 @@ static int storage_of(const Node *n) {
 }
 
 typedef struct Storages {
-    Map inputs, outputs;        // storage -> itself
+    Map inputs, outputs; // storage -> itself
 } Storages;
 
 static Storages storages(Arena *a, const Graph *g) {
     Storages s = {.inputs.arena = a, .outputs.arena = a};
-    GRAPH_EACH(g, n)
+    GRAPH_EACH (g, n)
         if (n->op == FX_placeholder)
             map_at_id(&s.inputs, (uint64_t)n->id)->i = 1;
     const Node *out = graph_output_node(g);
@@ -211,12 +215,13 @@ static Storages storages(Arena *a, const Graph *g) {
 
 static bool adds_aliasing(const Storages *s, const Node *n, const Node *src) {
     uint64_t mine = (uint64_t)storage_of(n), other = (uint64_t)storage_of(src);
-    return mine != other && map_find_id(&s->outputs, mine) && (map_find_id(&s->inputs, other) || map_find_id(&s->outputs, other));
+    return mine != other && map_find_id(&s->outputs, mine) &&
+           (map_find_id(&s->inputs, other) || map_find_id(&s->outputs, other));
 }
 
 static Graph *remove_noop_ops(PassCtx *ctx, const Graph *given) {
     bool any = false;
-    GRAPH_EACH(given, n)
+    GRAPH_EACH (given, n)
         any = any || noop_source(n);
     ctx->matches = 0;
     if (!any)
@@ -226,7 +231,8 @@ static Graph *remove_noop_ops(PassCtx *ctx, const Graph *given) {
     for (Node *n = g->first, *next; n; n = next) {
         next = n->next;
         Node *src = noop_source(n);
-        if (!src || adds_aliasing(&s, n, src) || !joint_wants(ctx, "remove_noop_ops", n, "does nothing"))
+        if (!src || adds_aliasing(&s, n, src) ||
+            !joint_wants(ctx, "remove_noop_ops", n, "does nothing"))
             continue;
         node_replace_uses(n, src);
         node_erase(n);
@@ -235,10 +241,12 @@ static Graph *remove_noop_ops(PassCtx *ctx, const Graph *given) {
     return ctx->matches ? g : (Graph *)(uintptr_t)given;
 }
 
-const GraphPass pass_joint_noop_ops = {"remove_noop_ops", "ops that hand on their argument go", remove_noop_ops};
+const GraphPass pass_joint_noop_ops = {"remove_noop_ops", "ops that hand on their argument go",
+                                       remove_noop_ops};
 
 const GraphPass *const joint_passes[] = {
-    &pass_joint_noop_ops, &pass_constant_fold_uniform_value, &pass_early_patterns, &pass_pass_pattern_0,
-    &pass_pass_pattern_1,  &pass_replace_random,
+    &pass_joint_noop_ops, &pass_constant_fold_uniform_value,
+    &pass_early_patterns, &pass_pass_pattern_0,
+    &pass_pass_pattern_1, &pass_replace_random,
 };
 const int n_joint_passes = COUNT(joint_passes);

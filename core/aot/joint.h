@@ -12,8 +12,8 @@ bool same_sizes(Sym *s, const TensorMeta *a, const TensorMeta *b);
 // An integer or boolean argument; fallback if it is absent or symbolic.
 int64_t node_int(const Node *n, int i, const char *name, int64_t fallback);
 // A new node behind `at`, with its metadata and origin.
-Node *joint_insert_after(PassCtx *ctx, Node *at, const Op *op, const char *name, const Value *args, int n_args,
-                         const Kwarg *kwargs, int n_kwargs);
+Node *joint_insert_after(PassCtx *ctx, Node *at, const Op *op, const char *name, const Value *args,
+                         int n_args, const Kwarg *kwargs, int n_kwargs);
 // Does what a view of arg with this size list would do: nothing? One -1 is allowed.
 bool view_is_pointless(Sym *s, const TensorMeta *arg, const Value *size);
 

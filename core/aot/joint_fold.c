@@ -1,5 +1,6 @@
-// joint_fold.c: constant_fold_uniform_value: tensors known to hold one value everywhere become one `full`, then
-// additions of zeros and multiplications by ones go. Values are followed through views and pointwise ops.
+// joint_fold.c: constant_fold_uniform_value: tensors known to hold one value everywhere become one
+// `full`, then additions of zeros and multiplications by ones go. Values are followed through views
+// and pointwise ops.
 #include "core/aot/joint.h"
 #include "core/tensor/tensor.h"
 
@@ -7,17 +8,17 @@
 #include <string.h>
 
 typedef struct Uniform {
-    Value value;                // bool, int or float; none: unknown
-    int data;                   // node that made it: views share it
-    bool replaced;              // a candidate for a `full`
+    Value value;   // bool, int or float; none: unknown
+    int data;      // node that made it: views share it
+    bool replaced; // a candidate for a `full`
 } Uniform;
 
 typedef struct Fold {
     PassCtx *ctx;
     Graph *g;
-    Uniform *at;                // by node id
-    Map sizes;                  // expression id -> node that yields it
-    Map zeros, ones;            // ids of the new nodes
+    Uniform *at;     // by node id
+    Map sizes;       // expression id -> node that yields it
+    Map zeros, ones; // ids of the new nodes
 } Fold;
 
 static Value cast(Value v, DType d) {
@@ -25,11 +26,19 @@ static Value cast(Value v, DType d) {
     if (!val_as_float(&v, &f))
         return val_none();
     switch (dtype_info[d].cls) {
-    case DTC_BOOL: return val_bool(f != 0);
-    case DTC_INT: return v.kind == VAL_float ? val_int(isfinite(f) ? (int64_t)f : 0) : val_int(v.kind == VAL_bool ? v.b : v.i);
-    case DTC_FLOAT: return val_float(d == DT_f32 ? (double)(float)f : d == DT_bf16 ? bf16_to_f32(f32_to_bf16((float)f))
-                                     : d == DT_f16 ? f16_to_f32(f64_to_f16(f)) : f);
-    case DTC_none: case DTC_COMPLEX: break;
+    case DTC_BOOL:
+        return val_bool(f != 0);
+    case DTC_INT:
+        return v.kind == VAL_float ? val_int(isfinite(f) ? (int64_t)f : 0)
+                                   : val_int(v.kind == VAL_bool ? v.b : v.i);
+    case DTC_FLOAT:
+        return val_float(d == DT_f32    ? (double)(float)f
+                         : d == DT_bf16 ? bf16_to_f32(f32_to_bf16((float)f))
+                         : d == DT_f16  ? f16_to_f32(f64_to_f16(f))
+                                        : f);
+    case DTC_none:
+    case DTC_COMPLEX:
+        break;
     }
     return val_none();
 }
@@ -37,42 +46,103 @@ static Value cast(Value v, DType d) {
 typedef double Unary(double);
 typedef double Binary(double, double);
 
-static double neg(double a) { return -a; }
-static double reciprocal(double a) { return 1 / a; }
-static double rsqrt_(double a) { return 1 / sqrt(a); }
-static double relu(double a) { return a > 0 || isnan(a) ? a : 0; }
-static double sigmoid(double a) { return 1 / (1 + exp(-a)); }
-static double not_(double a) { return a == 0; }
-static double isnan_(double a) { return isnan(a); }
-static double isinf_(double a) { return isinf(a); }
-static double same(double a) { return a; }
-static double add(double a, double b) { return a + b; }
-static double sub(double a, double b) { return a - b; }
-static double mul(double a, double b) { return a * b; }
-static double divide(double a, double b) { return a / b; }
-static double eq(double a, double b) { return a == b; }
-static double ne(double a, double b) { return a != b; }
-static double lt(double a, double b) { return a < b; }
-static double le(double a, double b) { return a <= b; }
-static double gt(double a, double b) { return a > b; }
-static double ge(double a, double b) { return a >= b; }
-static double maximum(double a, double b) { return isnan(a) || isnan(b) ? NAN : a > b ? a : b; }
-static double minimum(double a, double b) { return isnan(a) || isnan(b) ? NAN : a < b ? a : b; }
-static double and_(double a, double b) { return a != 0 && b != 0; }
-static double or_(double a, double b) { return a != 0 || b != 0; }
+static double neg(double a) {
+    return -a;
+}
+static double reciprocal(double a) {
+    return 1 / a;
+}
+static double rsqrt_(double a) {
+    return 1 / sqrt(a);
+}
+static double relu(double a) {
+    return a > 0 || isnan(a) ? a : 0;
+}
+static double sigmoid(double a) {
+    return 1 / (1 + exp(-a));
+}
+static double not_(double a) {
+    return a == 0;
+}
+static double isnan_(double a) {
+    return isnan(a);
+}
+static double isinf_(double a) {
+    return isinf(a);
+}
+static double same(double a) {
+    return a;
+}
+static double add(double a, double b) {
+    return a + b;
+}
+static double sub(double a, double b) {
+    return a - b;
+}
+static double mul(double a, double b) {
+    return a * b;
+}
+static double divide(double a, double b) {
+    return a / b;
+}
+static double eq(double a, double b) {
+    return a == b;
+}
+static double ne(double a, double b) {
+    return a != b;
+}
+static double lt(double a, double b) {
+    return a < b;
+}
+static double le(double a, double b) {
+    return a <= b;
+}
+static double gt(double a, double b) {
+    return a > b;
+}
+static double ge(double a, double b) {
+    return a >= b;
+}
+static double maximum(double a, double b) {
+    return isnan(a) || isnan(b) ? NAN : a > b ? a : b;
+}
+static double minimum(double a, double b) {
+    return isnan(a) || isnan(b) ? NAN : a < b ? a : b;
+}
+static double and_(double a, double b) {
+    return a != 0 && b != 0;
+}
+static double or_(double a, double b) {
+    return a != 0 || b != 0;
+}
 
 static const struct {
     OpId op;
     Unary *fn;
 } unary[] = {
-    {OP_aten_neg_default, neg},           {OP_aten_abs_default, fabs},         {OP_aten_exp_default, exp},
-    {OP_aten_log_default, log},           {OP_aten_log1p_default, log1p},      {OP_aten_expm1_default, expm1},
-    {OP_aten_sqrt_default, sqrt},         {OP_aten_rsqrt_default, rsqrt_},     {OP_aten_reciprocal_default, reciprocal},
-    {OP_aten_relu_default, relu},         {OP_aten_sigmoid_default, sigmoid},  {OP_aten_tanh_default, tanh},
-    {OP_aten_sin_default, sin},           {OP_aten_cos_default, cos},          {OP_aten_erf_default, erf},
-    {OP_aten_floor_default, floor},       {OP_aten_ceil_default, ceil},        {OP_aten_trunc_default, trunc},
-    {OP_aten_logical_not_default, not_},  {OP_aten_isnan_default, isnan_},     {OP_aten_isinf_default, isinf_},
-    {OP_aten_clone_default, same},        {OP_prims_convert_element_type_default, same},
+    {OP_aten_neg_default, neg},
+    {OP_aten_abs_default, fabs},
+    {OP_aten_exp_default, exp},
+    {OP_aten_log_default, log},
+    {OP_aten_log1p_default, log1p},
+    {OP_aten_expm1_default, expm1},
+    {OP_aten_sqrt_default, sqrt},
+    {OP_aten_rsqrt_default, rsqrt_},
+    {OP_aten_reciprocal_default, reciprocal},
+    {OP_aten_relu_default, relu},
+    {OP_aten_sigmoid_default, sigmoid},
+    {OP_aten_tanh_default, tanh},
+    {OP_aten_sin_default, sin},
+    {OP_aten_cos_default, cos},
+    {OP_aten_erf_default, erf},
+    {OP_aten_floor_default, floor},
+    {OP_aten_ceil_default, ceil},
+    {OP_aten_trunc_default, trunc},
+    {OP_aten_logical_not_default, not_},
+    {OP_aten_isnan_default, isnan_},
+    {OP_aten_isinf_default, isinf_},
+    {OP_aten_clone_default, same},
+    {OP_prims_convert_element_type_default, same},
     {OP_aten_scalar_tensor_default, same},
 };
 
@@ -80,15 +150,30 @@ static const struct {
     OpId op;
     Binary *fn;
 } binary[] = {
-    {OP_aten_add_Tensor, add},          {OP_aten_sub_Tensor, sub},       {OP_aten_mul_Tensor, mul},
-    {OP_aten_div_Tensor, divide},       {OP_aten_pow_Tensor_Scalar, pow}, {OP_aten_pow_Tensor_Tensor, pow},
-    {OP_aten_eq_Tensor, eq},            {OP_aten_eq_Scalar, eq},         {OP_aten_ne_Tensor, ne},
-    {OP_aten_ne_Scalar, ne},            {OP_aten_lt_Tensor, lt},         {OP_aten_lt_Scalar, lt},
-    {OP_aten_le_Tensor, le},            {OP_aten_le_Scalar, le},         {OP_aten_gt_Tensor, gt},
-    {OP_aten_gt_Scalar, gt},            {OP_aten_ge_Tensor, ge},         {OP_aten_ge_Scalar, ge},
-    {OP_aten_maximum_default, maximum}, {OP_aten_minimum_default, minimum},
-    {OP_aten_clamp_min_default, maximum}, {OP_aten_clamp_max_default, minimum},
-    {OP_aten_logical_and_default, and_}, {OP_aten_logical_or_default, or_},
+    {OP_aten_add_Tensor, add},
+    {OP_aten_sub_Tensor, sub},
+    {OP_aten_mul_Tensor, mul},
+    {OP_aten_div_Tensor, divide},
+    {OP_aten_pow_Tensor_Scalar, pow},
+    {OP_aten_pow_Tensor_Tensor, pow},
+    {OP_aten_eq_Tensor, eq},
+    {OP_aten_eq_Scalar, eq},
+    {OP_aten_ne_Tensor, ne},
+    {OP_aten_ne_Scalar, ne},
+    {OP_aten_lt_Tensor, lt},
+    {OP_aten_lt_Scalar, lt},
+    {OP_aten_le_Tensor, le},
+    {OP_aten_le_Scalar, le},
+    {OP_aten_gt_Tensor, gt},
+    {OP_aten_gt_Scalar, gt},
+    {OP_aten_ge_Tensor, ge},
+    {OP_aten_ge_Scalar, ge},
+    {OP_aten_maximum_default, maximum},
+    {OP_aten_minimum_default, minimum},
+    {OP_aten_clamp_min_default, maximum},
+    {OP_aten_clamp_max_default, minimum},
+    {OP_aten_logical_and_default, and_},
+    {OP_aten_logical_or_default, or_},
 };
 
 // The value of an argument: a number, or a node's; none if it is unknown.
@@ -116,12 +201,14 @@ static bool bitwise(OpId op, const Value *a, const Value *b, Value *out) {
 // A pointwise op on known values, in the result's type.
 static Value evaluate(const Fold *f, const Node *n) {
     const TensorMeta *m = node_tensor(n);
-    Value a = n->n_args ? known(f, &n->args[0]) : val_none(), b = n->n_args > 1 ? known(f, &n->args[1]) : val_none();
+    Value a = n->n_args ? known(f, &n->args[0]) : val_none(),
+          b = n->n_args > 1 ? known(f, &n->args[1]) : val_none();
     double x, y;
     if (!m || n->kwargs == NULL ? !m : false)
         return val_none();
     for (int i = 0; i < n->n_kwargs; i++)
-        if (strcmp(n->kwargs[i].name, "alpha") == 0 || strcmp(n->kwargs[i].name, "rounding_mode") == 0)
+        if (strcmp(n->kwargs[i].name, "alpha") == 0 ||
+            strcmp(n->kwargs[i].name, "rounding_mode") == 0)
             return val_none();
     if (n->def->id == OP_aten_where_self && n->n_args == 3) {
         Value c = known(f, &n->args[2]);
@@ -148,8 +235,9 @@ static Value evaluate(const Fold *f, const Node *n) {
 }
 
 static bool is_view(const Node *n) {
-    static const char *const packets[] = {"squeeze", "unsqueeze", "alias", "view", "slice", "t", "broadcast_in_dim",
-                                          "expand", "as_strided", "permute"};
+    static const char *const packets[] = {
+        "squeeze", "unsqueeze",        "alias",  "view",       "slice",
+        "t",       "broadcast_in_dim", "expand", "as_strided", "permute"};
     return n->def && str_index(n->def->name, packets, COUNT(packets)) >= 0;
 }
 
@@ -171,7 +259,8 @@ static void deduce(Fold *f, Node *n) {
     Uniform *u = &f->at[n->id];
     if (n->op == FX_get_attr)
         u->value = attribute_value(f, n);
-    if (n->op != FX_call_function || !n->def || !node_tensor(n) || n->def->tags & (OPT_random | OPT_mutates))
+    if (n->op != FX_call_function || !n->def || !node_tensor(n) ||
+        n->def->tags & (OPT_random | OPT_mutates))
         return;
     if (node_is(n, OP_aten_full_default) && n->n_args == 2) {
         Value v = n->args[1];
@@ -186,7 +275,8 @@ static void deduce(Fold *f, Node *n) {
         if (n->n_args && n->args[0].kind == VAL_node)
             *u = f->at[n->args[0].node->id];
         u->replaced = u->value.kind != VAL_none;
-    } else if ((n->def->tags & OPT_pointwise) || node_is(n, OP_aten_scalar_tensor_default) || node_is(n, OP_aten_clone_default)) {
+    } else if ((n->def->tags & OPT_pointwise) || node_is(n, OP_aten_scalar_tensor_default) ||
+               node_is(n, OP_aten_clone_default)) {
         Value v = evaluate(f, n);
         if (v.kind != VAL_none)
             *u = (Uniform){v, n->id, true};
@@ -221,7 +311,8 @@ static bool replace(Fold *f, Node *n) {
     const TensorMeta *m = node_tensor(n);
     const Uniform *u = &f->at[n->id];
     Value args[2];
-    if (!meta_is_contiguous(f->g->sym, m, MF_contiguous) || m->dtype == DT_u8 || !shape_values(f, m, &args[0]))
+    if (!meta_is_contiguous(f->g->sym, m, MF_contiguous) || m->dtype == DT_u8 ||
+        !shape_values(f, m, &args[0]))
         return false;
     args[1] = node_is(n, OP_aten_full_default) ? n->args[1] : u->value;
     const Value *pin = node_arg(n, -1, "pin_memory");
@@ -250,7 +341,8 @@ static bool in(const Map *set, const Value *v) {
 
 // x + 0, x - 0, x * 1, x / 1 of tensors.
 static void drop_neutral(Fold *f, Node *n) {
-    if (!n->def || n->n_args != 2 || n->args[0].kind != VAL_node || n->args[1].kind != VAL_node || n->n_kwargs)
+    if (!n->def || n->n_args != 2 || n->args[0].kind != VAL_node || n->args[1].kind != VAL_node ||
+        n->n_kwargs)
         return;
     OpId id = n->def->id;
     const Map *set = id == OP_aten_add_Tensor || id == OP_aten_sub_Tensor   ? &f->zeros
@@ -266,7 +358,8 @@ static void drop_neutral(Fold *f, Node *n) {
         return;
     if (a->dtype != b->dtype) {
         Value args[2] = {val_node(keep), val_dtype(a->dtype)};
-        keep = joint_insert_after(f->ctx, n, op_at(OP_prims_convert_element_type_default), NULL, args, 2, NULL, 0);
+        keep = joint_insert_after(f->ctx, n, op_at(OP_prims_convert_element_type_default), NULL,
+                                  args, 2, NULL, 0);
     }
     node_replace_uses(n, keep);
     node_erase(n);
@@ -274,7 +367,7 @@ static void drop_neutral(Fold *f, Node *n) {
 }
 
 static bool has_candidates(const Graph *g) {
-    GRAPH_EACH(g, n)
+    GRAPH_EACH (g, n)
         if (node_is(n, OP_aten_full_default) || node_is(n, OP_aten_scalar_tensor_default) ||
             node_is(n, OP_aten_lift_fresh_copy_default))
             return true;
@@ -286,17 +379,18 @@ static Graph *constant_fold_uniform_value(PassCtx *ctx, const Graph *given) {
     if (!has_candidates(given))
         return (Graph *)(uintptr_t)given;
     Arena *a = ctx->arena;
-    Fold f = {.ctx = ctx, .g = graph_copy(a, given), .sizes.arena = a, .zeros.arena = a, .ones.arena = a};
+    Fold f = {
+        .ctx = ctx, .g = graph_copy(a, given), .sizes.arena = a, .zeros.arena = a, .ones.arena = a};
     int n_ids = f.g->by_id.n;
     f.at = ARENA_ARRAY(a, n_ids + 1, Uniform);
-    GRAPH_EACH(f.g, n) {
+    GRAPH_EACH (f.g, n) {
         if (n->val.kind == VAL_sym && !map_find_id(&f.sizes, expr_id(n->val.sym)))
             map_put_id(&f.sizes, expr_id(n->val.sym), n);
         deduce(&f, n);
     }
     int *shared = ARENA_ARRAY(a, n_ids + 1, int);
     bool *gone = ARENA_ARRAY(a, n_ids + 1, bool);
-    GRAPH_EACH(f.g, n) {
+    GRAPH_EACH (f.g, n) {
         gone[n->id] = f.at[n->id].replaced && only_feeds_constants(&f, n);
         if (f.at[n->id].replaced && !gone[n->id])
             shared[f.at[n->id].data]++;
@@ -315,4 +409,5 @@ static Graph *constant_fold_uniform_value(PassCtx *ctx, const Graph *given) {
 }
 
 const GraphPass pass_constant_fold_uniform_value = {
-    "constant_fold_uniform_value", "tensors of one value become full; x + 0, x - 0, x * 1, x / 1 go", constant_fold_uniform_value};
+    "constant_fold_uniform_value",
+    "tensors of one value become full; x + 0, x - 0, x * 1, x / 1 go", constant_fold_uniform_value};

@@ -1,12 +1,13 @@
-// joint_patterns.c: the pattern passes of the joint graph: views and permutes that undo themselves, chains of
-// conversions, and softmax of a scaled input. Matching goes from the last node to the first, as PyTorch's matcher.
+// joint_patterns.c: the pattern passes of the joint graph: views and permutes that undo themselves,
+// chains of conversions, and softmax of a scaled input. Matching goes from the last node to the
+// first, as PyTorch's matcher.
 #include "core/aot/joint.h"
 
 #include <math.h>
 #include <string.h>
 
 typedef struct Rewrite {
-    OpId op;                    // of the outermost node
+    OpId op; // of the outermost node
     // Is it a match? Must not change anything.
     bool (*match)(const Node *n);
     void (*apply)(PassCtx *ctx, Node *n);
@@ -61,7 +62,8 @@ static bool permute_and_back(const Node *n) {
         return false;
     for (int i = 0; i < p2->n; i++) {
         int64_t k, v;
-        if (!val_as_int(&p2->at[i], &k) || k < 0 || k >= p1->n || !val_as_int(&p1->at[k], &v) || v != i)
+        if (!val_as_int(&p2->at[i], &k) || k < 0 || k >= p1->n || !val_as_int(&p1->at[k], &v) ||
+            v != i)
             return false;
     }
     return true;
@@ -74,13 +76,15 @@ static bool is_plain_float(const Value *v) {
 
 static bool convert_twice(const Node *n) {
     const Node *in = only_input(n, OP_prims_convert_element_type_default);
-    return in && input(in, 0) && is_plain_float(node_arg(in, 1, "dtype")) && is_plain_float(node_arg(n, 1, "dtype"));
+    return in && input(in, 0) && is_plain_float(node_arg(in, 1, "dtype")) &&
+           is_plain_float(node_arg(n, 1, "dtype"));
 }
 
 static void convert_once(PassCtx *ctx, Node *n) {
     Node *in = input(n, 0);
     Value args[2] = {val_node(input(in, 0)), *node_arg(n, 1, "dtype")};
-    Node *r = joint_insert_after(ctx, n, op_at(OP_prims_convert_element_type_default), NULL, args, 2, NULL, 0);
+    Node *r = joint_insert_after(ctx, n, op_at(OP_prims_convert_element_type_default), NULL, args,
+                                 2, NULL, 0);
     node_replace_uses(n, r);
     node_erase(n);
     erase_unused(in);
@@ -89,8 +93,8 @@ static void convert_once(PassCtx *ctx, Node *n) {
 // softmax(x * k): (scale(x) - amax(scale(x))) with the scale moved behind the difference.
 
 typedef struct Scaled {
-    Node *x;                    // scaled by
-    Value other;                // a number or a node
+    Node *x;     // scaled by
+    Value other; // a number or a node
     bool div;
     Node *scaled, *convert, *amax;
 } Scaled;
@@ -111,7 +115,8 @@ static bool constant_along(const Node *x, const Value *other, const Value *dims)
             return false;
         d = d < 0 ? d + m->ndim : d;
         int at = (int)d - (m->ndim - o->ndim);
-        if (at >= 0 && at < o->ndim && !sym_known_eq(x->graph->sym, o->size[at], sym_int(x->graph->sym, 1)))
+        if (at >= 0 && at < o->ndim &&
+            !sym_known_eq(x->graph->sym, o->size[at], sym_int(x->graph->sym, 1)))
             return false;
     }
     return true;
@@ -119,8 +124,8 @@ static bool constant_along(const Node *x, const Value *other, const Value *dims)
 
 static bool find_scaled(const Node *n, Scaled *s) {
     Node *left = input(n, 0), *amax = input(n, 1);
-    if (!left || !amax || n->n_kwargs || !node_is(amax, OP_aten_amax_default) || amax->n_users != 1 || input(amax, 0) != left ||
-        amax->n_args != 3)
+    if (!left || !amax || n->n_kwargs || !node_is(amax, OP_aten_amax_default) ||
+        amax->n_users != 1 || input(amax, 0) != left || amax->n_args != 3)
         return false;
     *s = (Scaled){.amax = amax, .scaled = left};
     if (node_is(left, OP_prims_convert_element_type_default)) {
@@ -128,7 +133,8 @@ static bool find_scaled(const Node *n, Scaled *s) {
         s->scaled = input(left, 0);
     }
     Node *k = s->scaled;
-    if (!k || k->n_args != 2 || k->n_kwargs || !(node_is(k, OP_aten_mul_Tensor) || node_is(k, OP_aten_div_Tensor)))
+    if (!k || k->n_args != 2 || k->n_kwargs ||
+        !(node_is(k, OP_aten_mul_Tensor) || node_is(k, OP_aten_div_Tensor)))
         return false;
     s->div = node_is(k, OP_aten_div_Tensor);
     for (int swap = 0; swap < (s->div ? 1 : 2); swap++) {
@@ -182,7 +188,8 @@ static Value sign_of(PassCtx *ctx, Node *at, const Value *other, const TensorMet
     Node *one = put(ctx, at, OP_aten_scalar_tensor_default, one_args, 1);
     node_set_kwarg(one, "dtype", val_dtype(x->dtype));
     node_set_kwarg(one, "device", (Value){.kind = VAL_device, .device = x->device});
-    one->val = val_tensor(meta_contiguous(at->graph->arena, at->graph->sym, x->dtype, 0, NULL, x->device));
+    one->val =
+        val_tensor(meta_contiguous(at->graph->arena, at->graph->sym, x->dtype, 0, NULL, x->device));
     Node *ge = put2(ctx, at, OP_aten_ge_Scalar, *other, val_int(0));
     Value neg_args[1] = {val_node(one)};
     Node *neg = put(ctx, at, OP_aten_neg_default, neg_args, 1);
@@ -192,7 +199,8 @@ static Value sign_of(PassCtx *ctx, Node *at, const Value *other, const TensorMet
 
 static Value times(PassCtx *ctx, Node *at, Value sign, Value other) {
     if (sign.kind == VAL_node || other.kind == VAL_node)
-        return val_node(put2(ctx, at, OP_aten_mul_Tensor, sign.kind == VAL_node ? sign : other, sign.kind == VAL_node ? other : sign));
+        return val_node(put2(ctx, at, OP_aten_mul_Tensor, sign.kind == VAL_node ? sign : other,
+                             sign.kind == VAL_node ? other : sign));
     if (other.kind == VAL_int)
         return val_int(sign.i * other.i);
     return val_float((double)sign.i * other.f);
@@ -204,7 +212,8 @@ static void move_scale(PassCtx *ctx, Node *n) {
         return;
     Value x = val_node(s.x);
     if (s.convert)
-        x = val_node(put2(ctx, n, OP_prims_convert_element_type_default, x, *node_arg(s.convert, 1, "dtype")));
+        x = val_node(put2(ctx, n, OP_prims_convert_element_type_default, x,
+                          *node_arg(s.convert, 1, "dtype")));
     Value sign = sign_of(ctx, n, &s.other, node_tensor(x.node));
     Node *scaled = put2(ctx, n, OP_aten_mul_Tensor, x, sign);
     Value max_args[3] = {val_node(scaled), s.amax->args[1], s.amax->args[2]};
@@ -239,15 +248,17 @@ static const Rewrite *match(const Rewrite *rules, int n_rules, const Node *n) {
     return NULL;
 }
 
-static Graph *run(PassCtx *ctx, const Graph *given, const char *name, const Rewrite *rules, int n_rules) {
+static Graph *run(PassCtx *ctx, const Graph *given, const char *name, const Rewrite *rules,
+                  int n_rules) {
     bool any = false;
-    GRAPH_EACH(given, n)
+    GRAPH_EACH (given, n)
         any = any || match(rules, n_rules, n);
     ctx->matches = 0;
     if (!any)
         return (Graph *)(uintptr_t)given;
     Graph *g = graph_copy(ctx->arena, given);
-    // The nodes that were there: what a rewrite makes is not looked at again, or it would match for ever.
+    // The nodes that were there: what a rewrite makes is not looked at again, or it would match for
+    // ever.
     for (const Node *old = given->last; old; old = old->prev) {
         Node *n = graph_by_id(g, old->id);
         const Rewrite *r = n ? match(rules, n_rules, n) : NULL;
@@ -271,6 +282,9 @@ static Graph *pass_pattern_1(PassCtx *ctx, const Graph *g) {
     return run(ctx, g, "pass_pattern_1", second, COUNT(second));
 }
 
-const GraphPass pass_early_patterns = {"early_patterns", "views and permutes that undo themselves go", early_patterns};
-const GraphPass pass_pass_pattern_0 = {"pass_pattern_0", "chains of conversions become one", pass_pattern_0};
-const GraphPass pass_pass_pattern_1 = {"pass_pattern_1", "the scale of a softmax moves behind its maximum", pass_pattern_1};
+const GraphPass pass_early_patterns = {
+    "early_patterns", "views and permutes that undo themselves go", early_patterns};
+const GraphPass pass_pass_pattern_0 = {"pass_pattern_0", "chains of conversions become one",
+                                       pass_pattern_0};
+const GraphPass pass_pass_pattern_1 = {
+    "pass_pattern_1", "the scale of a softmax moves behind its maximum", pass_pattern_1};

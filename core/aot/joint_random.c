@@ -1,16 +1,17 @@
-// joint_random.c: replace_random: aten.rand, randn and randint become the compiler's own generator, each with a
-// seed looked up in one vector of seeds a device.
+// joint_random.c: replace_random: aten.rand, randn and randint become the compiler's own generator,
+// each with a seed looked up in one vector of seeds a device.
 #include "core/aot/joint.h"
 
 #include <string.h>
 
 typedef struct Draw {
-    Node *n;                    // rand, randn or randint.low
-    Node *made;                 // inductor_random or inductor_randint
+    Node *n;    // rand, randn or randint.low
+    Node *made; // inductor_random or inductor_randint
 } Draw;
 
 static bool is_random(const Node *n) {
-    bool known = node_is(n, OP_aten_rand_default) || node_is(n, OP_aten_randn_default) || node_is(n, OP_aten_randint_low);
+    bool known = node_is(n, OP_aten_rand_default) || node_is(n, OP_aten_randn_default) ||
+                 node_is(n, OP_aten_randint_low);
     return known && n->n_args >= (node_is(n, OP_aten_randint_low) ? 3 : 1) && node_tensor(n) &&
            !node_arg(n, -1, "generator");
 }
@@ -93,14 +94,14 @@ static void seed(PassCtx *ctx, Graph *g, const Draw *draws, int n_draws, Device 
 
 static Graph *replace_random(PassCtx *ctx, const Graph *given) {
     bool any = false;
-    GRAPH_EACH(given, n)
+    GRAPH_EACH (given, n)
         any = any || is_random(n);
     ctx->matches = 0;
     if (!any)
         return (Graph *)(uintptr_t)given;
     Graph *g = graph_copy(ctx->arena, given);
     VEC(Draw) draws = {0};
-    GRAPH_EACH(g, n)
+    GRAPH_EACH (g, n)
         if (is_random(n) && joint_wants(ctx, "replace_random", n, "the compiler's own generator"))
             vec_push(g->arena, &draws, (Draw){.n = n});
     for (int i = draws.n - 1; i >= 0; i--)
@@ -119,4 +120,5 @@ static Graph *replace_random(PassCtx *ctx, const Graph *given) {
     return draws.n ? g : (Graph *)(uintptr_t)given;
 }
 
-const GraphPass pass_replace_random = {"replace_random", "random ops of the compiler's own generator", replace_random};
+const GraphPass pass_replace_random = {
+    "replace_random", "random ops of the compiler's own generator", replace_random};

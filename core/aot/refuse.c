@@ -1,5 +1,5 @@
-// refuse.c: why a call that no rule took cannot be traced. A name unknown here stays an opaque node;
-// arguments that PyTorch itself would not take are an error.
+// refuse.c: why a call that no rule took cannot be traced. A name unknown here stays an opaque
+// node; arguments that PyTorch itself would not take are an error.
 #include "core/aot/refuse.h"
 
 #include "core/ops/torch.h"

@@ -1,5 +1,6 @@
-// rules.c: the words in which composite rules and decompositions are written: questions about values,
-// lists, and the few Tensor methods that Python code uses everywhere (to, contiguous, reshape, flatten).
+// rules.c: the words in which composite rules and decompositions are written: questions about
+// values, lists, and the few Tensor methods that Python code uses everywhere (to, contiguous,
+// reshape, flatten).
 #include "core/aot/trace.h"
 
 #include <math.h>
@@ -23,8 +24,10 @@ bool on_cpu(Value x) {
 int wrap_dim(Trace *t, int64_t dim, int ndim) {
     int n = ndim > 0 ? ndim : 1;
     if (dim < -n || dim >= n) {
-        trace_fail(t, "IndexError: dimension out of range (expected to be in range of [%d, %d], but got %lld)", -n,
-                   n - 1, (long long)dim);
+        trace_fail(t,
+                   "IndexError: dimension out of range (expected to be in range of [%d, %d], but "
+                   "got %lld)",
+                   -n, n - 1, (long long)dim);
         return 0;
     }
     return (int)(dim < 0 ? dim + n : dim);
@@ -82,7 +85,8 @@ bool expr_guard_is(Trace *t, const Expr *e, int64_t v) {
 
 static Value collect(Trace *t, ValueKind kind, va_list from) {
     VEC(Value) items = {0};
-    for (Value v = va_arg(from, Value); !(v.kind == VAL_opaque && v.n == -1); v = va_arg(from, Value))
+    for (Value v = va_arg(from, Value); !(v.kind == VAL_opaque && v.n == -1);
+         v = va_arg(from, Value))
         vec_push(t->arena, &items, v);
     return (Value){.kind = kind, .n = items.n, .at = items.at};
 }
@@ -153,7 +157,8 @@ Value contiguous(Trace *t, Value x, MemoryFormat mf) {
 
 static bool channels_last_strides(Trace *t, const TensorMeta *m, MemoryFormat mf) {
     int want = mf == MF_channels_last ? 4 : 5;
-    return m->ndim == want && meta_is_contiguous(t->sym, m, mf) && !meta_is_contiguous(t->sym, m, MF_contiguous);
+    return m->ndim == want && meta_is_contiguous(t->sym, m, mf) &&
+           !meta_is_contiguous(t->sym, m, MF_contiguous);
 }
 
 MemoryFormat suggest_memory_format(Trace *t, Value x) {
@@ -197,7 +202,8 @@ static bool viewable(Trace *t, const TensorMeta *m, const Expr *const *shape, in
                       !sym_known_eq(s, m->stride[d - 1], sym_mul(s, have, chunk_base));
         if (!last && !breaks)
             continue;
-        while (v >= 0 && (expr_guard(t, sym_cmp(s, SYM_lt, made, have)) || expr_known_is(t, shape[v], 1)))
+        while (v >= 0 &&
+               (expr_guard(t, sym_cmp(s, SYM_lt, made, have)) || expr_known_is(t, shape[v], 1)))
             made = sym_mul(s, made, shape[v--]);
         if (!sym_known_eq(s, made, have))
             return false;
@@ -245,12 +251,13 @@ static Value strided(void) {
 }
 
 Value full_of(Trace *t, Value size, Value fill, DType d, Device dev) {
-    return CALL(t, aten_full_default, size, fill, DTY(d), strided(), device_value(dev), BOOL(false));
+    return CALL(t, aten_full_default, size, fill, DTY(d), strided(), device_value(dev),
+                BOOL(false));
 }
 
 Value arange_of(Trace *t, Value start, Value end, Value step, DType d, Device dev) {
-    return CALL(t, aten_arange_start_step, start, end, step, d == DT_none ? NONE : DTY(d), strided(),
-                device_value(dev), BOOL(false));
+    return CALL(t, aten_arange_start_step, start, end, step, d == DT_none ? NONE : DTY(d),
+                strided(), device_value(dev), BOOL(false));
 }
 
 Value scalar_tensor(Trace *t, Value v, DType d, Device dev) {

@@ -1,13 +1,14 @@
-// torchfn_mha.c: torch.nn.functional.multi_head_attention_forward, which capture leaves in the graph as one
-// call: packed or separate projections, attention with or without weights, output projection.
+// torchfn_mha.c: torch.nn.functional.multi_head_attention_forward, which capture leaves in the
+// graph as one call: packed or separate projections, attention with or without weights, output
+// projection.
 #include "core/aot/torchlevel.h"
 
 #include <math.h>
 
 typedef struct Heads {
-    const Expr *tgt, *src, *batch, *embed, *head;   // lengths and sizes
-    Value heads;                                    // their number
-    Value mask;                                     // float, none if there is none
+    const Expr *tgt, *src, *batch, *embed, *head; // lengths and sizes
+    Value heads;                                  // their number
+    Value mask;                                   // float, none if there is none
     Value dropout;
     bool causal;
 } Heads;
@@ -38,8 +39,10 @@ static void in_projection(Trace *t, Value qkv[3], Value w, Value b, const Expr *
             qkv[i] = part(t, p, i);
         return;
     }
-    Value sizes = shared ? list_of(t, val_sym(embed), val_sym(sym_mul_int(t->sym, embed, 2)), END) : NONE;
-    Value ws = shared ? CALL(t, aten_split_with_sizes_default, w, sizes) : CALL(t, aten_chunk_default, w, INT(3));
+    Value sizes =
+        shared ? list_of(t, val_sym(embed), val_sym(sym_mul_int(t->sym, embed, 2)), END) : NONE;
+    Value ws = shared ? CALL(t, aten_split_with_sizes_default, w, sizes)
+                      : CALL(t, aten_chunk_default, w, INT(3));
     Value bs = b.kind != VAL_tensor ? NONE
                : shared             ? CALL(t, aten_split_with_sizes_default, b, sizes)
                                     : CALL(t, aten_chunk_default, b, INT(3));
@@ -62,7 +65,8 @@ static Value float_mask(Trace *t, Value mask, DType d) {
 }
 
 static Value merged_mask(Trace *t, const TorchCall *c, const Heads *h, DType d) {
-    Value pad = call_arg(c, 14, "key_padding_mask", NONE), mask = call_arg(c, 16, "attn_mask", NONE);
+    Value pad = call_arg(c, 14, "key_padding_mask", NONE),
+          mask = call_arg(c, 16, "attn_mask", NONE);
     if (pad.kind == VAL_tensor)
         pad = float_mask(t, pad, d);
     if (mask.kind == VAL_tensor)
@@ -72,7 +76,8 @@ static Value merged_mask(Trace *t, const TorchCall *c, const Heads *h, DType d) 
     if (pad.kind != VAL_tensor)
         return mask;
     const Expr *rows = sym_mul(t->sym, h->batch, sym_int(t->sym, int_arg(&h->heads, 1)));
-    pad = CALL(t, aten_view_default, pad, list_of(t, val_sym(h->batch), INT(1), INT(1), val_sym(h->src), END));
+    pad = CALL(t, aten_view_default, pad,
+               list_of(t, val_sym(h->batch), INT(1), INT(1), val_sym(h->src), END));
     pad = CALL(t, aten_expand_default, pad, list_of(t, INT(-1), h->heads, INT(-1), INT(-1), END));
     pad = reshape(t, pad, list_of(t, val_sym(rows), INT(1), val_sym(h->src), END));
     return mask.kind == VAL_tensor ? CALL(t, aten_add_Tensor, mask, pad) : pad;
@@ -82,7 +87,8 @@ static Value attend_with_weights(Trace *t, const Heads *h, Value qkv[3], Value *
     int64_t e = expr_int_or(h->head, 1);
     Value q = CALL(t, aten_mul_Tensor, qkv[0], FLT(sqrt(1.0 / (double)e)));
     Value k = CALL(t, aten_transpose_int, qkv[1], INT(-2), INT(-1));
-    Value w = h->mask.kind == VAL_tensor ? CALL(t, aten_baddbmm_default, h->mask, q, k) : CALL(t, aten_bmm_default, q, k);
+    Value w = h->mask.kind == VAL_tensor ? CALL(t, aten_baddbmm_default, h->mask, q, k)
+                                         : CALL(t, aten_bmm_default, q, k);
     w = CALL(t, aten_softmax_int, w, INT(-1));
     if (float_arg(&h->dropout, 0) > 0)
         w = CALL(t, aten_dropout_default, w, h->dropout, BOOL(true));
@@ -98,13 +104,15 @@ static Value attend(Trace *t, const Heads *h, Value qkv[3]) {
         if (dim_of(mask) == 3 && expr_known_is(t, size_of(t, mask, 0), 1))
             mask = CALL(t, aten_unsqueeze_default, mask, INT(0));
         else
-            mask = CALL(t, aten_view_default, mask, list_of(t, val_sym(h->batch), h->heads, INT(-1), val_sym(h->src), END));
+            mask = CALL(t, aten_view_default, mask,
+                        list_of(t, val_sym(h->batch), h->heads, INT(-1), val_sym(h->src), END));
     }
     for (int i = 0; i < 3; i++)
-        qkv[i] = CALL(t, aten_view_default, qkv[i], list_of(t, val_sym(h->batch), h->heads, val_sym(i ? h->src : h->tgt),
-                                                            val_sym(h->head), END));
-    Value out = CALL(t, aten_scaled_dot_product_attention_default, qkv[0], qkv[1], qkv[2], mask, h->dropout,
-                     BOOL(h->causal));
+        qkv[i] = CALL(t, aten_view_default, qkv[i],
+                      list_of(t, val_sym(h->batch), h->heads, val_sym(i ? h->src : h->tgt),
+                              val_sym(h->head), END));
+    Value out = CALL(t, aten_scaled_dot_product_attention_default, qkv[0], qkv[1], qkv[2], mask,
+                     h->dropout, BOOL(h->causal));
     out = CALL(t, aten_permute_default, out, list_of(t, INT(2), INT(0), INT(1), INT(3), END));
     return contiguous(t, out, MF_contiguous);
 }
@@ -115,13 +123,18 @@ static bool flag(const TorchCall *c, int pos, const char *kw, bool dflt) {
 }
 
 bool fn_mha(Trace *t, const TorchCall *c, Value *out) {
-    Value qkv[3] = {call_arg(c, 0, "query", NONE), call_arg(c, 1, "key", NONE), call_arg(c, 2, "value", NONE)};
+    Value qkv[3] = {call_arg(c, 0, "query", NONE), call_arg(c, 1, "key", NONE),
+                    call_arg(c, 2, "value", NONE)};
     Value heads = call_arg(c, 4, "num_heads", INT(1)), bias_k = call_arg(c, 7, "bias_k", NONE);
     if (dim_of(qkv[0]) != 3 || bias_k.kind != VAL_none || flag(c, 9, "add_zero_attn", false) ||
         call_arg(c, -1, "static_k", NONE).kind != VAL_none)
         return false;
-    Heads h = {.tgt = size_of(t, qkv[0], 0), .batch = size_of(t, qkv[0], 1), .embed = size_of(t, qkv[0], 2),
-               .src = size_of(t, qkv[1], 0), .heads = heads, .causal = flag(c, -1, "is_causal", false)};
+    Heads h = {.tgt = size_of(t, qkv[0], 0),
+               .batch = size_of(t, qkv[0], 1),
+               .embed = size_of(t, qkv[0], 2),
+               .src = size_of(t, qkv[1], 0),
+               .heads = heads,
+               .causal = flag(c, -1, "is_causal", false)};
     h.head = sym_floordiv(t->sym, h.embed, sym_int(t->sym, int_arg(&heads, 1)));
     h.dropout = flag(c, 13, "training", true) ? call_arg(c, 10, "dropout_p", FLT(0)) : FLT(0);
     Value w = call_arg(c, 5, "in_proj_weight", NONE), b = call_arg(c, 6, "in_proj_bias", NONE);
@@ -137,17 +150,21 @@ bool fn_mha(Trace *t, const TorchCall *c, Value *out) {
     h.mask = merged_mask(t, c, &h, dtype_of(qkv[0]));
     const Expr *rows = sym_mul(t->sym, h.batch, sym_int(t->sym, int_arg(&heads, 1)));
     for (int i = 0; i < 3; i++) {
-        qkv[i] = CALL(t, aten_view_default, qkv[i], list_of(t, val_sym(i ? h.src : h.tgt), val_sym(rows),
-                                                            val_sym(h.head), END));
+        qkv[i] = CALL(t, aten_view_default, qkv[i],
+                      list_of(t, val_sym(i ? h.src : h.tgt), val_sym(rows), val_sym(h.head), END));
         qkv[i] = CALL(t, aten_transpose_int, qkv[i], INT(0), INT(1));
     }
     Value maps = NONE;
     Value o = weights ? attend_with_weights(t, &h, qkv, &maps) : attend(t, &h, qkv);
-    o = CALL(t, aten_view_default, o, list_of(t, val_sym(sym_mul(t->sym, h.batch, h.tgt)), val_sym(h.embed), END));
-    o = linear(t, o, call_arg(c, 11, "out_proj_weight", NONE), call_arg(c, 12, "out_proj_bias", NONE));
-    o = CALL(t, aten_view_default, o, list_of(t, val_sym(h.tgt), val_sym(h.batch), val_sym(size_of(t, o, 1)), END));
+    o = CALL(t, aten_view_default, o,
+             list_of(t, val_sym(sym_mul(t->sym, h.batch, h.tgt)), val_sym(h.embed), END));
+    o = linear(t, o, call_arg(c, 11, "out_proj_weight", NONE),
+               call_arg(c, 12, "out_proj_bias", NONE));
+    o = CALL(t, aten_view_default, o,
+             list_of(t, val_sym(h.tgt), val_sym(h.batch), val_sym(size_of(t, o, 1)), END));
     if (weights) {
-        maps = CALL(t, aten_view_default, maps, list_of(t, val_sym(h.batch), heads, val_sym(h.tgt), val_sym(h.src), END));
+        maps = CALL(t, aten_view_default, maps,
+                    list_of(t, val_sym(h.batch), heads, val_sym(h.tgt), val_sym(h.src), END));
         if (flag(c, -1, "average_attn_weights", true))
             maps = CALL(t, aten_mean_dim, maps, list_of(t, INT(1), END));
     }

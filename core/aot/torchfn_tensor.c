@@ -1,5 +1,5 @@
-// torchfn_tensor.c: Python functions and methods on tensors that are more than one op: questions about shape
-// and type, conversions, splitting, lists of tensors as arguments.
+// torchfn_tensor.c: Python functions and methods on tensors that are more than one op: questions
+// about shape and type, conversions, splitting, lists of tensors as arguments.
 #include "core/aot/torchlevel.h"
 
 #include <string.h>
@@ -82,7 +82,8 @@ bool fn_is_floating_point(Trace *t, const TorchCall *c, Value *out) {
 bool fn_is_contiguous(Trace *t, const TorchCall *c, Value *out) {
     const TensorMeta *m = meta_of(tensor_arg(c));
     Value mf = call_arg(c, 1, "memory_format", NONE);
-    *out = BOOL(m && meta_is_contiguous(t->sym, m, mf.kind == VAL_memory_format ? mf.mf : MF_contiguous));
+    *out = BOOL(
+        m && meta_is_contiguous(t->sym, m, mf.kind == VAL_memory_format ? mf.mf : MF_contiguous));
     return true;
 }
 
@@ -153,8 +154,10 @@ bool fn_cpu(Trace *t, const TorchCall *c, Value *out) {
 
 // to(dtype), to(device, dtype), to(other), each with keywords.
 bool fn_to(Trace *t, const TorchCall *c, Value *out) {
-    Value x = tensor_arg(c), dtype = call_arg(c, -1, "dtype", NONE), device = call_arg(c, -1, "device", NONE);
-    Value blocking = call_arg(c, -1, "non_blocking", BOOL(false)), copy = call_arg(c, -1, "copy", BOOL(false));
+    Value x = tensor_arg(c), dtype = call_arg(c, -1, "dtype", NONE),
+          device = call_arg(c, -1, "device", NONE);
+    Value blocking = call_arg(c, -1, "non_blocking", BOOL(false)),
+          copy = call_arg(c, -1, "copy", BOOL(false));
     Value mf = call_arg(c, -1, "memory_format", NONE), other = call_arg(c, -1, "other", NONE);
     int flags = 0;
     for (int i = 1; i < c->n_args; i++) {
@@ -211,7 +214,8 @@ bool fn_split(Trace *t, const TorchCall *c, Value *out) {
 
 // Tensors given one by one, or as one list.
 static Value operands(Trace *t, const TorchCall *c, int from) {
-    if (c->n_args == from + 1 && (c->args[from].kind == VAL_list || c->args[from].kind == VAL_tuple))
+    if (c->n_args == from + 1 &&
+        (c->args[from].kind == VAL_list || c->args[from].kind == VAL_tuple))
         return c->args[from];
     Value list = val_list(t->arena, VAL_list, c->n_args > from ? c->n_args - from : 0);
     for (int i = 0; i < list.n; i++)
@@ -228,7 +232,8 @@ bool fn_einsum(Trace *t, const TorchCall *c, Value *out) {
 }
 
 bool fn_tensordot(Trace *t, const TorchCall *c, Value *out) {
-    Value a = call_arg(c, 0, "a", NONE), b = call_arg(c, 1, "b", NONE), dims = call_arg(c, 2, "dims", INT(2));
+    Value a = call_arg(c, 0, "a", NONE), b = call_arg(c, 1, "b", NONE),
+          dims = call_arg(c, 2, "dims", INT(2));
     Value da, db;
     if (a.kind != VAL_tensor || b.kind != VAL_tensor)
         return false;
@@ -263,7 +268,8 @@ bool fn_broadcast_tensors(Trace *t, const TorchCall *c, Value *out) {
 // torch.norm: p "fro" or a number.
 bool fn_norm(Trace *t, const TorchCall *c, Value *out) {
     Value p = call_arg(c, 1, "p", NONE), dim = call_arg(c, 2, "dim", NONE);
-    Value keepdim = call_arg(c, 3, "keepdim", BOOL(false)), dtype = call_arg(c, c->method ? 4 : 5, "dtype", NONE);
+    Value keepdim = call_arg(c, 3, "keepdim", BOOL(false)),
+          dtype = call_arg(c, c->method ? 4 : 5, "dtype", NONE);
     bool number = p.kind == VAL_int || p.kind == VAL_float;
     if (!number && p.kind != VAL_none && !(p.kind == VAL_str && strcmp(p.s, "fro") == 0))
         return false;
@@ -291,7 +297,8 @@ bool fn_sym_sum(Trace *t, const TorchCall *c, Value *out) {
 
 static bool larger(Trace *t, const TorchCall *c, bool max, Value *out) {
     const Expr *a, *b;
-    if (c->n_args != 2 || !val_as_expr(t->sym, &c->args[0], &a) || !val_as_expr(t->sym, &c->args[1], &b))
+    if (c->n_args != 2 || !val_as_expr(t->sym, &c->args[0], &a) ||
+        !val_as_expr(t->sym, &c->args[1], &b))
         return false;
     *out = val_sym(max ? sym_max(t->sym, a, b) : sym_min(t->sym, a, b));
     return true;
@@ -327,7 +334,8 @@ bool fn_getitem(Trace *t, const TorchCall *c, Value *out) {
 }
 
 bool fn_setitem(Trace *t, const TorchCall *c, Value *out) {
-    Value x = call_arg(c, 0, "", NONE), index = call_arg(c, 1, "", NONE), v = call_arg(c, 2, "", NONE);
+    Value x = call_arg(c, 0, "", NONE), index = call_arg(c, 1, "", NONE),
+          v = call_arg(c, 2, "", NONE);
     if (x.kind != VAL_tensor)
         return false;
     index_set(t, x, &index, v);

@@ -1,6 +1,7 @@
-// torchlevel.c: a call as Python code writes it becomes an op call: the function's name, the overload that its
-// arguments fit (PyTorch's argument parser), Python's operators with their reflected forms, and sizes computed
-// in Python. Functions that do more than their op have a rule in torchlevel.def.
+// torchlevel.c: a call as Python code writes it becomes an op call: the function's name, the
+// overload that its arguments fit (PyTorch's argument parser), Python's operators with their
+// reflected forms, and sizes computed in Python. Functions that do more than their op have a rule
+// in torchlevel.def.
 #include "core/aot/torchlevel.h"
 
 #include <string.h>
@@ -18,16 +19,17 @@ Value call_arg(const TorchCall *c, int pos, const char *kw, Value dflt) {
 
 // Packets whose tensor arguments take Python numbers.
 static bool numbers_as_tensors(const char *name) {
-    static const char *const names[] = {"add", "add_", "div", "div_", "divide", "divide_", "mul", "mul_",
-                                        "multiply", "multiply_", "sub", "sub_", "subtract", "subtract_",
-                                        "true_divide", "true_divide_", "floor_divide", "floor_divide_",
-                                        "copy_", "_to_copy"};
+    static const char *const names[] = {
+        "add",          "add_",         "div",           "div_",      "divide",
+        "divide_",      "mul",          "mul_",          "multiply",  "multiply_",
+        "sub",          "sub_",         "subtract",      "subtract_", "true_divide",
+        "true_divide_", "floor_divide", "floor_divide_", "copy_",     "_to_copy"};
     return str_index(name, names, COUNT(names)) >= 0;
 }
 
 static bool is_number(const Value *v) {
-    return v->kind == VAL_int || v->kind == VAL_float || v->kind == VAL_bool || v->kind == VAL_sym ||
-           v->kind == VAL_symfloat || v->kind == VAL_complex;
+    return v->kind == VAL_int || v->kind == VAL_float || v->kind == VAL_bool ||
+           v->kind == VAL_sym || v->kind == VAL_symfloat || v->kind == VAL_complex;
 }
 
 enum { NO_FIT = 1000 };
@@ -36,26 +38,46 @@ enum { NO_FIT = 1000 };
 static int item_cost(const Value *v, ArgType type, bool numbers) {
     ValueKind k = v->kind;
     switch (type) {
-    case AT_tensor: return k == VAL_tensor ? 0 : numbers && is_number(v) ? 1 : NO_FIT;
-    case AT_int: return k == VAL_int || k == VAL_sym ? 0 : NO_FIT;
-    case AT_float: return k == VAL_float || k == VAL_symfloat ? 0 : k == VAL_int || k == VAL_sym ? 1 : NO_FIT;
-    case AT_bool: return k == VAL_bool ? 0 : k == VAL_sym ? 2 : NO_FIT;
-    case AT_scalar: return is_number(v) ? 0 : k == VAL_tensor && v->tensor->ndim == 0 ? 5 : NO_FIT;
-    case AT_str: return k == VAL_str ? 0 : NO_FIT;
-    case AT_dtype: return k == VAL_dtype ? 0 : NO_FIT;
-    case AT_layout: return k == VAL_layout ? 0 : NO_FIT;
-    case AT_device: return k == VAL_device || k == VAL_str ? 0 : NO_FIT;
-    case AT_memory_format: return k == VAL_memory_format ? 0 : NO_FIT;
-    case AT_generator: return k == VAL_opaque ? 0 : NO_FIT;
-    case AT_any: return 0;
-    case AT_tensors: case AT_ints: case AT_floats: case AT_bools: case AT_scalars: break;
+    case AT_tensor:
+        return k == VAL_tensor ? 0 : numbers && is_number(v) ? 1 : NO_FIT;
+    case AT_int:
+        return k == VAL_int || k == VAL_sym ? 0 : NO_FIT;
+    case AT_float:
+        return k == VAL_float || k == VAL_symfloat ? 0 : k == VAL_int || k == VAL_sym ? 1 : NO_FIT;
+    case AT_bool:
+        return k == VAL_bool ? 0 : k == VAL_sym ? 2 : NO_FIT;
+    case AT_scalar:
+        return is_number(v) ? 0 : k == VAL_tensor && v->tensor->ndim == 0 ? 5 : NO_FIT;
+    case AT_str:
+        return k == VAL_str ? 0 : NO_FIT;
+    case AT_dtype:
+        return k == VAL_dtype ? 0 : NO_FIT;
+    case AT_layout:
+        return k == VAL_layout ? 0 : NO_FIT;
+    case AT_device:
+        return k == VAL_device || k == VAL_str ? 0 : NO_FIT;
+    case AT_memory_format:
+        return k == VAL_memory_format ? 0 : NO_FIT;
+    case AT_generator:
+        return k == VAL_opaque ? 0 : NO_FIT;
+    case AT_any:
+        return 0;
+    case AT_tensors:
+    case AT_ints:
+    case AT_floats:
+    case AT_bools:
+    case AT_scalars:
+        break;
     }
     return NO_FIT;
 }
 
 static int arg_cost(const Value *v, const SchemaArg *arg, bool numbers) {
-    static const ArgType items[] = {[AT_tensors] = AT_tensor, [AT_ints] = AT_int, [AT_floats] = AT_float,
-                                    [AT_bools] = AT_bool, [AT_scalars] = AT_scalar};
+    static const ArgType items[] = {[AT_tensors] = AT_tensor,
+                                    [AT_ints] = AT_int,
+                                    [AT_floats] = AT_float,
+                                    [AT_bools] = AT_bool,
+                                    [AT_scalars] = AT_scalar};
     if (v->kind == VAL_none)
         return arg->optional || arg->type == AT_generator ? 1 : NO_FIT;
     bool list = arg->type == AT_tensors || arg->type == AT_ints || arg->type == AT_floats ||
@@ -73,8 +95,11 @@ static int arg_cost(const Value *v, const SchemaArg *arg, bool numbers) {
 
 // Older keyword names that Python still takes.
 static const char *alias_of(const char *kw) {
-    static const char *const aliases[][2] = {{"input", "self"}, {"axis", "dim"}, {"keepdims", "keepdim"},
-                                             {"x", "self"},     {"x2", "other"}};
+    static const char *const aliases[][2] = {{"input", "self"},
+                                             {"axis", "dim"},
+                                             {"keepdims", "keepdim"},
+                                             {"x", "self"},
+                                             {"x2", "other"}};
     for (int i = 0; i < COUNT(aliases); i++)
         if (strcmp(kw, aliases[i][0]) == 0)
             return aliases[i][1];
@@ -90,8 +115,9 @@ static int keyword_index(const Op *op, const char *kw) {
 // Options of factories that the ops do not have: a keyword that says nothing is dropped.
 static bool is_void_keyword(const char *kw, const Value *v) {
     bool no = v->kind == VAL_none || (v->kind == VAL_bool && !v->b);
-    return no && (strcmp(kw, "out") == 0 || strcmp(kw, "requires_grad") == 0 || strcmp(kw, "pin_memory") == 0 ||
-                  strcmp(kw, "generator") == 0 || strcmp(kw, "inplace") == 0);
+    return no && (strcmp(kw, "out") == 0 || strcmp(kw, "requires_grad") == 0 ||
+                  strcmp(kw, "pin_memory") == 0 || strcmp(kw, "generator") == 0 ||
+                  strcmp(kw, "inplace") == 0);
 }
 
 // x.view(2, 3): when a list of ints is the only positional argument, it may be written out.
@@ -158,10 +184,12 @@ static bool hidden(const Op *op) {
     return numbers_as_tensors(op->name) && str_starts(op->overload, "Scalar");
 }
 
-// What Python's bindings of factories always say: no pinned memory, and the CPU if no device is given.
+// What Python's bindings of factories always say: no pinned memory, and the CPU if no device is
+// given.
 static void python_options(const Op *op, const TorchCall *c, Value *bound) {
     int pin = op_arg_index(op, "pin_memory"), device = op_arg_index(op, "device");
-    if (pin < 0 || device < 0 || !op->args[pin].kwarg_only || strcmp(op->name, "to") == 0 || strcmp(op->name, "_to_copy") == 0)
+    if (pin < 0 || device < 0 || !op->args[pin].kwarg_only || strcmp(op->name, "to") == 0 ||
+        strcmp(op->name, "_to_copy") == 0)
         return;
     if (bound[pin].kind == VAL_none)
         bound[pin] = BOOL(false);
@@ -177,7 +205,8 @@ bool call_packet(Trace *t, const char *name, const TorchCall *c, Value *out) {
     for (int i = 0; i < n; i++) {
         Value *args = ARENA_ARRAY(t->arena, all[i]->n_args + 1, Value);
         int cost = hidden(all[i]) ? NO_FIT : fit(t, all[i], c, args);
-        if (cost < best_cost || (best && cost == best_cost && cost < NO_FIT && all[i]->n_args < best->n_args)) {
+        if (cost < best_cost ||
+            (best && cost == best_cost && cost < NO_FIT && all[i]->n_args < best->n_args)) {
             best = all[i];
             best_cost = cost;
             bound = args;
@@ -206,7 +235,8 @@ Value call_packet_args(Trace *t, const char *name, ...) {
     VEC(Value) args = {0};
     va_list list;
     va_start(list, name);
-    for (Value v = va_arg(list, Value); !(v.kind == VAL_opaque && v.n == -1); v = va_arg(list, Value))
+    for (Value v = va_arg(list, Value); !(v.kind == VAL_opaque && v.n == -1);
+         v = va_arg(list, Value))
         vec_push(t->arena, &args, v);
     va_end(list);
     TorchCall c = {.target = name, .args = args.at, .n_args = args.n};
@@ -219,31 +249,50 @@ Value call_packet_args(Trace *t, const char *name, ...) {
 // Python's operators
 
 typedef struct Operator {
-    const char *name;           // of module operator
-    const char *packet;         // tensor op x
-    const char *reflected;      // number op tensor: this packet with swapped arguments; NULL: not swapped
-    SymKind sym;                // on sizes; SYM_int: none
+    const char *name;   // of module operator
+    const char *packet; // tensor op x
+    const char
+        *reflected; // number op tensor: this packet with swapped arguments; NULL: not swapped
+    SymKind sym;    // on sizes; SYM_int: none
 } Operator;
 
 static const Operator operators[] = {
-    {"add", "add", "add", SYM_add},          {"sub", "sub", "rsub", SYM_int},
-    {"mul", "mul", "mul", SYM_mul},          {"truediv", "div", NULL, SYM_int},
-    {"floordiv", "floor_divide", NULL, SYM_floordiv}, {"mod", "remainder", NULL, SYM_pymod},
-    {"pow", "pow", NULL, SYM_int},           {"matmul", "matmul", NULL, SYM_int},
-    {"and_", "__and__", "__and__", SYM_and}, {"or_", "__or__", "__or__", SYM_or},
-    {"xor", "__xor__", "__xor__", SYM_int},  {"lshift", "__lshift__", NULL, SYM_lshift},
-    {"rshift", "__rshift__", NULL, SYM_rshift}, {"eq", "eq", "eq", SYM_eq},
-    {"ne", "ne", "ne", SYM_ne},              {"lt", "lt", "gt", SYM_lt},
-    {"le", "le", "ge", SYM_le},              {"gt", "gt", "lt", SYM_gt},
-    {"ge", "ge", "le", SYM_ge},              {"iadd", "add_", NULL, SYM_add},
-    {"isub", "sub_", NULL, SYM_int},         {"imul", "mul_", NULL, SYM_mul},
-    {"itruediv", "div_", NULL, SYM_int},     {"ifloordiv", "floor_divide_", NULL, SYM_floordiv},
-    {"imod", "remainder_", NULL, SYM_pymod}, {"ipow", "pow_", NULL, SYM_int},
-    {"iand", "__iand__", NULL, SYM_and},     {"ior", "__ior__", NULL, SYM_or},
-    {"ixor", "__ixor__", NULL, SYM_int},     {"ilshift", "__ilshift__", NULL, SYM_int},
-    {"irshift", "__irshift__", NULL, SYM_int}, {"imatmul", "matmul", NULL, SYM_int},
-    {"neg", "neg", NULL, SYM_int},           {"pos", "positive", NULL, SYM_int},
-    {"abs", "abs", NULL, SYM_int},           {"invert", "bitwise_not", NULL, SYM_int},
+    {"add", "add", "add", SYM_add},
+    {"sub", "sub", "rsub", SYM_int},
+    {"mul", "mul", "mul", SYM_mul},
+    {"truediv", "div", NULL, SYM_int},
+    {"floordiv", "floor_divide", NULL, SYM_floordiv},
+    {"mod", "remainder", NULL, SYM_pymod},
+    {"pow", "pow", NULL, SYM_int},
+    {"matmul", "matmul", NULL, SYM_int},
+    {"and_", "__and__", "__and__", SYM_and},
+    {"or_", "__or__", "__or__", SYM_or},
+    {"xor", "__xor__", "__xor__", SYM_int},
+    {"lshift", "__lshift__", NULL, SYM_lshift},
+    {"rshift", "__rshift__", NULL, SYM_rshift},
+    {"eq", "eq", "eq", SYM_eq},
+    {"ne", "ne", "ne", SYM_ne},
+    {"lt", "lt", "gt", SYM_lt},
+    {"le", "le", "ge", SYM_le},
+    {"gt", "gt", "lt", SYM_gt},
+    {"ge", "ge", "le", SYM_ge},
+    {"iadd", "add_", NULL, SYM_add},
+    {"isub", "sub_", NULL, SYM_int},
+    {"imul", "mul_", NULL, SYM_mul},
+    {"itruediv", "div_", NULL, SYM_int},
+    {"ifloordiv", "floor_divide_", NULL, SYM_floordiv},
+    {"imod", "remainder_", NULL, SYM_pymod},
+    {"ipow", "pow_", NULL, SYM_int},
+    {"iand", "__iand__", NULL, SYM_and},
+    {"ior", "__ior__", NULL, SYM_or},
+    {"ixor", "__ixor__", NULL, SYM_int},
+    {"ilshift", "__ilshift__", NULL, SYM_int},
+    {"irshift", "__irshift__", NULL, SYM_int},
+    {"imatmul", "matmul", NULL, SYM_int},
+    {"neg", "neg", NULL, SYM_int},
+    {"pos", "positive", NULL, SYM_int},
+    {"abs", "abs", NULL, SYM_int},
+    {"invert", "bitwise_not", NULL, SYM_int},
     {"not_", "logical_not", NULL, SYM_not},
 };
 
@@ -259,7 +308,8 @@ static bool sym_arithmetic(Trace *t, const Operator *o, const TorchCall *c, Valu
         r = e[0];
     else if (c->n_args == 2 && (strcmp(o->name, "sub") == 0 || strcmp(o->name, "isub") == 0))
         r = sym_sub(t->sym, e[0], e[1]);
-    else if (c->n_args == 2 && strcmp(o->name, "pow") == 0 && c->args[1].kind == VAL_int && c->args[1].i >= 0)
+    else if (c->n_args == 2 && strcmp(o->name, "pow") == 0 && c->args[1].kind == VAL_int &&
+             c->args[1].i >= 0)
         r = sym_pow(t->sym, e[0], c->args[1].i);
     else if (c->n_args == 2 && strcmp(o->name, "truediv") == 0)
         r = sym_make(t->sym, SYM_inttruediv, (const Expr *const[]){e[0], e[1]}, 2);
@@ -270,7 +320,8 @@ static bool sym_arithmetic(Trace *t, const Operator *o, const TorchCall *c, Valu
         return false;
     *out = val_sym(r);
     if (out->kind == VAL_sym && !map_get_id(&t->proxies, expr_id(r))) {
-        Value args[2] = {trace_node_value(t, &c->args[0]), c->n_args > 1 ? trace_node_value(t, &c->args[1]) : NONE};
+        Value args[2] = {trace_node_value(t, &c->args[0]),
+                         c->n_args > 1 ? trace_node_value(t, &c->args[1]) : NONE};
         const Op *op = op_find(c->target);
         if (op && !t->failed) {
             Node *n = graph_call(t->graph, op, op->name, args, c->n_args, NULL, 0);
@@ -331,13 +382,15 @@ static bool python_operator(Trace *t, const char *name, const TorchCall *c, Valu
 static const struct {
     const char *name;
     TorchRule *rule;
-} functions[] = {
+} functions[] =
+    {
 #define TORCH_FN(name, rule, doc) {#name, fn_##rule},
 #define TORCH_METHOD(name, rule, doc)
 #include "core/aot/torchlevel.def"
 #undef TORCH_FN
 #undef TORCH_METHOD
-}, methods[] = {
+},
+  methods[] = {
 #define TORCH_FN(name, rule, doc)
 #define TORCH_METHOD(name, rule, doc) {#name, fn_##rule},
 #include "core/aot/torchlevel.def"
@@ -346,14 +399,20 @@ static const struct {
 };
 
 static const char *const dunders[][2] = {
-    {"__eq__", "eq"}, {"__ne__", "ne"}, {"__lt__", "lt"}, {"__le__", "le"}, {"__gt__", "gt"}, {"__ge__", "ge"},
-    {"__add__", "add"}, {"__radd__", "add"}, {"__sub__", "sub"}, {"__mul__", "mul"}, {"__rmul__", "mul"},
-    {"__truediv__", "div"}, {"__neg__", "neg"}, {"__invert__", "bitwise_not"}, {"__matmul__", "matmul"},
-    {"__pow__", "pow"}, {"__mod__", "remainder"}, {"__floordiv__", "floor_divide"}, {"__rsub__", "rsub"},
-    {"ge", "ge"},
+    {"__eq__", "eq"},         {"__ne__", "ne"},
+    {"__lt__", "lt"},         {"__le__", "le"},
+    {"__gt__", "gt"},         {"__ge__", "ge"},
+    {"__add__", "add"},       {"__radd__", "add"},
+    {"__sub__", "sub"},       {"__mul__", "mul"},
+    {"__rmul__", "mul"},      {"__truediv__", "div"},
+    {"__neg__", "neg"},       {"__invert__", "bitwise_not"},
+    {"__matmul__", "matmul"}, {"__pow__", "pow"},
+    {"__mod__", "remainder"}, {"__floordiv__", "floor_divide"},
+    {"__rsub__", "rsub"},     {"ge", "ge"},
 };
 
-// The function's own name, and the prefix that it needs below: torch._C._linalg.linalg_norm is linalg_norm.
+// The function's own name, and the prefix that it needs below: torch._C._linalg.linalg_norm is
+// linalg_norm.
 static const char *plain_name(Trace *t, const char *target) {
     const char *dot = strrchr(target, '.');
     const char *name = dot ? dot + 1 : target;

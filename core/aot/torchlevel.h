@@ -4,20 +4,21 @@
 
 #include "core/aot/trace.h"
 
-// A Python function or method that is more than its op of the same name. False: not this form, go on.
+// A Python function or method that is more than its op of the same name. False: not this form, go
+// on.
 typedef bool TorchRule(Trace *t, const TorchCall *c, Value *out);
 
 // Argument by position or keyword, or dflt.
 Value call_arg(const TorchCall *c, int pos, const char *kw, Value dflt);
-// The overload of an aten packet that fits, chosen as PyTorch's argument parser does, bound and dispatched.
-// False: no such packet, or none fits (nothing on record).
+// The overload of an aten packet that fits, chosen as PyTorch's argument parser does, bound and
+// dispatched. False: no such packet, or none fits (nothing on record).
 bool call_packet(Trace *t, const char *name, const TorchCall *c, Value *out);
-Value call_packet_args(Trace *t, const char *name, ...);   // positional, up to END
-// A number or nested lists of numbers as a constant tensor on the CPU; DT_none: Python's type decides.
-// False: no such data (nothing on record).
+Value call_packet_args(Trace *t, const char *name, ...); // positional, up to END
+// A number or nested lists of numbers as a constant tensor on the CPU; DT_none: Python's type
+// decides. False: no such data (nothing on record).
 bool constant_tensor(Trace *t, const Value *data, DType dtype, Value *out);
 
-#define TORCH_FN(name, rule, doc) TorchRule fn_##rule;
+#define TORCH_FN(name, rule, doc)     TorchRule fn_##rule;
 #define TORCH_METHOD(name, rule, doc) TorchRule fn_##rule;
 #include "core/aot/torchlevel.def"
 #undef TORCH_FN

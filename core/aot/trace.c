@@ -1,6 +1,6 @@
-// trace.c: AOTAutograd for inference: runs the nodes of a captured graph over tensors without data, so that
-// what reaches the bottom of the tracer (trace.h) is the ATen graph; then writes mutated inputs back, collects
-// the outputs and drops what nobody uses.
+// trace.c: AOTAutograd for inference: runs the nodes of a captured graph over tensors without data,
+// so that what reaches the bottom of the tracer (trace.h) is the ATen graph; then writes mutated
+// inputs back, collects the outputs and drops what nobody uses.
 #include "core/aot/refuse.h"
 #include "core/aot/trace.h"
 
@@ -9,9 +9,9 @@
 
 typedef struct Run {
     Trace t;
-    Value *env;                 // by node id of the input graph
-    Traced **inputs;            // upper tensor of each placeholder, NULL for sizes
-    Node **placeholders;        // of the new graph
+    Value *env;          // by node id of the input graph
+    Traced **inputs;     // upper tensor of each placeholder, NULL for sizes
+    Node **placeholders; // of the new graph
     int n_inputs;
 } Run;
 
@@ -57,8 +57,9 @@ static Node *dead(Trace *t, OpId op, Node *a, int64_t b) {
     return graph_call(t->graph, op_at(op), op_at(op)->name, args, 2, NULL, 0);
 }
 
-// Wrapping an input computes the bytes of its storage. With symbolic sizes each step is traced; nobody uses
-// them, but they take their numbers: `sub_1` is then the first subtraction of the model.
+// Wrapping an input computes the bytes of its storage. With symbolic sizes each step is traced;
+// nobody uses them, but they take their numbers: `sub_1` is then the first subtraction of the
+// model.
 static void storage_names(Trace *t, const TensorMeta *m, Node *p) {
     bool symbolic = false;
     for (int i = 0; i < m->ndim; i++) {
@@ -82,7 +83,7 @@ static void storage_names(Trace *t, const TensorMeta *m, Node *p) {
 
 // All inputs first: a size that is an input wins over reading it off a tensor.
 static void add_inputs(Run *r, const Graph *g) {
-    GRAPH_EACH(g, n)
+    GRAPH_EACH (g, n)
         if (n->op == FX_placeholder)
             add_input(r, n);
     for (int i = 0; i < r->n_inputs; i++)
@@ -96,18 +97,36 @@ static void add_inputs(Run *r, const Graph *g) {
 
 static Value evaluate(Run *r, const Value *v) {
     switch (v->kind) {
-    case VAL_node: return r->env[v->node->id];
-    case VAL_list: case VAL_tuple: case VAL_dict: case VAL_slice: {
+    case VAL_node:
+        return r->env[v->node->id];
+    case VAL_list:
+    case VAL_tuple:
+    case VAL_dict:
+    case VAL_slice: {
         Value out = *v;
         out.at = v->n ? ARENA_ARRAY(r->t.arena, v->n, Value) : NULL;
         for (int i = 0; i < v->n; i++)
             out.at[i] = evaluate(r, &v->at[i]);
         return out;
     }
-    case VAL_none: case VAL_bool: case VAL_int: case VAL_float: case VAL_complex: case VAL_sym:
-    case VAL_symfloat: case VAL_str: case VAL_dtype: case VAL_device: case VAL_layout:
-    case VAL_memory_format: case VAL_tensor: case VAL_ellipsis: case VAL_target: case VAL_graph:
-    case VAL_opaque: break;
+    case VAL_none:
+    case VAL_bool:
+    case VAL_int:
+    case VAL_float:
+    case VAL_complex:
+    case VAL_sym:
+    case VAL_symfloat:
+    case VAL_str:
+    case VAL_dtype:
+    case VAL_device:
+    case VAL_layout:
+    case VAL_memory_format:
+    case VAL_tensor:
+    case VAL_ellipsis:
+    case VAL_target:
+    case VAL_graph:
+    case VAL_opaque:
+        break;
     }
     return *v;
 }
@@ -118,7 +137,8 @@ static Value to_node(Trace *t, const Value *v) {
         Node *n = functional_sync(t, traced(v))->node;
         return n ? val_node(n) : NONE;
     }
-    if (v->kind == VAL_list || v->kind == VAL_tuple || v->kind == VAL_dict || v->kind == VAL_slice) {
+    if (v->kind == VAL_list || v->kind == VAL_tuple || v->kind == VAL_dict ||
+        v->kind == VAL_slice) {
         Value out = *v;
         out.at = v->n ? ARENA_ARRAY(t->arena, v->n, Value) : NULL;
         for (int i = 0; i < v->n; i++)
@@ -178,15 +198,21 @@ static bool call_op(Run *r, const Node *n, const Value *args, const Value *kwarg
     if (op && !(op->tags & OPT_sym) && str_starts(n->target, "torch.ops.")) {
         Value *bound = ARENA_ARRAY(t->arena, op->n_args + 1, Value);
         MetaCtx m = trace_meta_ctx(t);
-        if (!op_bind(op, args, n->n_args, kw, kwargs, n->n_kwargs, bound, t->arena, t->diag, m.at)) {
+        if (!op_bind(op, args, n->n_args, kw, kwargs, n->n_kwargs, bound, t->arena, t->diag,
+                     m.at)) {
             t->failed = true;
             return true;
         }
         *out = trace_dispatch(t, op, bound);
         return true;
     }
-    TorchCall call = {.target = n->target, .method = n->op == FX_call_method, .args = (Value *)args,
-                      .n_args = n->n_args, .kw = kw, .kwargs = (Value *)kwargs, .n_kwargs = n->n_kwargs};
+    TorchCall call = {.target = n->target,
+                      .method = n->op == FX_call_method,
+                      .args = (Value *)args,
+                      .n_args = n->n_args,
+                      .kw = kw,
+                      .kwargs = (Value *)kwargs,
+                      .n_kwargs = n->n_kwargs};
     return torch_call(t, &call, out);
 }
 
@@ -230,10 +256,12 @@ static void run_node(Run *r, const Graph *g, const Node *n) {
 
 // outputs
 
-// An output that is an input written in the graph is the input itself: it has been written back by then.
+// An output that is an input written in the graph is the input itself: it has been written back by
+// then.
 static Value written_input(Run *r, const Value *e) {
     Traced *x = traced(e);
-    if (!x || !functional_is_mutated(x) || functional_is_reshaped(x) || !r->t.req->keep_input_mutations)
+    if (!x || !functional_is_mutated(x) || functional_is_reshaped(x) ||
+        !r->t.req->keep_input_mutations)
         return NONE;
     for (int i = 0; i < r->n_inputs; i++)
         if (r->inputs[i] == x)
@@ -278,7 +306,8 @@ static int write_back(Run *r, Value *extra) {
             continue;
         n++;
         if (functional_is_reshaped(x) || !t->req->keep_input_mutations) {
-            Value *grown = arena_grow(t->arena, extra->at, (size_t)extra->n, (size_t)extra->n + 1, sizeof *grown);
+            Value *grown = arena_grow(t->arena, extra->at, (size_t)extra->n, (size_t)extra->n + 1,
+                                      sizeof *grown);
             grown[extra->n++] = val_node(value);
             extra->at = grown;
             continue;
@@ -297,7 +326,7 @@ static void settle_origins(Run *r) {
     Trace *t = &r->t;
     int *made = ARENA_ARRAY(t->arena, r->t.req->graph->by_id.n + 1, int);
     for (int pass = 0; pass < 2; pass++)
-        GRAPH_EACH(t->graph, n) {
+        GRAPH_EACH (t->graph, n) {
             int links;
             const Link *l = origins_from(t->origins, n->id, &links);
             if (links != 1 || node_is(n, OP_operator_getitem))
@@ -324,7 +353,7 @@ AotResult aot_trace_inference(const AotRequest *req) {
     int errors = req->diag->errors;
     add_inputs(&r, g);
     const Node *output = NULL;
-    GRAPH_EACH(g, n) {
+    GRAPH_EACH (g, n) {
         if (n->op == FX_output)
             output = n;
         else if (n->op != FX_placeholder && !t->failed)

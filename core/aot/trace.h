@@ -1,65 +1,68 @@
-// trace.h: inside of core/aot: the tracer as layers, and the small language in which composite ops and
-// decompositions are written. An op enters at the top and sinks:
+// trace.h: inside of core/aot: the tracer as layers, and the small language in which composite ops
+// and decompositions are written. An op enters at the top and sinks:
 //
 //   composite      CompositeImplicit ops are replaced by calls, which enter at the top again
 //   (autograd)     the tape will stand here
 //   functionalize  views and writes are removed; below it every value is a node
-//   decompose      table by table; the calls of a decomposition enter at composite, but never climb above this line
+//   decompose      table by table; the calls of a decomposition enter at composite, but never
+//                  climb above this line
 //   emit           metadata, canonical arguments, a node
 //
-// A tensor is a Value of kind VAL_tensor that points to a Traced, at every layer, so one meta function and one
-// rule language serve them all. Errors are sticky: after the first one every call yields VAL_none.
+// A tensor is a Value of kind VAL_tensor that points to a Traced, at every layer, so one meta
+// function and one rule language serve them all. Errors are sticky: after the first one every call
+// yields VAL_none.
 #ifndef CORE_AOT_TRACE_H
 #define CORE_AOT_TRACE_H
 
 #include "core/aot/aot.h"
 
-typedef struct Functional Functional;   // functionalize.c: alias set, view chain, generation
+typedef struct Functional Functional; // functionalize.c: alias set, view chain, generation
 
 typedef struct Traced {
-    TensorMeta meta;            // first: what a VAL_tensor of the tracer points to
-    Node *node;                 // below functionalization: the node that yields it; NULL above
-    Functional *fn;             // above functionalization; NULL below
+    TensorMeta meta; // first: what a VAL_tensor of the tracer points to
+    Node *node;      // below functionalization: the node that yields it; NULL above
+    Functional *fn;  // above functionalization; NULL below
 } Traced;
 
 typedef struct Trace {
     const AotRequest *req;
-    Arena *arena;               // the result's
+    Arena *arena; // the result's
     Sym *sym;
     Diag *diag;
-    Graph *graph;               // being built
-    Origins *origins;           // its nodes -> nodes of the input graph
-    const Node *at;             // node of the input graph that is being executed
-    const StackFrame *stack;    // of new nodes
-    const char *original;       // original_aten of new nodes; NULL: the next op to be lowered gives it
-    bool below;                 // below functionalization
-    bool failed;                // an error is on record
-    int depth;                  // of rules in rules, against endless recursion
-    Map proxies;                // expression id -> Node * that yields it
-    Map floats;                 // text of a symbolic float (by address) -> Node * that yields it
-    Map symbols;                // symbol id -> SymbolSource *: where an unseen symbol can be read off
+    Graph *graph;            // being built
+    Origins *origins;        // its nodes -> nodes of the input graph
+    const Node *at;          // node of the input graph that is being executed
+    const StackFrame *stack; // of new nodes
+    const char *original;    // original_aten of new nodes; NULL: the next op to be lowered gives it
+    bool below;              // below functionalization
+    bool failed;             // an error is on record
+    int depth;               // of rules in rules, against endless recursion
+    Map proxies;             // expression id -> Node * that yields it
+    Map floats;              // text of a symbolic float (by address) -> Node * that yields it
+    Map symbols;             // symbol id -> SymbolSource *: where an unseen symbol can be read off
 } Trace;
 
 // Where a symbol can be read off that is no input by itself: a dimension of a placeholder.
 typedef struct SymbolSource {
     Node *node;
     int dim;
-    OpId op;                    // sym_size.int, sym_stride.int
+    OpId op; // sym_size.int, sym_stride.int
 } SymbolSource;
 
-// A rule takes an op apart; args are bound in schema order. False: it declines, the op stays (nothing was called).
+// A rule takes an op apart; args are bound in schema order. False: it declines, the op stays
+// (nothing was called).
 typedef bool AotRule(Trace *t, const Op *op, const Value *args, Value *out);
 
 typedef struct CompositeRule {
-    AotRule *rule;              // NULL: none
+    AotRule *rule; // NULL: none
     const char *doc;
 } CompositeRule;
 extern const CompositeRule composite_rules[OP_count];
 
 enum { IN_core = 1, IN_inductor = 2, IN_both = 3, IN_asked = 4 };
 typedef struct DecompRule {
-    AotRule *rule;              // NULL: none
-    int tables;                 // IN_*; IN_asked: may decline, and tells so when called with out == NULL
+    AotRule *rule; // NULL: none
+    int tables;    // IN_*; IN_asked: may decline, and tells so when called with out == NULL
     const char *doc;
 } DecompRule;
 extern const DecompRule decomp_rules[OP_count];
@@ -75,52 +78,56 @@ void trace_fail(Trace *t, const char *fmt, ...) FX_PRINTF(2, 3);
 Traced *trace_tensor(Trace *t, const TensorMeta *meta, Node *node);
 Traced *traced(const Value *v);             // of a VAL_tensor, NULL for others
 Node *trace_proxy(Trace *t, const Expr *e); // the node that yields a size expression
-Value trace_node_value(Trace *t, const Value *v);   // tensors and syms of a value replaced by their nodes
-bool trace_has_unknown(const Value *v);     // holds a VAL_node
+Value trace_node_value(Trace *t,
+                       const Value *v); // tensors and syms of a value replaced by their nodes
+bool trace_has_unknown(const Value *v); // holds a VAL_node
 MetaCtx trace_meta_ctx(Trace *t);
 
 #define CALL(t, op, ...) trace_call((t), OP_##op, __VA_ARGS__, END)
-#define END ((Value){.kind = VAL_opaque, .n = -1})
-// A VAL_node among the arguments is a value whose metadata nobody knows: the op is emitted as it is.
+#define END              ((Value){.kind = VAL_opaque, .n = -1})
+// A VAL_node among the arguments is a value whose metadata nobody knows: the op is emitted as it
+// is.
 
 // functionalize.c
 Value functionalize(Trace *t, const Op *op, const Value *args);
-Value functional_wrap(Trace *t, const Value *lower);        // fresh alias sets
-Traced *functional_sync(Trace *t, Traced *x);               // brings it up to date; its value below
-bool functional_is_mutated(const Traced *x);                // its data was written
-const StackFrame *functional_written_at(const Traced *x);   // by the last write
-bool functional_is_reshaped(const Traced *x);               // an in-place view op changed its metadata
-bool view_inverse(Trace *t, const Op *op, const Value *args, int out_index, Value base, Value mutated, Value *out);
+Value functional_wrap(Trace *t, const Value *lower);      // fresh alias sets
+Traced *functional_sync(Trace *t, Traced *x);             // brings it up to date; its value below
+bool functional_is_mutated(const Traced *x);              // its data was written
+const StackFrame *functional_written_at(const Traced *x); // by the last write
+bool functional_is_reshaped(const Traced *x); // an in-place view op changed its metadata
+bool view_inverse(Trace *t, const Op *op, const Value *args, int out_index, Value base,
+                  Value mutated, Value *out);
 
 // torchlevel.c: calls as Python code writes them: torch.conv2d, x.view(2, 3), a + b, x[0] = 1.
 typedef struct TorchCall {
-    const char *target;         // the node's
+    const char *target; // the node's
     bool method;
-    Value *args;                // evaluated
+    Value *args; // evaluated
     int n_args;
     const char **kw;
     Value *kwargs;
     int n_kwargs;
 } TorchCall;
-bool torch_call(Trace *t, const TorchCall *call, Value *out);   // false: unknown to us; the node stays opaque
-Value index_get(Trace *t, Value x, const Value *index);     // x[index]
+bool torch_call(Trace *t, const TorchCall *call,
+                Value *out); // false: unknown to us; the node stays opaque
+Value index_get(Trace *t, Value x, const Value *index); // x[index]
 void index_set(Trace *t, Value x, const Value *index, Value v);
 
 // rules.c: the words of rules.
-#define NONE val_none()
-#define INT(i) val_int(i)
-#define FLT(f) val_float(f)
+#define NONE    val_none()
+#define INT(i)  val_int(i)
+#define FLT(f)  val_float(f)
 #define BOOL(b) val_bool(b)
-#define DTY(d) val_dtype(d)
+#define DTY(d)  val_dtype(d)
 static inline const TensorMeta *meta_of(Value v) {
     return v.kind == VAL_tensor ? v.tensor : NULL;
 }
-int dim_of(Value x);                                        // number of dimensions, 0 if it is no tensor
-const Expr *size_of(Trace *t, Value x, int dim);            // negative dims count from the end
-DType dtype_of(Value x);                                    // DT_none if it is no tensor
+int dim_of(Value x);                             // number of dimensions, 0 if it is no tensor
+const Expr *size_of(Trace *t, Value x, int dim); // negative dims count from the end
+DType dtype_of(Value x);                         // DT_none if it is no tensor
 bool is_none(const Value *v);
 bool on_cpu(Value x);
-int wrap_dim(Trace *t, int64_t dim, int ndim);              // fails if out of range
+int wrap_dim(Trace *t, int64_t dim, int ndim); // fails if out of range
 int64_t int_arg(const Value *v, int64_t fallback);
 bool bool_arg(const Value *v);
 double float_arg(const Value *v, double fallback);
@@ -128,20 +135,20 @@ double float_arg(const Value *v, double fallback);
 bool expr_known_is(Trace *t, const Expr *e, int64_t v);
 bool expr_guard_is(Trace *t, const Expr *e, int64_t v);
 bool expr_guard(Trace *t, const Expr *cond);
-Value list_of(Trace *t, ...);                               // Values up to END
+Value list_of(Trace *t, ...); // Values up to END
 Value ints_of(Trace *t, const int64_t *v, int n);
-Value sizes_of(Trace *t, Value x);                          // its shape as a list
+Value sizes_of(Trace *t, Value x); // its shape as a list
 Value size_list(Trace *t, const Expr *const *e, int n);
 Value numel_of(Trace *t, Value x);
-Value dims_range(Trace *t, int from, int to);               // [from, …, to - 1]
+Value dims_range(Trace *t, int from, int to); // [from, …, to - 1]
 Value tuple_of(Trace *t, ...);
-Value item_of(Value list, int i);                           // VAL_none if there is none
-Value to_dtype(Trace *t, Value x, DType d);                 // Tensor.to(dtype): nothing if it has it
-Value contiguous(Trace *t, Value x, MemoryFormat mf);       // Tensor.contiguous
-Value reshape(Trace *t, Value x, Value shape);              // aten::reshape
-Value flatten(Trace *t, Value x);                           // Tensor.flatten()
+Value item_of(Value list, int i);                     // VAL_none if there is none
+Value to_dtype(Trace *t, Value x, DType d);           // Tensor.to(dtype): nothing if it has it
+Value contiguous(Trace *t, Value x, MemoryFormat mf); // Tensor.contiguous
+Value reshape(Trace *t, Value x, Value shape);        // aten::reshape
+Value flatten(Trace *t, Value x);                     // Tensor.flatten()
 MemoryFormat suggest_memory_format(Trace *t, Value x);
-Value unsqueeze_to(Trace *t, Value x, int ndim);            // trailing ones up to ndim dimensions
+Value unsqueeze_to(Trace *t, Value x, int ndim); // trailing ones up to ndim dimensions
 // Factories as Python's torch.full and torch.zeros call them: every option given.
 Value full_of(Trace *t, Value size, Value fill, DType d, Device dev);
 Value arange_of(Trace *t, Value start, Value end, Value step, DType d, Device dev);
@@ -154,6 +161,6 @@ typedef struct Promotion {
 } Promotion;
 Promotion promote_default(Trace *t, const Value *args, int n);
 Promotion promote_int_to_float(Trace *t, const Value *args, int n);
-Value cast_list(Trace *t, Value v, DType d);                // tensors of a value, lists included, to(d)
+Value cast_list(Trace *t, Value v, DType d); // tensors of a value, lists included, to(d)
 
 #endif

@@ -1,5 +1,5 @@
-// upsample.c: resampling as the tracer sees it: places computed with arange, values fetched by index, neighbours
-// weighted (torch/_decomp's _upsample_nearest and _upsample_linear).
+// upsample.c: resampling as the tracer sees it: places computed with arange, values fetched by
+// index, neighbours weighted (torch/_decomp's _upsample_nearest and _upsample_linear).
 #include "core/aot/composite.h"
 
 #include <math.h>
@@ -63,14 +63,17 @@ Value upsample_nearest(Trace *t, Value x, Value osize, Value scales, bool exact)
 }
 
 typedef struct Axis {
-    Value real, low, high;      // source place, the places below and above it
+    Value real, low, high; // source place, the places below and above it
 } Axis;
 
-static Axis linear_axis(Trace *t, Value x, const Expr *isize, Value osize, Value scale, bool align, int squeeze, DType d) {
+static Axis linear_axis(Trace *t, Value x, const Expr *isize, Value osize, Value scale, bool align,
+                        int squeeze, DType d) {
     double in = (double)expr_int_or(isize, 1), out = float_arg(&osize, 1), s = float_arg(&scale, 0);
-    double f = align ? (out > 1 ? (in - 1) / (out - 1) : 0) : scale.kind != VAL_none && s > 0 ? 1 / s : in / out;
-    Value i = CALL(t, aten_arange_default, osize, NONE, NONE, (Value){.kind = VAL_device, .device = x.tensor->device},
-                   BOOL(false));
+    double f = align                             ? (out > 1 ? (in - 1) / (out - 1) : 0)
+               : scale.kind != VAL_none && s > 0 ? 1 / s
+                                                 : in / out;
+    Value i = CALL(t, aten_arange_default, osize, NONE, NONE,
+                   (Value){.kind = VAL_device, .device = x.tensor->device}, BOOL(false));
     i = to_dtype(t, i, d);
     if (!align)
         i = CALL(t, aten_add_Tensor, i, FLT(0.5));
@@ -99,7 +102,8 @@ Value upsample_linear(Trace *t, Value x, Value osize, Value scales, bool align) 
     DType d = promote_int_to_float(t, &in, 1).result;
     Axis axis[MAX_SPATIAL];
     for (int k = 0; k < n; k++)
-        axis[k] = linear_axis(t, x, size_of(t, x, k + 2), item_of(osize, k), scale_at(scales, k), align, n - 1 - k, d);
+        axis[k] = linear_axis(t, x, size_of(t, x, k + 2), item_of(osize, k), scale_at(scales, k),
+                              align, n - 1 - k, d);
     Value v[1 << MAX_SPATIAL];
     for (int c = 0; c < 1 << n; c++) {
         Value places[MAX_SPATIAL];

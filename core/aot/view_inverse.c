@@ -1,5 +1,6 @@
-// view_inverse.c: what a write through a view does to its base, one function a view op: scatter ops where the
-// view covers a part, the opposite view where it covers all (ATen's FunctionalInverses, reapplying views).
+// view_inverse.c: what a write through a view does to its base, one function a view op: scatter ops
+// where the view covers a part, the opposite view where it covers all (ATen's FunctionalInverses,
+// reapplying views).
 #include "core/aot/trace.h"
 
 typedef Value Inverse(Trace *t, const Value *args, int out, Value base, Value mutated);
@@ -45,7 +46,8 @@ static Value inv_split(Trace *t, const Value *args, int out, Value base, Value m
         return NONE;
     const Expr *start = sym_mul_int(t->sym, step, out);
     const Expr *end = sym_min(t->sym, sym_add(t->sym, start, step), len);
-    return CALL(t, aten_slice_scatter_default, base, mutated, INT(dim), val_sym(start), val_sym(end));
+    return CALL(t, aten_slice_scatter_default, base, mutated, INT(dim), val_sym(start),
+                val_sym(end));
 }
 
 static Value inv_split_with_sizes(Trace *t, const Value *args, int out, Value base, Value mutated) {
@@ -82,7 +84,8 @@ static Value inv_squeeze(Trace *t, const Value *args, int out, Value base, Value
 static Value inv_squeeze_dim(Trace *t, const Value *args, int out, Value base, Value mutated) {
     (void)out;
     bool dims[64] = {false};
-    Value list = args[1].kind == VAL_list || args[1].kind == VAL_tuple ? args[1] : list_of(t, args[1], END);
+    Value list =
+        args[1].kind == VAL_list || args[1].kind == VAL_tuple ? args[1] : list_of(t, args[1], END);
     if (dim_of(base) > COUNT(dims))
         return NONE;
     for (int i = 0; i < list.n && dim_of(base); i++)
@@ -115,7 +118,8 @@ static Value inv_as_strided(Trace *t, const Value *args, int out, Value base, Va
     return CALL(t, aten_as_strided_scatter_default, base, mutated, args[1], args[2], args[3]);
 }
 
-// Windows may leave gaps in the base, so a sum over windows (unfold_backward) would lose what lies there.
+// Windows may leave gaps in the base, so a sum over windows (unfold_backward) would lose what lies
+// there.
 static Value inv_unfold(Trace *t, const Value *args, int out, Value base, Value mutated) {
     (void)out;
     Value seen = CALL(t, aten_unfold_default, base, args[1], args[2], args[3]);
@@ -131,8 +135,8 @@ static Value inv_view_dtype(Trace *t, const Value *args, int out, Value base, Va
     return CALL(t, aten_view_dtype, mutated, DTY(dtype_of(base)));
 }
 
-// Every element of the base is written by all the places that show it; the last one wins nowhere in eager
-// (it refuses such a write), so only a plain expand of size 1 to itself gets here.
+// Every element of the base is written by all the places that show it; the last one wins nowhere in
+// eager (it refuses such a write), so only a plain expand of size 1 to itself gets here.
 static Value inv_expand(Trace *t, const Value *args, int out, Value base, Value mutated) {
     (void)args, (void)out;
     const TensorMeta *b = meta_of(base), *m = meta_of(mutated);
@@ -177,7 +181,8 @@ static const struct {
     {OP_aten_unfold_default, inv_unfold},
 };
 
-bool view_inverse(Trace *t, const Op *op, const Value *args, int out_index, Value base, Value mutated, Value *out) {
+bool view_inverse(Trace *t, const Op *op, const Value *args, int out_index, Value base,
+                  Value mutated, Value *out) {
     for (int i = 0; i < COUNT(inverses); i++)
         if (inverses[i].op == op->id) {
             *out = inverses[i].inverse(t, args, out_index, base, mutated);

@@ -1,5 +1,6 @@
-// cases.c: `fxray cases`: each line is bound to its op's schema, run by the reference kernels, and compared with what
-// PyTorch gave: bits for integers, bools and moved elements, tolerances for floats, strides of results always.
+// cases.c: `fxray cases`: each line is bound to its op's schema, run by the reference kernels, and
+// compared with what PyTorch gave: bits for integers, bools and moved elements, tolerances for
+// floats, strides of results always.
 #include "core/debug/cases.h"
 
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 #include "core/eager/eager.h"
 
 static const CaseTolerance tolerances[] = {
-#define TOLERANCE(op, f32r, f32a, f64r, f64a, lowr, lowa, why)                                                         \
+#define TOLERANCE(op, f32r, f32a, f64r, f64a, lowr, lowa, why)                                     \
     {op, {f32r, f64r, lowr, lowr}, {f32a, f64a, lowa, lowa}, why},
 #include "core/debug/tolerances.def"
 #undef TOLERANCE
@@ -28,7 +29,7 @@ const CaseTolerance *case_tolerance(const char *op) {
 
 typedef struct Tally {
     int passed, failed, skipped;
-    Map failures;               // op -> how many
+    Map failures; // op -> how many
     Buf *report;
 } Tally;
 
@@ -44,14 +45,15 @@ static void tolerance_of(const char *op, DType d, double *rtol, double *atol) {
 
 static bool same_tensor(const char *op, const Tensor *got, const Tensor *want, Buf *why) {
     if (got->dtype != want->dtype || got->ndim != want->ndim) {
-        buf_printf(why, "a %s of %d dimensions, expected %s of %d", dtype_info[got->dtype].abbr, got->ndim,
-                   dtype_info[want->dtype].abbr, want->ndim);
+        buf_printf(why, "a %s of %d dimensions, expected %s of %d", dtype_info[got->dtype].abbr,
+                   got->ndim, dtype_info[want->dtype].abbr, want->ndim);
         return false;
     }
     for (int i = 0; i < got->ndim; i++)
         if (got->size[i] != want->size[i] || got->stride[i] != want->stride[i]) {
-            buf_printf(why, "size %lld stride %lld in dimension %d, expected %lld and %lld", (long long)got->size[i],
-                       (long long)got->stride[i], i, (long long)want->size[i], (long long)want->stride[i]);
+            buf_printf(why, "size %lld stride %lld in dimension %d, expected %lld and %lld",
+                       (long long)got->size[i], (long long)got->stride[i], i,
+                       (long long)want->size[i], (long long)want->stride[i]);
             return false;
         }
     if (str_starts(op, "aten.empty") || str_starts(op, "aten.new_empty"))
@@ -63,10 +65,13 @@ static bool same_tensor(const char *op, const Tensor *got, const Tensor *want, B
         rtol = atol = 0;
     tensor_diff(got, want, rtol, atol, &diff);
     if (diff.bad || diff.nan_differs) {
-        buf_printf(why, "%lld of %lld elements differ, first %lld: %.9g, expected %.9g; max abs %.3g rel %.3g",
-                   (long long)diff.bad, (long long)diff.numel, (long long)diff.first_bad,
-                   diff.first_bad >= 0 ? tensor_get_f64(got, diff.first_bad) : 0,
-                   diff.first_bad >= 0 ? tensor_get_f64(want, diff.first_bad) : 0, diff.max_abs, diff.max_rel);
+        buf_printf(
+            why,
+            "%lld of %lld elements differ, first %lld: %.9g, expected %.9g; max abs %.3g rel %.3g",
+            (long long)diff.bad, (long long)diff.numel, (long long)diff.first_bad,
+            diff.first_bad >= 0 ? tensor_get_f64(got, diff.first_bad) : 0,
+            diff.first_bad >= 0 ? tensor_get_f64(want, diff.first_bad) : 0, diff.max_abs,
+            diff.max_rel);
         return false;
     }
     return true;
@@ -75,9 +80,11 @@ static bool same_tensor(const char *op, const Tensor *got, const Tensor *want, B
 static bool same(const char *op, const RtValue *got, const RtValue *want, Buf *why) {
     if (got->kind == RT_tensor && want->kind == RT_tensor)
         return same_tensor(op, &got->tensor, &want->tensor, why);
-    bool number = (got->kind == RT_float || got->kind == RT_int) && (want->kind == RT_float || want->kind == RT_int);
+    bool number = (got->kind == RT_float || got->kind == RT_int) &&
+                  (want->kind == RT_float || want->kind == RT_int);
     if (number) {
-        double a = got->kind == RT_int ? (double)got->i : got->f, b = want->kind == RT_int ? (double)want->i : want->f;
+        double a = got->kind == RT_int ? (double)got->i : got->f,
+               b = want->kind == RT_int ? (double)want->i : want->f;
         if (a == b || (a != a && b != b))
             return true;
         buf_printf(why, "%.17g, expected %.17g", a, b);
@@ -102,7 +109,8 @@ static RtValue results_of(Arena *a, RtValue *out, int n) {
     return list;
 }
 
-static bool check_after(const char *name, const Json *line, RtValue *args, int n, Arena *a, Buf *why, Diag *d) {
+static bool check_after(const char *name, const Json *line, RtValue *args, int n, Arena *a,
+                        Buf *why, Diag *d) {
     const Json *after = json_get(line, "args_after");
     int i = 0;
     for (const Json *j = after ? after->child : NULL; j && i < n; j = j->next, i++) {
@@ -123,9 +131,11 @@ static void fail(Tally *t, const char *name, const char *why) {
     buf_printf(t->report, "%s: %s\n", name, why);
 }
 
-// as_strided counts in a storage of which only the argument's window is recorded: what reaches beyond is lost.
+// as_strided counts in a storage of which only the argument's window is recorded: what reaches
+// beyond is lost.
 static bool is_lost(const Op *op, const RtValue *args) {
-    if (op->id != OP_aten_as_strided_default || args[0].kind != RT_tensor || args[1].kind != RT_list)
+    if (op->id != OP_aten_as_strided_default || args[0].kind != RT_tensor ||
+        args[1].kind != RT_list)
         return false;
     int64_t last = args[3].kind == RT_int ? args[3].i : 0;
     for (int i = 0; i < args[1].n && i < args[2].n; i++)
@@ -143,7 +153,8 @@ static void run_case(Str text, Tally *t) {
     Arena a = {0};
     Diag d = {.arena = &a};
     Json *line = json_parse(&a, text, "case", &d);
-    const char *name = line ? arena_strdup(t->report->arena, json_str(json_get(line, "op"), "")) : "";
+    const char *name =
+        line ? arena_strdup(t->report->arena, json_str(json_get(line, "op"), "")) : "";
     const Op *op = line ? op_find(name) : NULL;
     Buf why = {.arena = &a};
     if (!op || !eager_has(op->id)) {
@@ -151,7 +162,8 @@ static void run_case(Str text, Tally *t) {
         arena_free(&a);
         return;
     }
-    RtValue *args = ARENA_ARRAY(&a, op->n_args + 1, RtValue), *out = ARENA_ARRAY(&a, op->n_returns + 1, RtValue), want = {0};
+    RtValue *args = ARENA_ARRAY(&a, op->n_args + 1, RtValue),
+            *out = ARENA_ARRAY(&a, op->n_returns + 1, RtValue), want = {0};
     Generator generator = {.left = 0};
     EagerCtx c = {.arena = &a, .diag = &d, .threads = 1, .generator = &generator};
     generator_seed(&generator, 0);
@@ -162,11 +174,11 @@ static void run_case(Str text, Tally *t) {
         arena_free(&a);
         return;
     }
-    ok = ok && case_value(&a, json_get(line, "out"), &want, &d) &&
-              eager_call(&c, op, args, out);
+    ok = ok && case_value(&a, json_get(line, "out"), &want, &d) && eager_call(&c, op, args, out);
     if (ok) {
         RtValue got = results_of(&a, out, op->n_returns);
-        ok = same(name, &got, &want, &why) && check_after(name, line, args, op->n_args, &a, &why, &d);
+        ok = same(name, &got, &want, &why) &&
+             check_after(name, line, args, op->n_args, &a, &why, &d);
     }
     if (ok)
         t->passed++;

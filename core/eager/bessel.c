@@ -1,5 +1,6 @@
-// bessel.c: Bessel and Airy functions and orthogonal polynomials, in double. I by its series and its asymptotic
-// expansion, K by the trapezoidal rule on its integral, which converges exponentially.
+// bessel.c: Bessel and Airy functions and orthogonal polynomials, in double. I by its series and
+// its asymptotic expansion, K by the trapezoidal rule on its integral, which converges
+// exponentially.
 #include <math.h>
 
 #include "core/eager/loops.h"
@@ -97,7 +98,8 @@ double special_spherical_j0(double x) {
         return 0;
     if (fabs(x) < 0.5) {
         double q = x * x;
-        return 1 - q / 6 * (1 - q / 20 * (1 - q / 42 * (1 - q / 72 * (1 - q / 110 * (1 - q / 156)))));
+        return 1 -
+               q / 6 * (1 - q / 20 * (1 - q / 42 * (1 - q / 72 * (1 - q / 110 * (1 - q / 156)))));
     }
     return sin(x) / x;
 }
@@ -106,7 +108,8 @@ double special_spherical_j0(double x) {
 static double airy_waves(double x) {
     double z = -x, zeta = 2.0 / 3 * z * sqrt(z), u = 1, p = 1, q = 0;
     for (int k = 1; k < 40; k++) {
-        double next = u * (6 * k - 5) * (6 * k - 3) * (6 * k - 1) / (216.0 * k * (2 * k - 1)) / zeta;
+        double next =
+            u * (6 * k - 5) * (6 * k - 3) * (6 * k - 1) / (216.0 * k * (2 * k - 1)) / zeta;
         if (fabs(next) > fabs(u))
             break;
         u = next;
@@ -138,11 +141,12 @@ double special_airy(double x) {
         sf += f;
         sg += g;
     }
-    return (double)(0.355028053887817239260063186004L * sf - 0.258819403792806798405183560189L * sg);
+    return (double)(0.355028053887817239260063186004L * sf -
+                    0.258819403792806798405183560189L * sg);
 }
 
-// Orthogonal polynomials of degree n, as PyTorch computes them: closed forms inside (-1, 1) for larger n,
-// else recurrences from p0 = 1 and p1.
+// Orthogonal polynomials of degree n, as PyTorch computes them: closed forms inside (-1, 1) for
+// larger n, else recurrences from p0 = 1 and p1.
 
 enum { MAX_DEGREE = 10000000 };
 
@@ -183,7 +187,8 @@ double special_chebyshev_u(double x, double nf) {
         return (x > 0 ? 1 : odd_sign(n)) * (double)(n + 1);
     if (n > 8 && fabs(x) < 1) {
         double angle = acos(x), s = sin(angle);
-        return s != 0 ? sin((double)(n + 1) * angle) / s : (double)(n + 1) * cos((double)(n + 1) * angle) / x;
+        return s != 0 ? sin((double)(n + 1) * angle) / s
+                      : (double)(n + 1) * cos((double)(n + 1) * angle) / x;
     }
     return n == 0 ? 1 : recur_chebyshev(x, x + x, n);
 }

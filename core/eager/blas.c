@@ -1,6 +1,7 @@
-// blas.c: matrix products of any strides: operands are packed into panels and multiplied by a register-blocked
-// kernel for the machine's vectors (K. Goto, R. van de Geijn, "Anatomy of high-performance matrix
-// multiplication", 2008). bf16 and f16 are packed as floats and rounded once; integers wrap.
+// blas.c: matrix products of any strides: operands are packed into panels and multiplied by a
+// register-blocked kernel for the machine's vectors (K. Goto, R. van de Geijn, "Anatomy of
+// high-performance matrix multiplication", 2008). bf16 and f16 are packed as floats and rounded
+// once; integers wrap.
 #include "core/eager/kernel.h"
 
 #include <string.h>
@@ -15,9 +16,9 @@
 #endif
 
 enum {
-    KC = 256,                   // depth of a panel
-    MC = 240,                   // rows of a block of A: a multiple of every kernel's rows
-    NC = 384,                   // columns of a block of B: a multiple of every kernel's columns
+    KC = 256, // depth of a panel
+    MC = 240, // rows of a block of A: a multiple of every kernel's rows
+    NC = 384, // columns of a block of B: a multiple of every kernel's columns
     MAX_TILE = 8 * 48
 };
 
@@ -32,14 +33,14 @@ typedef struct Kernels {
     DoubleKernel *d;
 } Kernels;
 
-#define PLAIN_KERNEL(name, T)                                                                                          \
-    static void name(int64_t kc, const T *a, const T *b, T *acc) {                                                     \
-        T c[4][8] = {{0}};                                                                                             \
-        for (int64_t k = 0; k < kc; k++, a += 4, b += 8)                                                               \
-            for (int i = 0; i < 4; i++)                                                                                \
-                for (int j = 0; j < 8; j++)                                                                            \
-                    c[i][j] += a[i] * b[j];                                                                            \
-        memcpy(acc, c, sizeof c);                                                                                      \
+#define PLAIN_KERNEL(name, T)                                                                      \
+    static void name(int64_t kc, const T *a, const T *b, T *acc) {                                 \
+        T c[4][8] = {{0}};                                                                         \
+        for (int64_t k = 0; k < kc; k++, a += 4, b += 8)                                           \
+            for (int i = 0; i < 4; i++)                                                            \
+                for (int j = 0; j < 8; j++)                                                        \
+                    c[i][j] += a[i] * b[j];                                                        \
+        memcpy(acc, c, sizeof c);                                                                  \
     }
 PLAIN_KERNEL(plain_f, float)
 PLAIN_KERNEL(plain_d, double)
@@ -47,34 +48,32 @@ static const Kernels plain = {"plain C", 4, 8, 4, 8, plain_f, plain_d};
 
 #if WITH_X86
 // ROWS rows by V vectors of W elements.
-#define X86_KERNEL(name, isa, T, VEC, ROWS, V, W, ZERO, LOAD, SET, FMA, STORE)                                         \
-    __attribute__((target(isa))) static void name(int64_t kc, const T *a, const T *b, T *acc) {                        \
-        VEC c[ROWS][V];                                                                                                \
-        _Pragma("GCC unroll 8") for (int i = 0; i < ROWS; i++)                                                         \
-            _Pragma("GCC unroll 3") for (int j = 0; j < V; j++)                                                        \
-                c[i][j] = ZERO();                                                                                      \
-        for (int64_t k = 0; k < kc; k++, a += ROWS, b += V * W) {                                                      \
-            VEC y[V];                                                                                                  \
-            _Pragma("GCC unroll 3") for (int j = 0; j < V; j++)                                                        \
-                y[j] = LOAD(b + j * W);                                                                                \
-            _Pragma("GCC unroll 8") for (int i = 0; i < ROWS; i++) {                                                   \
-                VEC x = SET(a[i]);                                                                                     \
-                _Pragma("GCC unroll 3") for (int j = 0; j < V; j++)                                                    \
-                    c[i][j] = FMA(x, y[j], c[i][j]);                                                                   \
-            }                                                                                                          \
-        }                                                                                                              \
-        _Pragma("GCC unroll 8") for (int i = 0; i < ROWS; i++)                                                         \
-            _Pragma("GCC unroll 3") for (int j = 0; j < V; j++)                                                        \
-                STORE(acc + (i * V + j) * W, c[i][j]);                                                                 \
+#define X86_KERNEL(name, isa, T, VEC, ROWS, V, W, ZERO, LOAD, SET, FMA, STORE)                     \
+    __attribute__((target(isa))) static void name(int64_t kc, const T *a, const T *b, T *acc) {    \
+        VEC c[ROWS][V];                                                                            \
+        _Pragma("GCC unroll 8") for (int i = 0; i < ROWS; i++)                                     \
+            _Pragma("GCC unroll 3") for (int j = 0; j < V; j++) c[i][j] = ZERO();                  \
+        for (int64_t k = 0; k < kc; k++, a += ROWS, b += V * W) {                                  \
+            VEC y[V];                                                                              \
+            _Pragma("GCC unroll 3") for (int j = 0; j < V; j++) y[j] = LOAD(b + j * W);            \
+            _Pragma("GCC unroll 8") for (int i = 0; i < ROWS; i++) {                               \
+                VEC x = SET(a[i]);                                                                 \
+                _Pragma("GCC unroll 3") for (int j = 0; j < V; j++) c[i][j] =                      \
+                    FMA(x, y[j], c[i][j]);                                                         \
+            }                                                                                      \
+        }                                                                                          \
+        _Pragma("GCC unroll 8") for (int i = 0; i < ROWS; i++)                                     \
+            _Pragma("GCC unroll 3") for (int j = 0; j < V; j++)                                    \
+                STORE(acc + (i * V + j) * W, c[i][j]);                                             \
     }
-X86_KERNEL(avx512_f, "avx512f", float, __m512, 8, 3, 16, _mm512_setzero_ps, _mm512_loadu_ps, _mm512_set1_ps,
-           _mm512_fmadd_ps, _mm512_storeu_ps)
-X86_KERNEL(avx512_d, "avx512f", double, __m512d, 8, 3, 8, _mm512_setzero_pd, _mm512_loadu_pd, _mm512_set1_pd,
-           _mm512_fmadd_pd, _mm512_storeu_pd)
-X86_KERNEL(avx2_f, "avx2,fma", float, __m256, 6, 2, 8, _mm256_setzero_ps, _mm256_loadu_ps, _mm256_set1_ps,
-           _mm256_fmadd_ps, _mm256_storeu_ps)
-X86_KERNEL(avx2_d, "avx2,fma", double, __m256d, 6, 2, 4, _mm256_setzero_pd, _mm256_loadu_pd, _mm256_set1_pd,
-           _mm256_fmadd_pd, _mm256_storeu_pd)
+X86_KERNEL(avx512_f, "avx512f", float, __m512, 8, 3, 16, _mm512_setzero_ps, _mm512_loadu_ps,
+           _mm512_set1_ps, _mm512_fmadd_ps, _mm512_storeu_ps)
+X86_KERNEL(avx512_d, "avx512f", double, __m512d, 8, 3, 8, _mm512_setzero_pd, _mm512_loadu_pd,
+           _mm512_set1_pd, _mm512_fmadd_pd, _mm512_storeu_pd)
+X86_KERNEL(avx2_f, "avx2,fma", float, __m256, 6, 2, 8, _mm256_setzero_ps, _mm256_loadu_ps,
+           _mm256_set1_ps, _mm256_fmadd_ps, _mm256_storeu_ps)
+X86_KERNEL(avx2_d, "avx2,fma", double, __m256d, 6, 2, 4, _mm256_setzero_pd, _mm256_loadu_pd,
+           _mm256_set1_pd, _mm256_fmadd_pd, _mm256_storeu_pd)
 static const Kernels avx512 = {"AVX-512, 8x48", 8, 48, 8, 24, avx512_f, avx512_d};
 static const Kernels avx2 = {"AVX2, 6x16", 6, 16, 6, 8, avx2_f, avx2_d};
 #endif
@@ -100,66 +99,71 @@ static const char *elem(DType d, const void *base, int64_t at) {
 typedef struct Job {
     const Gemm *g;
     const Kernels *k;
-    int64_t row_blocks;         // blocks of MC rows, the last one short
-    int64_t mc;                 // rows of a block
+    int64_t row_blocks; // blocks of MC rows, the last one short
+    int64_t mc;         // rows of a block
 } Job;
 
 // Panels of `wide` rows (columns of B): element (i, k) at i + k * wide, missing ones 0.
-#define PACKER(name, T, LOAD)                                                                                          \
-    static void name(DType d, const void *src, int64_t n, int64_t kc, int64_t step, int64_t k_step, int wide, T *to) { \
-        for (int64_t i = 0; i < n; i += wide, to += (int64_t)wide * kc) {                                              \
-            int64_t m = n - i < wide ? n - i : wide;                                                                   \
-            if (step == 1 || k_step != 1) {                                                                            \
-                for (int64_t k = 0; k < kc; k++) {                                                                     \
-                    LOAD(d, elem(d, src, i * step + k * k_step), step, m, to + k * wide);                              \
-                    for (int64_t j = m; j < wide; j++)                                                                 \
-                        to[k * wide + j] = 0;                                                                          \
-                }                                                                                                      \
-                continue;                                                                                              \
-            }                                                                                                          \
-            T row[KC];                                                                                                 \
-            for (int64_t j = 0; j < wide; j++) {                                                                       \
-                if (j < m)                                                                                             \
-                    LOAD(d, elem(d, src, (i + j) * step), 1, kc, row);                                                 \
-                for (int64_t k = 0; k < kc; k++)                                                                       \
-                    to[k * wide + j] = j < m ? row[k] : 0;                                                             \
-            }                                                                                                          \
-        }                                                                                                              \
+#define PACKER(name, T, LOAD)                                                                      \
+    static void name(DType d, const void *src, int64_t n, int64_t kc, int64_t step,                \
+                     int64_t k_step, int wide, T *to) {                                            \
+        for (int64_t i = 0; i < n; i += wide, to += (int64_t)wide * kc) {                          \
+            int64_t m = n - i < wide ? n - i : wide;                                               \
+            if (step == 1 || k_step != 1) {                                                        \
+                for (int64_t k = 0; k < kc; k++) {                                                 \
+                    LOAD(d, elem(d, src, i *step + k * k_step), step, m, to + k * wide);           \
+                    for (int64_t j = m; j < wide; j++)                                             \
+                        to[k * wide + j] = 0;                                                      \
+                }                                                                                  \
+                continue;                                                                          \
+            }                                                                                      \
+            T row[KC];                                                                             \
+            for (int64_t j = 0; j < wide; j++) {                                                   \
+                if (j < m)                                                                         \
+                    LOAD(d, elem(d, src, (i + j) * step), 1, kc, row);                             \
+                for (int64_t k = 0; k < kc; k++)                                                   \
+                    to[k * wide + j] = j < m ? row[k] : 0;                                         \
+            }                                                                                      \
+        }                                                                                          \
     }
 PACKER(pack_f, float, load_f)
 PACKER(pack_d, double, load_d)
 
 // C tile of (m, n) += alpha acc; c points to floats of a buffer or of the result.
-#define BLOCK(name, T, ROWS, COLS, KERNEL, PACK, LOAD, STORE)                                                          \
-    static void name(const Job *job, int64_t i0, int64_t m, int64_t j0, int64_t n) {                                   \
-        static _Thread_local _Alignas(64) T a_panel[MC * KC], b_panel[KC * NC], c_block[MC * NC];                      \
-        const Gemm *g = job->g;                                                                                        \
-        int rows = job->k->ROWS, cols = job->k->COLS;                                                                  \
-        T alpha = (T)g->alpha, beta = (T)g->beta, acc[MAX_TILE];                                                       \
-        for (int64_t i = 0; i < m; i++) {                                                                              \
-            if (g->beta != 0)                                                                                          \
-                LOAD(g->dtype, elem(g->dtype, g->c, (i0 + i) * g->c_row + j0 * g->c_col), g->c_col, n, c_block + i * NC); \
-            for (int64_t j = 0; j < n; j++)                                                                            \
-                c_block[i * NC + j] = g->beta != 0 ? beta * c_block[i * NC + j] : 0;                                   \
-        }                                                                                                              \
-        for (int64_t k0 = 0; k0 < g->k; k0 += KC) {                                                                    \
-            int64_t kc = g->k - k0 < KC ? g->k - k0 : KC;                                                              \
-            PACK(g->dtype, elem(g->dtype, g->a, i0 * g->a_row + k0 * g->a_col), m, kc, g->a_row, g->a_col, rows, a_panel); \
-            PACK(g->dtype, elem(g->dtype, g->b, j0 * g->b_col + k0 * g->b_row), n, kc, g->b_col, g->b_row, cols, b_panel); \
-            for (int64_t j = 0; j < n; j += cols)                                                                      \
-                for (int64_t i = 0; i < m; i += rows) {                                                                \
-                    job->k->KERNEL(kc, a_panel + i * kc, b_panel + j * kc, acc);                                       \
-                    int64_t mm = m - i < rows ? m - i : rows, nn = n - j < cols ? n - j : cols;                        \
-                    for (int64_t r = 0; r < mm; r++) {                                                                 \
-                        T *c = c_block + (i + r) * NC + j;                                                             \
-                        for (int64_t s = 0; s < nn; s++)                                                               \
-                            c[s] += alpha * acc[r * cols + s];                                                         \
-                    }                                                                                                  \
-                }                                                                                                      \
-        }                                                                                                              \
-        for (int64_t i = 0; i < m; i++)                                                                                \
-            STORE(g->dtype, (char *)(uintptr_t)elem(g->dtype, g->c, (i0 + i) * g->c_row + j0 * g->c_col), g->c_col, n, \
-                  c_block + i * NC);                                                                                   \
+#define BLOCK(name, T, ROWS, COLS, KERNEL, PACK, LOAD, STORE)                                      \
+    static void name(const Job *job, int64_t i0, int64_t m, int64_t j0, int64_t n) {               \
+        static _Thread_local _Alignas(64) T a_panel[MC * KC], b_panel[KC * NC], c_block[MC * NC];  \
+        const Gemm *g = job->g;                                                                    \
+        int rows = job->k->ROWS, cols = job->k->COLS;                                              \
+        T alpha = (T)g->alpha, beta = (T)g->beta, acc[MAX_TILE];                                   \
+        for (int64_t i = 0; i < m; i++) {                                                          \
+            if (g->beta != 0)                                                                      \
+                LOAD(g->dtype, elem(g->dtype, g->c, (i0 + i) * g->c_row + j0 * g->c_col),          \
+                     g->c_col, n, c_block + i * NC);                                               \
+            for (int64_t j = 0; j < n; j++)                                                        \
+                c_block[i * NC + j] = g->beta != 0 ? beta * c_block[i * NC + j] : 0;               \
+        }                                                                                          \
+        for (int64_t k0 = 0; k0 < g->k; k0 += KC) {                                                \
+            int64_t kc = g->k - k0 < KC ? g->k - k0 : KC;                                          \
+            PACK(g->dtype, elem(g->dtype, g->a, i0 * g->a_row + k0 * g->a_col), m, kc, g->a_row,   \
+                 g->a_col, rows, a_panel);                                                         \
+            PACK(g->dtype, elem(g->dtype, g->b, j0 * g->b_col + k0 * g->b_row), n, kc, g->b_col,   \
+                 g->b_row, cols, b_panel);                                                         \
+            for (int64_t j = 0; j < n; j += cols)                                                  \
+                for (int64_t i = 0; i < m; i += rows) {                                            \
+                    job->k->KERNEL(kc, a_panel + i * kc, b_panel + j * kc, acc);                   \
+                    int64_t mm = m - i < rows ? m - i : rows, nn = n - j < cols ? n - j : cols;    \
+                    for (int64_t r = 0; r < mm; r++) {                                             \
+                        T *c = c_block + (i + r) * NC + j;                                         \
+                        for (int64_t s = 0; s < nn; s++)                                           \
+                            c[s] += alpha * acc[r * cols + s];                                     \
+                    }                                                                              \
+                }                                                                                  \
+        }                                                                                          \
+        for (int64_t i = 0; i < m; i++)                                                            \
+            STORE(g->dtype,                                                                        \
+                  (char *)(uintptr_t)elem(g->dtype, g->c, (i0 + i) * g->c_row + j0 * g->c_col),    \
+                  g->c_col, n, c_block + i * NC);                                                  \
     }
 BLOCK(block_f, float, rows_f, cols_f, f, pack_f, load_f, store_f)
 BLOCK(block_d, double, rows_d, cols_d, d, pack_d, load_d, store_d)

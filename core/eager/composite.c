@@ -1,5 +1,5 @@
-// composite.c: ops that are taken apart into others: stacking along an axis, grids, attention, activations with
-// two results, einsum's products.
+// composite.c: ops that are taken apart into others: stacking along an axis, grids, attention,
+// activations with two results, einsum's products.
 #include "core/eager/kernel.h"
 
 #include <math.h>
@@ -99,8 +99,9 @@ bool kern_nd_stack(K *k) {
         const Tensor *t = tensor_at(&k->args[0].at[i]);
         bool column = how == 'c' && t && t->ndim < 2;
         int64_t shape[2] = {t ? tensor_numel(t) : 0, 1};
-        list.at[i] = column ? CALL(k, aten_reshape_default, k->args[0].at[i], ints_value(k->x, shape, 2))
-                            : at_least(k, k->args[0].at[i], n);
+        list.at[i] =
+            column ? CALL(k, aten_reshape_default, k->args[0].at[i], ints_value(k->x, shape, 2))
+                   : at_least(k, k->args[0].at[i], n);
     }
     const Tensor *first = list.n ? tensor_at(&list.at[0]) : NULL;
     if (how == 'h')
@@ -116,7 +117,8 @@ bool kern_log_sigmoid_forward(K *k) {
         return false;
     if (tensor_numel(k->res[1]) == 0)
         return true;
-    Value b = CALL(k, aten_exp_default, CALL(k, aten_neg_default, CALL(k, aten_abs_default, k->args[0])));
+    Value b =
+        CALL(k, aten_exp_default, CALL(k, aten_neg_default, CALL(k, aten_abs_default, k->args[0])));
     return b.kind == VAL_tensor && copy_into(k->x, k->res[1], tensor_at(&b));
 }
 
@@ -158,9 +160,11 @@ bool kern_glu_backward(K *k) {
         return false;
     int64_t half = t->size[dim] / 2;
     Value a = CALL(k, aten_narrow_default, k->args[1], INT(dim), INT(0), INT(half));
-    Value s = CALL(k, aten_sigmoid_default, CALL(k, aten_narrow_default, k->args[1], INT(dim), INT(half), INT(half)));
+    Value s = CALL(k, aten_sigmoid_default,
+                   CALL(k, aten_narrow_default, k->args[1], INT(dim), INT(half), INT(half)));
     Value first = CALL(k, aten_mul_Tensor, s, k->args[0]);
-    Value second = CALL(k, aten_mul_Tensor, CALL(k, aten_mul_Tensor, first, CALL(k, aten_rsub_Scalar, s, INT(1))), a);
+    Value second = CALL(k, aten_mul_Tensor,
+                        CALL(k, aten_mul_Tensor, first, CALL(k, aten_rsub_Scalar, s, INT(1))), a);
     Value v = CALL(k, aten_cat_default, list_value(k->x, first, second, END), INT(dim));
     return v.kind == VAL_tensor && copy_into(k->x, k->res[0], tensor_at(&v));
 }
@@ -197,7 +201,8 @@ bool kern_sum_to_size(K *k) {
     for (int i = 0; i < t->ndim; i++)
         if (i < lead || (size[i - lead] == 1 && t->size[i] != 1))
             dims[m++] = i;
-    Value v = m ? CALL(k, aten_sum_dim_IntList, k->args[0], ints_value(k->x, dims, m), BOOL(true)) : k->args[0];
+    Value v = m ? CALL(k, aten_sum_dim_IntList, k->args[0], ints_value(k->x, dims, m), BOOL(true))
+                : k->args[0];
     k->out = CALL(k, aten_view_default, v, k->args[1]);
     return eager_ok(k->x);
 }
@@ -235,9 +240,11 @@ bool kern_repeat_interleave_self(K *k) {
         return false;
     if (r.kind != VAL_tensor)
         r = number_tensor(k->x, &r, DT_i64);
-    Value each = CALL(k, aten_expand_default, CALL(k, aten_reshape_default, r, list_value(k->x, INT(-1), END)),
+    Value each = CALL(k, aten_expand_default,
+                      CALL(k, aten_reshape_default, r, list_value(k->x, INT(-1), END)),
                       ints_value(k->x, &in->size[d], 1));
-    k->out = CALL(k, aten_index_select_default, t, dim, CALL(k, aten_repeat_interleave_Tensor, each));
+    k->out =
+        CALL(k, aten_index_select_default, t, dim, CALL(k, aten_repeat_interleave_Tensor, each));
     return eager_ok(k->x);
 }
 
@@ -245,27 +252,31 @@ bool kern_take_along_dim(K *k) {
     Value t = k->args[0], index = k->args[1];
     if (!k_given(k, 2)) {
         Value flat = list_value(k->x, INT(-1), END);
-        k->out = CALL(k, aten_gather_default, CALL(k, aten_reshape_default, t, flat), INT(0), CALL(k, aten_reshape_default, index, flat));
+        k->out = CALL(k, aten_gather_default, CALL(k, aten_reshape_default, t, flat), INT(0),
+                      CALL(k, aten_reshape_default, index, flat));
         return eager_ok(k->x);
     }
     const Tensor *a = k->in[0], *b = k->in[1];
     int dim;
     int64_t sa[TENSOR_DIMS], sb[TENSOR_DIMS];
     if (!b || a->ndim != b->ndim || !k_dim(k, ki(k, 2, 0), a->ndim, &dim))
-        return k_fail(k, "RuntimeError: torch.take_along_dim(): input and indices should have the same number of dimensions");
+        return k_fail(k, "RuntimeError: torch.take_along_dim(): input and indices should have the "
+                         "same number of dimensions");
     for (int i = 0; i < a->ndim; i++) {
         int64_t both = a->size[i] == 1 ? b->size[i] : a->size[i];
         sa[i] = i == dim ? a->size[i] : both;
         sb[i] = i == dim ? b->size[i] : both;
     }
-    k->out = CALL(k, aten_gather_default, CALL(k, aten_expand_default, t, ints_value(k->x, sa, a->ndim)), INT(dim),
-                  CALL(k, aten_expand_default, index, ints_value(k->x, sb, b->ndim)));
+    k->out =
+        CALL(k, aten_gather_default, CALL(k, aten_expand_default, t, ints_value(k->x, sa, a->ndim)),
+             INT(dim), CALL(k, aten_expand_default, index, ints_value(k->x, sb, b->ndim)));
     return eager_ok(k->x);
 }
 
 // where(condition): positions of what is true, a tensor a dimension
 bool kern_where_positions(K *k) {
-    Value nz = CALL(k, aten_nonzero_default, k->args[0]), parts = CALL(k, aten_unbind_int, nz, INT(1));
+    Value nz = CALL(k, aten_nonzero_default, k->args[0]),
+          parts = CALL(k, aten_unbind_int, nz, INT(1));
     k->out = parts;
     return eager_ok(k->x);
 }
@@ -273,13 +284,15 @@ bool kern_where_positions(K *k) {
 // cosine_similarity(x1, x2, dim, eps)
 bool kern_cosine_similarity(K *k) {
     Value dims = list_value(k->x, k->args[2], END);
-    Value both = CALL(k, aten_broadcast_tensors_default, list_value(k->x, k->args[0], k->args[1], END));
+    Value both =
+        CALL(k, aten_broadcast_tensors_default, list_value(k->x, k->args[0], k->args[1], END));
     if (!eager_ok(k->x))
         return false;
     Value n[2];
     for (int i = 0; i < 2; i++) {
         n[i] = CALL(k, aten_linalg_vector_norm_default, both.at[i], FLT(2), dims, BOOL(true));
-        n[i] = CALL(k, aten_div_Tensor, both.at[i], CALL(k, aten_clamp_min_default, n[i], k->args[3]));
+        n[i] =
+            CALL(k, aten_div_Tensor, both.at[i], CALL(k, aten_clamp_min_default, n[i], k->args[3]));
     }
     k->out = CALL(k, aten_sum_dim_IntList, CALL(k, aten_mul_Tensor, n[0], n[1]), dims);
     return eager_ok(k->x);
@@ -287,8 +300,10 @@ bool kern_cosine_similarity(K *k) {
 
 // pairwise_distance(x1, x2, p, eps, keepdim)
 bool kern_pairwise_distance(K *k) {
-    Value d = CALL(k, aten_add_Scalar, CALL(k, aten_sub_Tensor, k->args[0], k->args[1]), k->args[3]);
-    k->out = CALL(k, aten_linalg_vector_norm_default, d, k->args[2], list_value(k->x, INT(-1), END), k->args[4]);
+    Value d =
+        CALL(k, aten_add_Scalar, CALL(k, aten_sub_Tensor, k->args[0], k->args[1]), k->args[3]);
+    k->out = CALL(k, aten_linalg_vector_norm_default, d, k->args[2], list_value(k->x, INT(-1), END),
+                  k->args[4]);
     return eager_ok(k->x);
 }
 
@@ -303,6 +318,8 @@ bool kern_trilinear(K *k) {
             v[i] = CALL(k, aten_unsqueeze_default, v[i], INT(dims[j]));
     }
     Value p = CALL(k, aten_mul_Tensor, CALL(k, aten_mul_Tensor, v[0], v[1]), v[2]);
-    k->out = k->args[6].n ? CALL(k, aten_sum_dim_IntList, p, k->args[6], BOOL(false), DTY(k->in[0]->dtype)) : p;
+    k->out = k->args[6].n
+                 ? CALL(k, aten_sum_dim_IntList, p, k->args[6], BOOL(false), DTY(k->in[0]->dtype))
+                 : p;
     return eager_ok(k->x);
 }

@@ -1,6 +1,6 @@
-// conv.c: convolutions of one to three dimensions as matrix products: windows are laid out as columns (im2col),
-// a slice of output positions at a time. A transposed convolution is the other's gradient; grouped ones with one
-// channel a group go tap by tap.
+// conv.c: convolutions of one to three dimensions as matrix products: windows are laid out as
+// columns (im2col), a slice of output positions at a time. A transposed convolution is the other's
+// gradient; grouped ones with one channel a group go tap by tap.
 #include "core/eager/kernel.h"
 
 #include <string.h>
@@ -10,14 +10,15 @@
 enum { SPACE = 3, SLICE_BYTES = 1 << 21 };
 
 typedef struct Conv {
-    DType dtype;                // f32 or f64
+    DType dtype; // f32 or f64
     int64_t n, groups;
-    int64_t c, o;               // channels of a group, on the side of the windows and on the other
+    int64_t c, o; // channels of a group, on the side of the windows and on the other
     int64_t in[SPACE], out[SPACE], k[SPACE], stride[SPACE], pad[SPACE], dil[SPACE];
-    int64_t in_n, out_n, k_n;   // their products
-    const void *x, *w, *y;      // (n, groups c, in), (groups o, c, k), (n, groups o, out); one of them is written
+    int64_t in_n, out_n, k_n; // their products
+    const void *x, *w,
+        *y; // (n, groups c, in), (groups o, c, k), (n, groups o, out); one of them is written
     const Eager *eager;
-    bool pointwise;             // 1x1 windows, step 1: columns are the input itself
+    bool pointwise; // 1x1 windows, step 1: columns are the input itself
 } Conv;
 
 static int64_t product(const int64_t *v) {
@@ -28,34 +29,37 @@ static const char *at(const Conv *v, const void *p, int64_t elem) {
     return (const char *)p + elem * dtype_info[v->dtype].bytes;
 }
 
-// Runs over the taps of columns [p0, p1): for each row of a column matrix and each run of positions along the
-// last dimension, the place in the input plane, or padding.
-#define WINDOWS(T, name, INSIDE, OUTSIDE, CONST)                                                                       \
-    static void name(const Conv *v, CONST T *plane0, T *col, int64_t p0, int64_t p1) {                                 \
-        int64_t width = p1 - p0;                                                                                       \
-        for (int64_t row = 0; row < v->c * v->k_n; row++) {                                                            \
-            int64_t tap = row % v->k_n, kx = tap % v->k[2], ky = tap / v->k[2] % v->k[1], kz = tap / v->k[2] / v->k[1]; \
-            CONST T *plane = plane0 + row / v->k_n * v->in_n;                                                          \
-            T *to = col + row * width;                                                                                 \
-            for (int64_t p = p0; p < p1;) {                                                                            \
-                int64_t ox = p % v->out[2], oy = p / v->out[2] % v->out[1], oz = p / v->out[2] / v->out[1];            \
-                int64_t n = v->out[2] - ox < p1 - p ? v->out[2] - ox : p1 - p;                                         \
-                int64_t y = oy * v->stride[1] - v->pad[1] + ky * v->dil[1];                                            \
-                int64_t z = oz * v->stride[0] - v->pad[0] + kz * v->dil[0];                                            \
-                bool inside = y >= 0 && y < v->in[1] && z >= 0 && z < v->in[0];                                        \
-                CONST T *line = plane + (inside ? (z * v->in[1] + y) * v->in[2] : 0);                                  \
-                int64_t step = v->stride[2], first = ox * step - v->pad[2] + kx * v->dil[2], wide = v->in[2];          \
-                for (int64_t i = 0; i < n; i++, to++) {                                                                \
-                    int64_t s = first + i * step;                                                                      \
-                    if (inside && s >= 0 && s < wide) {                                                                \
-                        INSIDE;                                                                                        \
-                    } else {                                                                                           \
-                        OUTSIDE;                                                                                       \
-                    }                                                                                                  \
-                }                                                                                                      \
-                p += n;                                                                                                \
-            }                                                                                                          \
-        }                                                                                                              \
+// Runs over the taps of columns [p0, p1): for each row of a column matrix and each run of positions
+// along the last dimension, the place in the input plane, or padding.
+#define WINDOWS(T, name, INSIDE, OUTSIDE, CONST)                                                   \
+    static void name(const Conv *v, CONST T *plane0, T *col, int64_t p0, int64_t p1) {             \
+        int64_t width = p1 - p0;                                                                   \
+        for (int64_t row = 0; row < v->c * v->k_n; row++) {                                        \
+            int64_t tap = row % v->k_n, kx = tap % v->k[2], ky = tap / v->k[2] % v->k[1],          \
+                    kz = tap / v->k[2] / v->k[1];                                                  \
+            CONST T *plane = plane0 + row / v->k_n * v->in_n;                                      \
+            T *to = col + row * width;                                                             \
+            for (int64_t p = p0; p < p1;) {                                                        \
+                int64_t ox = p % v->out[2], oy = p / v->out[2] % v->out[1],                        \
+                        oz = p / v->out[2] / v->out[1];                                            \
+                int64_t n = v->out[2] - ox < p1 - p ? v->out[2] - ox : p1 - p;                     \
+                int64_t y = oy * v->stride[1] - v->pad[1] + ky * v->dil[1];                        \
+                int64_t z = oz * v->stride[0] - v->pad[0] + kz * v->dil[0];                        \
+                bool inside = y >= 0 && y < v->in[1] && z >= 0 && z < v->in[0];                    \
+                CONST T *line = plane + (inside ? (z * v->in[1] + y) * v->in[2] : 0);              \
+                int64_t step = v->stride[2], first = ox * step - v->pad[2] + kx * v->dil[2],       \
+                        wide = v->in[2];                                                           \
+                for (int64_t i = 0; i < n; i++, to++) {                                            \
+                    int64_t s = first + i * step;                                                  \
+                    if (inside && s >= 0 && s < wide) {                                            \
+                        INSIDE;                                                                    \
+                    } else {                                                                       \
+                        OUTSIDE;                                                                   \
+                    }                                                                              \
+                }                                                                                  \
+                p += n;                                                                            \
+            }                                                                                      \
+        }                                                                                          \
     }
 WINDOWS(float, columns_f, *to = line[s], *to = 0, const)
 WINDOWS(double, columns_d, *to = line[s], *to = 0, const)
@@ -89,7 +93,15 @@ static Storage *column_space(const Conv *v) {
 }
 
 static Gemm gemm_of(const Conv *v, int64_t m, int64_t n, int64_t k) {
-    return (Gemm){.dtype = v->dtype, .m = m, .n = n, .k = k, .a_col = 1, .b_col = 1, .c_col = 1, .alpha = 1, .beta = 1};
+    return (Gemm){.dtype = v->dtype,
+                  .m = m,
+                  .n = n,
+                  .k = k,
+                  .a_col = 1,
+                  .b_col = 1,
+                  .c_col = 1,
+                  .alpha = 1,
+                  .beta = 1};
 }
 
 // y += w * columns(x), one image and group a step.
@@ -173,29 +185,31 @@ static void weight_range(void *ctx, int64_t begin, int64_t end) {
 }
 
 // One channel a group: each tap scales a row of the input.
-#define DEPTHWISE(T, name)                                                                                             \
-    VECTORED static void name(const Conv *v, int64_t begin, int64_t end) {                                             \
-        for (int64_t i = begin; i < end; i++) {                                                                        \
-            const T *plane = (const T *)v->x + i * v->in_n, *w = (const T *)v->w + i % v->groups * v->k_n;             \
-            T *y = (T *)(uintptr_t)v->y + i * v->out_n;                                                                \
-            for (int64_t tap = 0; tap < v->k_n; tap++) {                                                               \
-                int64_t kx = tap % v->k[2], ky = tap / v->k[2] % v->k[1], kz = tap / v->k[2] / v->k[1];                \
-                int64_t step = v->stride[2], lead = kx * v->dil[2] - v->pad[2];                                        \
-                int64_t from = lead < 0 ? (-lead + step - 1) / step : 0;                                               \
-                int64_t to = v->in[2] - lead > 0 ? (v->in[2] - lead + step - 1) / step : 0;                            \
-                to = to < v->out[2] ? to : v->out[2];                                                                  \
-                for (int64_t r = 0; r < v->out[0] * v->out[1]; r++) {                                                  \
-                    int64_t sy = r % v->out[1] * v->stride[1] - v->pad[1] + ky * v->dil[1];                            \
-                    int64_t sz = r / v->out[1] * v->stride[0] - v->pad[0] + kz * v->dil[0];                            \
-                    if (sy < 0 || sy >= v->in[1] || sz < 0 || sz >= v->in[0])                                          \
-                        continue;                                                                                      \
-                    const T *line = plane + (sz * v->in[1] + sy) * v->in[2];                                           \
-                    T *row = y + r * v->out[2];                                                                        \
-                    for (int64_t o = from; o < to; o++)                                                                \
-                        row[o] += w[tap] * line[lead + o * step];                                                      \
-                }                                                                                                      \
-            }                                                                                                          \
-        }                                                                                                              \
+#define DEPTHWISE(T, name)                                                                         \
+    VECTORED static void name(const Conv *v, int64_t begin, int64_t end) {                         \
+        for (int64_t i = begin; i < end; i++) {                                                    \
+            const T *plane = (const T *)v->x + i * v->in_n,                                        \
+                    *w = (const T *)v->w + i % v->groups * v->k_n;                                 \
+            T *y = (T *)(uintptr_t)v->y + i * v->out_n;                                            \
+            for (int64_t tap = 0; tap < v->k_n; tap++) {                                           \
+                int64_t kx = tap % v->k[2], ky = tap / v->k[2] % v->k[1],                          \
+                        kz = tap / v->k[2] / v->k[1];                                              \
+                int64_t step = v->stride[2], lead = kx * v->dil[2] - v->pad[2];                    \
+                int64_t from = lead < 0 ? (-lead + step - 1) / step : 0;                           \
+                int64_t to = v->in[2] - lead > 0 ? (v->in[2] - lead + step - 1) / step : 0;        \
+                to = to < v->out[2] ? to : v->out[2];                                              \
+                for (int64_t r = 0; r < v->out[0] * v->out[1]; r++) {                              \
+                    int64_t sy = r % v->out[1] * v->stride[1] - v->pad[1] + ky * v->dil[1];        \
+                    int64_t sz = r / v->out[1] * v->stride[0] - v->pad[0] + kz * v->dil[0];        \
+                    if (sy < 0 || sy >= v->in[1] || sz < 0 || sz >= v->in[0])                      \
+                        continue;                                                                  \
+                    const T *line = plane + (sz * v->in[1] + sy) * v->in[2];                       \
+                    T *row = y + r * v->out[2];                                                    \
+                    for (int64_t o = from; o < to; o++)                                            \
+                        row[o] += w[tap] * line[lead + o * step];                                  \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
     }
 DEPTHWISE(float, depthwise_f)
 DEPTHWISE(double, depthwise_d)
@@ -210,7 +224,8 @@ static void depthwise_range(void *ctx, int64_t begin, int64_t end) {
 
 static void run_forward(Conv *v) {
     bool depthwise = v->c == 1 && v->o == 1;
-    parallel_for(v->eager->c->threads, v->n * v->groups, 1, depthwise ? depthwise_range : forward_range, v);
+    parallel_for(v->eager->c->threads, v->n * v->groups, 1,
+                 depthwise ? depthwise_range : forward_range, v);
 }
 
 static void run_input(Conv *v) {
@@ -224,7 +239,7 @@ static void run_weight(Conv *v) {
 // geometry
 
 typedef struct ConvArgs {
-    int space;                  // spatial dimensions
+    int space; // spatial dimensions
     int64_t stride[SPACE], pad[SPACE], dil[SPACE];
     bool transposed;
     int64_t groups;
@@ -234,24 +249,34 @@ static bool spread(K *k, int i, int space, int64_t *out) {
     int64_t v[SPACE];
     int n = kints(k, i, v, SPACE);
     if (n != space && n != 1)
-        return k_fail(k, "RuntimeError: expected %s to be a single integer value or a list of %d values to match the "
-                      "convolution dimensions", k->op->args[i].name, space);
+        return k_fail(k,
+                      "RuntimeError: expected %s to be a single integer value or a list of %d "
+                      "values to match the "
+                      "convolution dimensions",
+                      k->op->args[i].name, space);
     for (int j = 0; j < space; j++)
         out[SPACE - space + j] = v[n == 1 ? 0 : j];
     return true;
 }
 
 static bool conv_args(K *k, int space, ConvArgs *c) {
-    *c = (ConvArgs){.space = space, .stride = {1, 1, 1}, .dil = {1, 1, 1}, .groups = ki(k, karg(k, "groups"), 1)};
+    *c = (ConvArgs){.space = space,
+                    .stride = {1, 1, 1},
+                    .dil = {1, 1, 1},
+                    .groups = ki(k, karg(k, "groups"), 1)};
     int t = op_arg_index(k->op, "transposed");
     c->transposed = t >= 0 ? kb(k, t) : str_starts(k->op->name, "conv_transpose");
     if (space < 1 || space > SPACE)
-        return k_fail(k, "RuntimeError: Expected 3D to 5D input to convolution, but got %d dimensions", space + 2);
-    bool ok = spread(k, karg(k, "stride"), space, c->stride) && spread(k, karg(k, "padding"), space, c->pad) &&
+        return k_fail(k,
+                      "RuntimeError: Expected 3D to 5D input to convolution, but got %d dimensions",
+                      space + 2);
+    bool ok = spread(k, karg(k, "stride"), space, c->stride) &&
+              spread(k, karg(k, "padding"), space, c->pad) &&
               spread(k, karg(k, "dilation"), space, c->dil);
     for (int i = 0; ok && i < SPACE; i++)
         if (c->stride[i] < 1 || c->dil[i] < 1 || c->pad[i] < 0 || c->groups < 1)
-            return k_fail(k, "RuntimeError: non-positive stride, dilation or groups, or negative padding is not supported");
+            return k_fail(k, "RuntimeError: non-positive stride, dilation or groups, or negative "
+                             "padding is not supported");
     return ok;
 }
 
@@ -262,11 +287,15 @@ static void spatial(const Tensor *t, int space, int64_t *out) {
         out[SPACE - space + i] = t->size[t->ndim - space + i];
 }
 
-// `wide` has the windows, `narrow` one element a window; w is (narrow channels, wide channels / groups, …).
-static bool geometry(K *k, const ConvArgs *a, const Tensor *wide, const Tensor *w, const Tensor *narrow, Conv *v) {
+// `wide` has the windows, `narrow` one element a window; w is (narrow channels, wide channels /
+// groups, …).
+static bool geometry(K *k, const ConvArgs *a, const Tensor *wide, const Tensor *w,
+                     const Tensor *narrow, Conv *v) {
     *v = (Conv){.dtype = w->dtype, .groups = a->groups, .eager = k->x};
     if (w->ndim != a->space + 2 || wide->ndim != w->ndim || narrow->ndim != w->ndim)
-        return k_fail(k, "RuntimeError: convolution: input of %d dimensions and weight of %d do not fit", wide->ndim, w->ndim);
+        return k_fail(
+            k, "RuntimeError: convolution: input of %d dimensions and weight of %d do not fit",
+            wide->ndim, w->ndim);
     v->n = wide->size[0];
     v->c = wide->size[1] / a->groups;
     v->o = narrow->size[1] / a->groups;
@@ -279,12 +308,15 @@ static bool geometry(K *k, const ConvArgs *a, const Tensor *wide, const Tensor *
     v->in_n = product(v->in);
     v->out_n = product(v->out);
     v->k_n = product(v->k);
-    bool fits = wide->size[1] == v->c * a->groups && narrow->size[1] == v->o * a->groups && w->size[1] == v->c &&
-                w->size[0] == narrow->size[1] && narrow->size[0] == v->n;
+    bool fits = wide->size[1] == v->c * a->groups && narrow->size[1] == v->o * a->groups &&
+                w->size[1] == v->c && w->size[0] == narrow->size[1] && narrow->size[0] == v->n;
     if (!fits)
-        return k_fail(k, "RuntimeError: Given groups=%lld, weight of size [%lld, %lld, ...], expected input to have %lld "
-                      "channels, but got %lld channels instead", (long long)a->groups, (long long)w->size[0],
-                      (long long)w->size[1], (long long)(w->size[1] * a->groups), (long long)wide->size[1]);
+        return k_fail(k,
+                      "RuntimeError: Given groups=%lld, weight of size [%lld, %lld, ...], expected "
+                      "input to have %lld "
+                      "channels, but got %lld channels instead",
+                      (long long)a->groups, (long long)w->size[0], (long long)w->size[1],
+                      (long long)(w->size[1] * a->groups), (long long)wide->size[1]);
     v->pointwise = v->k_n == 1;
     for (int i = 0; i < SPACE; i++)
         v->pointwise = v->pointwise && v->stride[i] == 1 && v->pad[i] == 0 && v->in[i] == v->out[i];
@@ -296,7 +328,8 @@ static bool add_bias(K *k, Tensor *y, const Tensor *bias) {
         return true;
     Tensor b = *bias;
     if (b.ndim != 1 || b.size[0] != y->size[1])
-        return k_fail(k, "RuntimeError: expected bias to be 1-dimensional with %lld elements", (long long)y->size[1]);
+        return k_fail(k, "RuntimeError: expected bias to be 1-dimensional with %lld elements",
+                      (long long)y->size[1]);
     for (int i = 1; i < y->ndim - 1; i++) {
         b.size[i] = 1;
         b.stride[i] = 0;
@@ -305,12 +338,14 @@ static bool add_bias(K *k, Tensor *y, const Tensor *bias) {
     return copy_into(k->x, y, &b);
 }
 
-static bool convolve(K *k, const Tensor *x, const Tensor *w, const Tensor *bias, const ConvArgs *a) {
+static bool convolve(K *k, const Tensor *x, const Tensor *w, const Tensor *bias,
+                     const ConvArgs *a) {
     DType d = work_dtype(k->res[0]->dtype);
     const Tensor *cx = eager_contiguous(k->x, x, d), *cw = eager_contiguous(k->x, w, d);
     Tensor *y = cx && cw ? dense_res(k, 0, d) : NULL;
     Conv v;
-    if (!y || !add_bias(k, y, bias) || !geometry(k, a, a->transposed ? y : cx, cw, a->transposed ? cx : y, &v))
+    if (!y || !add_bias(k, y, bias) ||
+        !geometry(k, a, a->transposed ? y : cx, cw, a->transposed ? cx : y, &v))
         return false;
     v.x = tensor_data(a->transposed ? y : cx);
     v.y = tensor_data(a->transposed ? cx : y);
@@ -367,8 +402,9 @@ bool kern_conv_padding(K *k) {
     } else if (strcmp(mode, "valid") != 0) {
         return k_fail(k, "RuntimeError: Invalid padding string: '%s'", mode);
     }
-    k->out = CALL(k, aten_convolution_default, input, k->args[1], k->args[2], k->args[3], ints_value(k->x, none, space),
-                  k->args[5], BOOL(false), ints_value(k->x, none, space), k->args[6]);
+    k->out = CALL(k, aten_convolution_default, input, k->args[1], k->args[2], k->args[3],
+                  ints_value(k->x, none, space), k->args[5], BOOL(false),
+                  ints_value(k->x, none, space), k->args[6]);
     return eager_ok(k->x);
 }
 
@@ -389,9 +425,11 @@ bool kern_convolution_backward(K *k) {
     if (!gy || !x || !w || !conv_args(k, w->ndim - 2, &a))
         return false;
     DType d = work_dtype(w->dtype);
-    const Tensor *cy = eager_contiguous(k->x, gy, d), *cx = eager_contiguous(k->x, x, d), *cw = eager_contiguous(k->x, w, d);
+    const Tensor *cy = eager_contiguous(k->x, gy, d), *cx = eager_contiguous(k->x, x, d),
+                 *cw = eager_contiguous(k->x, w, d);
     Conv v;
-    if (!cy || !cx || !cw || !geometry(k, &a, a.transposed ? cy : cx, cw, a.transposed ? cx : cy, &v))
+    if (!cy || !cx || !cw ||
+        !geometry(k, &a, a.transposed ? cy : cx, cw, a.transposed ? cx : cy, &v))
         return false;
     Tensor *res[3] = {NULL};
     for (int i = 0; i < 3; i++)

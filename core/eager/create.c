@@ -1,11 +1,12 @@
-// create.c: tensors from nothing: constants, ranges, identities, triangles of indices, windows of signals.
+// create.c: tensors from nothing: constants, ranges, identities, triangles of indices, windows of
+// signals.
 #include "core/eager/kernel.h"
 
 #include <math.h>
 #include <string.h>
 
 bool kern_empty(K *k) {
-    (void)k;        // made with zeros already
+    (void)k; // made with zeros already
     return true;
 }
 
@@ -32,7 +33,8 @@ bool kern_zero_(K *k) {
 }
 
 bool kern_fill_(K *k) {
-    Value v = k->args[1].kind == VAL_tensor ? k->args[1] : number_tensor(k->x, &k->args[1], k->in[0]->dtype);
+    Value v = k->args[1].kind == VAL_tensor ? k->args[1]
+                                            : number_tensor(k->x, &k->args[1], k->in[0]->dtype);
     k->out = k->args[0];
     return v.kind == VAL_tensor && copy_into(k->x, k->in[0], tensor_at(&v));
 }
@@ -42,7 +44,8 @@ static void ramp(Tensor *out, double start, double step, int64_t istart, int64_t
     int64_t n = tensor_numel(out);
     for (int64_t i = 0; i < n; i++)
         if (is_int_like(out->dtype))
-            put_i(out, i * out->stride[0], (int64_t)((uint64_t)istart + (uint64_t)i * (uint64_t)istep));
+            put_i(out, i * out->stride[0],
+                  (int64_t)((uint64_t)istart + (uint64_t)i * (uint64_t)istep));
         else
             put_d(out, i * out->stride[0], start + (double)i * step);
 }
@@ -50,7 +53,8 @@ static void ramp(Tensor *out, double start, double step, int64_t istart, int64_t
 // arange(end), (start, end), (start, end, step), range
 bool kern_arange(K *k) {
     int s = op_arg_index(k->op, "start"), p = op_arg_index(k->op, "step");
-    ramp(k->res[0], s >= 0 ? kf(k, s, 0) : 0, p >= 0 ? kf(k, p, 1) : 1, s >= 0 ? ki(k, s, 0) : 0, p >= 0 ? ki(k, p, 1) : 1);
+    ramp(k->res[0], s >= 0 ? kf(k, s, 0) : 0, p >= 0 ? kf(k, p, 1) : 1, s >= 0 ? ki(k, s, 0) : 0,
+         p >= 0 ? ki(k, p, 1) : 1);
     return true;
 }
 
@@ -154,7 +158,8 @@ bool kern_window_function(K *k) {
         else if (str_starts(name, "bartlett"))
             v = 1 - fabs(2 * t - 1);
         else if (str_starts(name, "kaiser"))
-            v = bessel_i0((b >= 0 ? beta : 12) * sqrt(1 - (2 * t - 1) * (2 * t - 1))) / bessel_i0(b >= 0 ? beta : 12);
+            v = bessel_i0((b >= 0 ? beta : 12) * sqrt(1 - (2 * t - 1) * (2 * t - 1))) /
+                bessel_i0(b >= 0 ? beta : 12);
         put_d(out, i * out->stride[0], n == 1 ? 1 : v);
     }
     return true;

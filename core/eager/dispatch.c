@@ -1,19 +1,19 @@
-// dispatch.c: an op on its arguments: its kernel if it has one, else by kind: elementwise rows, views (the meta
-// function's geometry on the argument's memory), copying twins of views, and writing forms (`add_`, `out=`),
-// which are the functional op and a copy.
+// dispatch.c: an op on its arguments: its kernel if it has one, else by kind: elementwise rows,
+// views (the meta function's geometry on the argument's memory), copying twins of views, and
+// writing forms (`add_`, `out=`), which are the functional op and a copy.
 #include "core/eager/kernel.h"
 
 #include <assert.h>
 #include <string.h>
 
 typedef struct KernelRow {
-    KernelFn *fn;               // NULL: none
-    bool own;                   // makes its results itself
+    KernelFn *fn; // NULL: none
+    bool own;     // makes its results itself
 } KernelRow;
 
 static const KernelRow rows[OP_count] = {
 #define KERNEL(op, name) [OP_##op] = {name, false},
-#define OWN(op, name) [OP_##op] = {name, true},
+#define OWN(op, name)    [OP_##op] = {name, true},
 #include "core/eager/kernels.def"
 #undef KERNEL
 #undef OWN
@@ -80,9 +80,11 @@ static const Op *functional_of(const Op *op) {
     const Op *all[64];
     int n = op_packet(op->ns, op->name, all, COUNT(all));
     for (int i = 0; i < n; i++) {
-        bool same = all[i] != op && all[i]->n_args == op->n_args - n_out && !(all[i]->tags & OPT_mutates);
+        bool same =
+            all[i] != op && all[i]->n_args == op->n_args - n_out && !(all[i]->tags & OPT_mutates);
         for (int j = 0; same && j < all[i]->n_args; j++)
-            same = all[i]->args[j].type == op->args[j].type && !strcmp(all[i]->args[j].name, op->args[j].name);
+            same = all[i]->args[j].type == op->args[j].type &&
+                   !strcmp(all[i]->args[j].name, op->args[j].name);
         if (same)
             return all[i];
     }
@@ -109,7 +111,8 @@ static const Op *viewed(const Op *op) {
 // Ops on numbers, and those that read sizes: what the meta function says is the value.
 static bool gives_number(const Op *op) {
     ArgType t = op->n_returns == 1 ? op->returns[0].type : AT_tensor;
-    return op->meta && ((op->tags & OPT_sym) || (op->n_returns == 1 && t != AT_tensor && t != AT_tensors));
+    return op->meta &&
+           ((op->tags & OPT_sym) || (op->n_returns == 1 && t != AT_tensor && t != AT_tensors));
 }
 
 static bool has_kernel(const Op *op) {
@@ -157,28 +160,34 @@ static bool windows(Eager *x, const Value *meta, const Value *base, Value *out) 
     const TensorMeta *m = meta->tensor;
     if (meta->kind != VAL_tensor || m->ndim > TENSOR_DIMS)
         return eager_fail(x, "RuntimeError: a view of %d dimensions, expected at most %d",
-                         meta->kind == VAL_tensor ? m->ndim : 0, TENSOR_DIMS);
+                          meta->kind == VAL_tensor ? m->ndim : 0, TENSOR_DIMS);
     Tensor t = {.dtype = m->dtype, .ndim = m->ndim, .storage = tensor_at(base)->storage};
     bool numbers = !m->offset || expr_int(m->offset, &t.offset);
     for (int i = 0; i < m->ndim; i++)
-        numbers = numbers && expr_int(m->size[i], &t.size[i]) && expr_int(m->stride[i], &t.stride[i]);
+        numbers =
+            numbers && expr_int(m->size[i], &t.size[i]) && expr_int(m->stride[i], &t.stride[i]);
     if (!numbers || !tensor_in_bounds(&t))
-        return eager_fail(x, "RuntimeError: setStorage: sizes, strides and offset of a view reach out of the storage "
-                         "of %zu bytes", storage_bytes(t.storage));
+        return eager_fail(x,
+                          "RuntimeError: setStorage: sizes, strides and offset of a view reach out "
+                          "of the storage "
+                          "of %zu bytes",
+                          storage_bytes(t.storage));
     *out = eager_view(x, &t);
     return true;
 }
 
 static void number_args(Eager *x, const Op *op, Value *args) {
     for (int i = 0; i < op->n_args; i++)
-        if (op->args[i].type == AT_tensor && (args[i].kind == VAL_int || args[i].kind == VAL_float || args[i].kind == VAL_bool))
+        if (op->args[i].type == AT_tensor &&
+            (args[i].kind == VAL_int || args[i].kind == VAL_float || args[i].kind == VAL_bool))
             args[i] = number_tensor(x, &args[i], DT_none);
 }
 
 static void scalar_args(Eager *x, const Op *op, Value *args) {
     for (int i = 0; i < op->n_args; i++) {
         ArgType t = op->args[i].type;
-        if ((t == AT_scalar || t == AT_float || t == AT_int || t == AT_bool) && args[i].kind == VAL_tensor)
+        if ((t == AT_scalar || t == AT_float || t == AT_int || t == AT_bool) &&
+            args[i].kind == VAL_tensor)
             args[i] = scalar_value(x, tensor_at(&args[i]));
     }
 }
@@ -214,7 +223,8 @@ bool kern_view(K *k) {
     MetaCtx m = meta_ctx(k->x);
     Value meta;
     if (k->args[0].kind != VAL_tensor)
-        return k_fail(k, "TypeError: %s: argument '%s' must be a tensor", k->op->qualname, k->op->args[0].name);
+        return k_fail(k, "TypeError: %s: argument '%s' must be a tensor", k->op->qualname,
+                      k->op->args[0].name);
     if (!op_meta(&m, k->op, k->args, &meta))
         return false;
     // Nothing changed: the tensor itself.
@@ -237,8 +247,8 @@ static bool copy_values(Eager *x, const Value *dst, const Value *src) {
 static bool run_copy_twin(K *k, const Op *base) {
     MetaCtx m = meta_ctx(k->x);
     Value meta, view;
-    return op_meta(&m, k->op, k->args, &meta) && made(k->x, &meta, &k->out) && eager_op(k->x, base, k->args, &view) &&
-           copy_values(k->x, &k->out, &view);
+    return op_meta(&m, k->op, k->args, &meta) && made(k->x, &meta, &k->out) &&
+           eager_op(k->x, base, k->args, &view) && copy_values(k->x, &k->out, &view);
 }
 
 // The first argument becomes what the view of it is.
@@ -264,9 +274,11 @@ static bool check_inplace(K *k) {
         return k_fail(k, "TypeError: %s: argument 'self' must be a tensor", k->op->qualname);
     for (int i = 0; i < self->ndim; i++)
         if (self->stride[i] == 0 && self->size[i] > 1)
-            return k_fail(k, "RuntimeError: unsupported operation: more than one element of the written-to tensor "
-                          "refers to a single memory location. Please clone() the tensor before performing the "
-                          "operation.");
+            return k_fail(k, "RuntimeError: unsupported operation: more than one element of the "
+                             "written-to tensor "
+                             "refers to a single memory location. Please clone() the tensor before "
+                             "performing the "
+                             "operation.");
     return !k->op->meta || op_meta(&m, k->op, k->args, &meta);
 }
 
@@ -374,7 +386,8 @@ Value eager_do(Eager *x, OpId id, ...) {
     va_list list;
     va_start(list, id);
     int n = 0;
-    for (Value v = va_arg(list, Value); !(v.kind == VAL_opaque && v.n == -1); v = va_arg(list, Value)) {
+    for (Value v = va_arg(list, Value); !(v.kind == VAL_opaque && v.n == -1);
+         v = va_arg(list, Value)) {
         assert(n < op->n_args);
         args[n++] = v;
     }

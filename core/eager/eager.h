@@ -1,7 +1,8 @@
-// eager.h: reference kernels on strided tensors, the ground on which every comparison stands, and the
-// interpreter of FX graphs over them. They know nothing of lowering or code generation. Accumulation:
-// float32 and the small floats in float64 where PyTorch's result is not bit-defined, integers wrap.
-// Also the one wrapper of the BLAS-class library (generated code's extern kernels call it too).
+// eager.h: reference kernels on strided tensors, the ground on which every comparison stands, and
+// the interpreter of FX graphs over them. They know nothing of lowering or code generation.
+// Accumulation: float32 and the small floats in float64 where PyTorch's result is not bit-defined,
+// integers wrap. Also the one wrapper of the BLAS-class library (generated code's extern kernels
+// call it too).
 #ifndef CORE_EAGER_EAGER_H
 #define CORE_EAGER_EAGER_H
 
@@ -13,42 +14,42 @@ typedef enum RtKind { RT_none, RT_tensor, RT_int, RT_float, RT_bool, RT_list, RT
 typedef struct RtValue RtValue;
 struct RtValue {
     RtKind kind;
-    int n;                      // items of a list
+    int n; // items of a list
     union {
-        Tensor tensor;          // owns one reference
+        Tensor tensor; // owns one reference
         int64_t i;
         double f;
         bool b;
-        RtValue *at;            // list
-        const Value *other;     // dtype, device, string …
+        RtValue *at;        // list
+        const Value *other; // dtype, device, string …
     };
 };
 
 // random.c: PyTorch's CPU generator, MT19937; zero is not seeded.
 typedef struct Generator {
-    uint32_t state[624];        // of the twister
-    int left;                   // numbers until the next round
-    int next;                   // index of the next number
-    bool has_normal;            // next_normal holds the second of a pair
+    uint32_t state[624]; // of the twister
+    int left;            // numbers until the next round
+    int next;            // index of the next number
+    bool has_normal;     // next_normal holds the second of a pair
     double next_normal;
     bool seeded;
 } Generator;
-void generator_seed(Generator *g, uint64_t seed);   // torch.manual_seed
+void generator_seed(Generator *g, uint64_t seed); // torch.manual_seed
 uint32_t generator_u32(Generator *g);
 uint64_t generator_u64(Generator *g);
 
 typedef struct EagerCtx {
-    Arena *arena;               // lists among the results
-    Diag *diag;                 // errors are PyTorch's in kind
+    Arena *arena; // lists among the results
+    Diag *diag;   // errors are PyTorch's in kind
     Place at;
     int threads;
-    Generator *generator;       // of random ops; NULL: they fail
-    bool in_f64;                // results that would be of a narrower float are float64
+    Generator *generator; // of random ops; NULL: they fail
+    bool in_f64;          // results that would be of a narrower float are float64
 } EagerCtx;
 
-// One op on bound arguments (schema order). out gets n_returns values (views share storage); in-place ops
-// write their argument and return it; one that changes sizes (squeeze_) changes args[0] too. false and an
-// error as PyTorch would raise.
+// One op on bound arguments (schema order). out gets n_returns values (views share storage);
+// in-place ops write their argument and return it; one that changes sizes (squeeze_) changes
+// args[0] too. false and an error as PyTorch would raise.
 bool eager_call(EagerCtx *c, const Op *op, RtValue *args, RtValue *out);
 bool eager_has(OpId id);
 // Drops the tensors of a value, lists included.
@@ -56,14 +57,14 @@ void rt_drop(RtValue *v);
 
 typedef struct EagerRun {
     const Graph *graph;
-    RtValue *inputs;            // one a placeholder, in order; not consumed
+    RtValue *inputs; // one a placeholder, in order; not consumed
     int n_inputs;
-    RtValue *outputs;           // made: flattened items of the output node, in arena
+    RtValue *outputs; // made: flattened items of the output node, in arena
     int n_outputs;
     // Called after each node with its result, for per-node comparison and timing; may be NULL.
     void (*on_node)(const Node *n, const RtValue *v, int64_t ns, void *ctx);
     void *ctx;
-    bool in_f64;                // floats computed in float64: inputs are widened, dtype arguments too
+    bool in_f64; // floats computed in float64: inputs are widened, dtype arguments too
     const bool *cancel;
 } EagerRun;
 bool eager_run(EagerCtx *c, EagerRun *run);

@@ -1,5 +1,6 @@
-// einsum.c: aten::einsum. Operands are joined from the left, two at a time: what only one of them has and
-// nobody needs any more is summed first; shared labels are the batch if needed later, else contracted by bmm.
+// einsum.c: aten::einsum. Operands are joined from the left, two at a time: what only one of them
+// has and nobody needs any more is summed first; shared labels are the batch if needed later, else
+// contracted by bmm.
 #include "core/eager/kernel.h"
 
 #include <ctype.h>
@@ -33,7 +34,8 @@ static bool read_term(const char **p, int ndim, int n_dots, Term *t) {
     for (; **p && **p != ',' && **p != '-'; (*p)++) {
         if (isalpha((unsigned char)**p) && t->n < TENSOR_DIMS) {
             t->label[t->n++] = label_of(**p);
-        } else if (strncmp(*p, "...", 3) == 0 && !dots && covered >= 0 && t->n + covered <= TENSOR_DIMS) {
+        } else if (strncmp(*p, "...", 3) == 0 && !dots && covered >= 0 &&
+                   t->n + covered <= TENSOR_DIMS) {
             for (int i = covered - 1; i >= 0; i--)
                 t->label[t->n++] = DOTS + i;
             *p += 2;
@@ -75,14 +77,16 @@ static bool learn_sizes(K *k, Spec *s, const Term *t) {
     for (int i = 0; x && i < t->n; i++) {
         int64_t *size = &s->size[t->label[i]];
         if (*size && *size != 1 && x->size[i] != 1 && *size != x->size[i])
-            return k_fail(k, "RuntimeError: einsum(): operands do not broadcast with remapped shapes");
+            return k_fail(k,
+                          "RuntimeError: einsum(): operands do not broadcast with remapped shapes");
         if (!*size || *size == 1)
             *size = x->size[i];
     }
     return x != NULL;
 }
 
-// Without an arrow: what `...` covers, then labels that occur once, in the order of the alphabet (capitals first).
+// Without an arrow: what `...` covers, then labels that occur once, in the order of the alphabet
+// (capitals first).
 static void implied_output(Spec *s) {
     for (int i = s->n_dots - 1; i >= 0; i--)
         s->out.label[s->out.n++] = DOTS + i;
@@ -100,7 +104,8 @@ static bool read_spec(K *k, Spec *s) {
     const char *p = ks(k, 0, "");
     const Value *ops = &k->args[1];
     if (ops->n < 1 || ops->n > COUNT(s->in))
-        return k_fail(k, "RuntimeError: einsum(): between 1 and %d operands are expected", COUNT(s->in));
+        return k_fail(k, "RuntimeError: einsum(): between 1 and %d operands are expected",
+                      COUNT(s->in));
     for (s->n_in = 0; s->n_in < ops->n; s->n_in++) {
         Term *t = &s->in[s->n_in];
         const Tensor *x = tensor_at(&ops->at[s->n_in]);
@@ -143,7 +148,8 @@ static void sum_unneeded(K *k, const Spec *s, Term *t, const Term *other, int la
     }
 }
 
-// t permuted to the labels of the groups, each group flattened to one dimension; broadcast to full sizes.
+// t permuted to the labels of the groups, each group flattened to one dimension; broadcast to full
+// sizes.
 static Value grouped(K *k, const Spec *s, const Term *t, int *const group[3], const int n[3]) {
     int64_t perm[TENSOR_DIMS], flat[3] = {1, 1, 1}, full[TENSOR_DIMS];
     int at = 0;

@@ -1,6 +1,6 @@
-// fold.c: the engine of reductions. Where the innermost dimension is reduced, a row goes into several
-// accumulators at once; where it is kept, a block of neighbouring results is accumulated row by row. Both
-// read memory in its order. Floats are accumulated in double.
+// fold.c: the engine of reductions. Where the innermost dimension is reduced, a row goes into
+// several accumulators at once; where it is kept, a block of neighbouring results is accumulated
+// row by row. Both read memory in its order. Floats are accumulated in double.
 #include "core/eager/fold.h"
 
 #include <math.h>
@@ -12,29 +12,32 @@ enum { BLOCK = 512, LANES = 8, GRAIN = 32768 };
 
 typedef struct Dims {
     int n;
-    int64_t size[TENSOR_DIMS], stride[TENSOR_DIMS];     // outermost first
+    int64_t size[TENSOR_DIMS], stride[TENSOR_DIMS]; // outermost first
 } Dims;
 
 typedef struct Fold {
     FoldId id;
     const Tensor *in;
-    Dims kept, gone;            // dimensions of the results, and reduced ones
+    Dims kept, gone; // dimensions of the results, and reduced ones
     int64_t n_kept, n_gone;
     const double *m;
     double p;
-    double *out_d;              // one of the two
+    double *out_d; // one of the two
     int64_t *out_i;
 } Fold;
 
-#define EXP(x) exp(x)
+#define EXP(x)      exp(x)
 #define POWER(x, y) pow(x, y)
 static double start_d(FoldId id) {
     const double INF = (double)INFINITY;
     switch (id) {
-#define FOLD(name, start, step, join) case FOLD_##name: return start;
+#define FOLD(name, start, step, join)                                                              \
+    case FOLD_##name:                                                                              \
+        return start;
 #include "core/eager/folds.def"
 #undef FOLD
-    case FOLD_count: break;
+    case FOLD_count:
+        break;
     }
     return 0;
 }
@@ -44,37 +47,39 @@ static int64_t start_i(FoldId id) {
 }
 
 // One row into one accumulator.
-#define FOLD(name, start, step, join)                                                                                  \
-    VECTORED static double row_##name(double acc, int64_t n, const double *x, double m, double p) {                    \
-        double lane[LANES];                                                                                            \
-        int64_t i = 0;                                                                                                 \
-        (void)m, (void)p;                                                                                              \
-        if (n >= LANES) {                                                                                              \
-            for (int j = 0; j < LANES; j++)                                                                            \
-                lane[j] = start_d(FOLD_##name);                                                                        \
-            for (; i + LANES <= n; i += LANES)                                                                         \
-                for (int j = 0; j < LANES; j++) {                                                                      \
-                    double a = lane[j], v = x[i + j];                                                                  \
-                    lane[j] = step;                                                                                    \
-                }                                                                                                      \
-            for (int j = 0; j < LANES; j++) {                                                                          \
-                double a = acc, v = lane[j];                                                                           \
-                acc = join;                                                                                            \
-            }                                                                                                          \
-        }                                                                                                              \
-        for (; i < n; i++) {                                                                                           \
-            double a = acc, v = x[i];                                                                                  \
-            acc = step;                                                                                                \
-        }                                                                                                              \
-        return acc;                                                                                                    \
-    }                                                                                                                  \
-    VECTORED static void column_##name(int64_t n, double *acc, const double *x, const double *mean, double p) {        \
-        (void)p;                                                                                                       \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
-            double a = acc[i], v = x[i], m = mean[i];                                                                  \
-            (void)m;                                                                                                   \
-            acc[i] = step;                                                                                             \
-        }                                                                                                              \
+#define FOLD(name, start, step, join)                                                              \
+    VECTORED static double row_##name(double acc, int64_t n, const double *x, double m,            \
+                                      double p) {                                                  \
+        double lane[LANES];                                                                        \
+        int64_t i = 0;                                                                             \
+        (void)m, (void)p;                                                                          \
+        if (n >= LANES) {                                                                          \
+            for (int j = 0; j < LANES; j++)                                                        \
+                lane[j] = start_d(FOLD_##name);                                                    \
+            for (; i + LANES <= n; i += LANES)                                                     \
+                for (int j = 0; j < LANES; j++) {                                                  \
+                    double a = lane[j], v = x[i + j];                                              \
+                    lane[j] = step;                                                                \
+                }                                                                                  \
+            for (int j = 0; j < LANES; j++) {                                                      \
+                double a = acc, v = lane[j];                                                       \
+                acc = join;                                                                        \
+            }                                                                                      \
+        }                                                                                          \
+        for (; i < n; i++) {                                                                       \
+            double a = acc, v = x[i];                                                              \
+            acc = step;                                                                            \
+        }                                                                                          \
+        return acc;                                                                                \
+    }                                                                                              \
+    VECTORED static void column_##name(int64_t n, double *acc, const double *x,                    \
+                                       const double *mean, double p) {                             \
+        (void)p;                                                                                   \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            double a = acc[i], v = x[i], m = mean[i];                                              \
+            (void)m;                                                                               \
+            acc[i] = step;                                                                         \
+        }                                                                                          \
     }
 #include "core/eager/folds.def"
 #undef FOLD
@@ -96,7 +101,8 @@ static ColumnFold *const column_folds[FOLD_count] = {
 static int64_t step_i(FoldId id, int64_t acc, int64_t n, const int64_t *v) {
     uint64_t u = (uint64_t)acc;
     switch (id) {
-    case FOLD_sum: case FOLD_nansum:
+    case FOLD_sum:
+    case FOLD_nansum:
         for (int64_t i = 0; i < n; i++)
             u += (uint64_t)v[i];
         return (int64_t)u;
@@ -120,7 +126,8 @@ static int64_t step_i(FoldId id, int64_t acc, int64_t n, const int64_t *v) {
         for (int64_t i = 0; i < n; i++)
             acc += v[i] == 0;
         return acc;
-    default: return acc;
+    default:
+        return acc;
     }
 }
 
@@ -180,9 +187,13 @@ int64_t fold_elements(const Tensor *in, uint64_t mask) {
 
 static void row_of(const Fold *f, int64_t at, double m, double *acc_d, int64_t *acc_i) {
     int last = f->gone.n - 1;
-    int64_t rows = f->n_gone / f->gone.size[last], n = f->gone.size[last], stride = f->gone.stride[last];
+    int64_t rows = f->n_gone / f->gone.size[last], n = f->gone.size[last],
+            stride = f->gone.stride[last];
     int bytes = dtype_info[f->in->dtype].bytes;
-    union { double d[BLOCK]; int64_t i[BLOCK]; } buf;
+    union {
+        double d[BLOCK];
+        int64_t i[BLOCK];
+    } buf;
     for (int64_t r = 0; r < rows; r++) {
         const char *p = at_elem(f->in, at + offset_of(&f->gone, last, r));
         for (int64_t i = 0; i < n; i += BLOCK) {
@@ -245,7 +256,7 @@ static void columns_range(void *ctx, int64_t begin, int64_t end) {
 // A whole tensor into one result: parts, then their join.
 typedef struct Parts {
     Fold fold;
-    int64_t size;               // elements of a part
+    int64_t size; // elements of a part
     double out[64];
 } Parts;
 
@@ -253,7 +264,8 @@ static void parts_range(void *ctx, int64_t begin, int64_t end) {
     Parts *parts = ctx;
     for (int64_t k = begin; k < end; k++) {
         Fold f = parts->fold;
-        int64_t from = k * parts->size, n = f.n_gone - from < parts->size ? f.n_gone - from : parts->size, i = 0;
+        int64_t from = k * parts->size,
+                n = f.n_gone - from < parts->size ? f.n_gone - from : parts->size, i = 0;
         parts->out[k] = start_d(f.id);
         if (n <= 0)
             continue;
@@ -265,16 +277,20 @@ static void parts_range(void *ctx, int64_t begin, int64_t end) {
 
 static double join(FoldId id, double a, double v) {
     switch (id) {
-#define FOLD(name, start, step, joined) case FOLD_##name: return joined;
+#define FOLD(name, start, step, joined)                                                            \
+    case FOLD_##name:                                                                              \
+        return joined;
 #include "core/eager/folds.def"
 #undef FOLD
-    case FOLD_count: break;
+    case FOLD_count:
+        break;
     }
     return a;
 }
 
 static Fold fold_setup(FoldId id, const Tensor *in, uint64_t mask) {
-    Fold f = {.id = id, .in = in, .n_kept = fold_outputs(in, mask), .n_gone = fold_elements(in, mask)};
+    Fold f = {
+        .id = id, .in = in, .n_kept = fold_outputs(in, mask), .n_gone = fold_elements(in, mask)};
     Dims gone = {0};
     for (int i = 0; i < in->ndim; i++)
         if (mask >> i & 1) {
@@ -291,7 +307,8 @@ static Fold fold_setup(FoldId id, const Tensor *in, uint64_t mask) {
     return f;
 }
 
-void fold_d(const Eager *x, FoldId id, const Tensor *in, uint64_t mask, const double *m, double p, double *out) {
+void fold_d(const Eager *x, FoldId id, const Tensor *in, uint64_t mask, const double *m, double p,
+            double *out) {
     Fold f = fold_setup(id, in, mask);
     int threads = x->c->threads;
     f.m = m;
@@ -313,7 +330,8 @@ void fold_d(const Eager *x, FoldId id, const Tensor *in, uint64_t mask, const do
     int64_t kept_step = f.kept.stride[f.kept.n - 1], gone_step = f.gone.stride[f.gone.n - 1];
     bool columns = f.kept.size[f.kept.n - 1] >= 8 && kept_step < gone_step;
     int64_t grain = GRAIN / f.n_gone + 1;
-    parallel_for(threads, f.n_kept, columns && grain < 64 ? 64 : grain, columns ? columns_range : rows_range, &f);
+    parallel_for(threads, f.n_kept, columns && grain < 64 ? 64 : grain,
+                 columns ? columns_range : rows_range, &f);
 }
 
 void fold_i(const Eager *x, FoldId id, const Tensor *in, uint64_t mask, int64_t *out) {

@@ -11,8 +11,10 @@ typedef enum FoldId {
     FOLD_count
 } FoldId;
 
-// out[k] for each combination of the dims not in mask, row-major; m[k] goes into the step; n: elements folded.
-void fold_d(const Eager *x, FoldId id, const Tensor *in, uint64_t mask, const double *m, double p, double *out);
+// out[k] for each combination of the dims not in mask, row-major; m[k] goes into the step; n:
+// elements folded.
+void fold_d(const Eager *x, FoldId id, const Tensor *in, uint64_t mask, const double *m, double p,
+            double *out);
 void fold_i(const Eager *x, FoldId id, const Tensor *in, uint64_t mask, int64_t *out);
 int64_t fold_outputs(const Tensor *in, uint64_t mask);
 int64_t fold_elements(const Tensor *in, uint64_t mask);

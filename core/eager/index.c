@@ -1,5 +1,6 @@
-// index.c: reading and writing at places that tensors name: gather, index, embedding, masks. Indices are checked;
-// writes happen in the order of the index, so that the last of duplicates wins, as on PyTorch's CPU.
+// index.c: reading and writing at places that tensors name: gather, index, embedding, masks.
+// Indices are checked; writes happen in the order of the index, so that the last of duplicates
+// wins, as on PyTorch's CPU.
 #include "core/eager/kernel.h"
 
 #include <math.h>
@@ -8,16 +9,17 @@
 // Wraps a negative index; an error if it is out of [-n, n).
 static bool wrap(K *k, int64_t *i, int64_t n, int dim) {
     if (*i < -n || *i >= n)
-        return k_fail(k, "IndexError: index %lld is out of bounds for dimension %d with size %lld", (long long)*i, dim,
-                      (long long)n);
+        return k_fail(k, "IndexError: index %lld is out of bounds for dimension %d with size %lld",
+                      (long long)*i, dim, (long long)n);
     *i += *i < 0 ? n : 0;
     return true;
 }
 
 // Indices of gather and scatter may not be negative.
 static bool check(K *k, int64_t i, int64_t n, int dim) {
-    return (i >= 0 && i < n) || k_fail(k, "RuntimeError: index %lld is out of bounds for dimension %d with size %lld",
-                                       (long long)i, dim, (long long)n);
+    return (i >= 0 && i < n) ||
+           k_fail(k, "RuntimeError: index %lld is out of bounds for dimension %d with size %lld",
+                  (long long)i, dim, (long long)n);
 }
 
 static bool needs_int(K *k, const Tensor *index) {
@@ -37,8 +39,11 @@ bool kern_gather(K *k) {
     bool flat = in->ndim == 0 || index->ndim == 0 || tensor_numel(index) == 0;
     for (int i = 0; !flat && i < in->ndim; i++)
         if (index->ndim != in->ndim || (i != dim && index->size[i] > in->size[i]))
-            return k_fail(k, "RuntimeError: Size does not match at dimension %d expected index to be no larger than self "
-                          "apart from dimension %d", i, dim);
+            return k_fail(k,
+                          "RuntimeError: Size does not match at dimension %d expected index to be "
+                          "no larger than self "
+                          "apart from dimension %d",
+                          i, dim);
     const Tensor *both[2] = {out, index};
     WALK(w, walk_tensors(both, 2)) {
         int64_t i = get_i(index, w.at[1]), at = 0, n = in->ndim ? in->size[dim] : 1;
@@ -93,7 +98,8 @@ bool kern_embedding(K *k) {
             memcpy(to, at_elem(w, i * w->stride[0]), (size_t)width * bytes);
         else
             for (int64_t j = 0; j < width; j++)
-                memcpy(to + (size_t)j * bytes, at_elem(w, i * w->stride[0] + j * w->stride[1]), bytes);
+                memcpy(to + (size_t)j * bytes, at_elem(w, i * w->stride[0] + j * w->stride[1]),
+                       bytes);
     }
     return true;
 }
@@ -117,7 +123,8 @@ bool kern_embedding_backward(K *k) {
         int64_t i = get_i(index, w.at[0]), r = row++;
         for (int64_t j = 0; i != pad && j < acc->size[1]; j++) {
             double v = get_d(grad, r * acc->size[1] + j);
-            put_d(acc, i * acc->size[1] + j, get_d(acc, i * acc->size[1] + j) + (kb(k, 4) ? v / (double)count[i] : v));
+            put_d(acc, i * acc->size[1] + j,
+                  get_d(acc, i * acc->size[1] + j) + (kb(k, 4) ? v / (double)count[i] : v));
         }
     }
     return copy_into(k->x, k->res[0], acc);
@@ -126,12 +133,12 @@ bool kern_embedding_backward(K *k) {
 // Advanced indexing: index tensors are broadcast together; masks become their nonzero positions.
 
 typedef struct Indices {
-    int n;                          // dimensions of self that the list covers
-    const Tensor *at[TENSOR_DIMS];  // int64 tensors, NULL: the whole dimension
-    int ndim;                       // of the broadcast shape of the index tensors
+    int n;                         // dimensions of self that the list covers
+    const Tensor *at[TENSOR_DIMS]; // int64 tensors, NULL: the whole dimension
+    int ndim;                      // of the broadcast shape of the index tensors
     int64_t size[TENSOR_DIMS];
-    int64_t stride[TENSOR_DIMS][TENSOR_DIMS];   // of each index tensor in that shape
-    int first;                      // where their dimensions stand in the result
+    int64_t stride[TENSOR_DIMS][TENSOR_DIMS]; // of each index tensor in that shape
+    int first;                                // where their dimensions stand in the result
 } Indices;
 
 static Value mask_positions(K *k, const Tensor *mask, int dim) {
@@ -148,7 +155,9 @@ static bool add_index(K *k, const Tensor *self, Indices *x, const Tensor *t) {
         return k_fail(k, "IndexError: too many indices for tensor of dimension %d", self->ndim);
     for (int i = 0; mask && i < dims; i++)
         if (t->size[i] != self->size[x->n + i])
-            return k_fail(k, "IndexError: The shape of the mask at index %d does not match the shape of the indexed tensor",
+            return k_fail(k,
+                          "IndexError: The shape of the mask at index %d does not match the shape "
+                          "of the indexed tensor",
                           i);
     for (int i = 0; i < dims; i++) {
         Value v = mask ? mask_positions(k, t, i) : NONE;
@@ -180,7 +189,9 @@ static bool broadcast_indices(K *k, Indices *x) {
         for (int d = 0; d < t->ndim; d++) {
             int64_t *s = &x->size[x->ndim - t->ndim + d];
             if (*s != t->size[d] && t->size[d] != 1 && *s != 1)
-                return k_fail(k, "IndexError: shape mismatch: indexing tensors could not be broadcast together");
+                return k_fail(
+                    k,
+                    "IndexError: shape mismatch: indexing tensors could not be broadcast together");
             *s = *s == 1 ? t->size[d] : *s;
         }
     }
@@ -188,7 +199,8 @@ static bool broadcast_indices(K *k, Indices *x) {
         x->first = 0;
     for (int i = 0; i < x->n; i++)
         if (x->at[i] && !broadcast_strides(x->at[i], x->ndim, x->size, x->stride[i]))
-            return k_fail(k, "IndexError: shape mismatch: indexing tensors could not be broadcast together");
+            return k_fail(
+                k, "IndexError: shape mismatch: indexing tensors could not be broadcast together");
     return true;
 }
 
@@ -197,19 +209,21 @@ static bool read_indices(K *k, const Tensor *self, const Value *list, Indices *x
     for (int i = 0; i < list->n; i++) {
         const Tensor *t = tensor_at(&list->at[i]);
         if (t && !is_int_like(t->dtype))
-            return k_fail(k, "IndexError: tensors used as indices must be long, int, byte or bool tensors");
+            return k_fail(
+                k, "IndexError: tensors used as indices must be long, int, byte or bool tensors");
         if (!add_index(k, self, x, t))
             return false;
     }
     return broadcast_indices(k, x);
 }
 
-// The shape of self[indices], and how a place in it splits: index dimensions first, then the kept ones.
+// The shape of self[indices], and how a place in it splits: index dimensions first, then the kept
+// ones.
 typedef struct Places {
     int ndim;
     int64_t size[2 * TENSOR_DIMS];
-    int64_t self_stride[2 * TENSOR_DIMS];       // of kept dimensions, 0 for index dimensions
-    int index_dim[2 * TENSOR_DIMS];             // which of the broadcast dimensions, -1
+    int64_t self_stride[2 * TENSOR_DIMS]; // of kept dimensions, 0 for index dimensions
+    int index_dim[2 * TENSOR_DIMS];       // which of the broadcast dimensions, -1
 } Places;
 
 static bool places_of(K *k, const Tensor *self, const Indices *x, Places *p) {
@@ -226,13 +240,14 @@ static bool places_of(K *k, const Tensor *self, const Indices *x, Places *p) {
             p->index_dim[p->ndim++] = -1;
         }
     }
-    return p->ndim <= TENSOR_DIMS || k_fail(k, "IndexError: a result of %d dimensions, expected at most %d", p->ndim,
-                                            TENSOR_DIMS);
+    return p->ndim <= TENSOR_DIMS ||
+           k_fail(k, "IndexError: a result of %d dimensions, expected at most %d", p->ndim,
+                  TENSOR_DIMS);
 }
 
 // Offset in self for a place; clamp: _unsafe_masked_index reads whatever is there.
-static bool place(K *k, const Tensor *self, const Indices *x, const Places *p, const int64_t *index, bool clamp,
-                  int64_t *at) {
+static bool place(K *k, const Tensor *self, const Indices *x, const Places *p, const int64_t *index,
+                  bool clamp, int64_t *at) {
     int64_t in_index[TENSOR_DIMS] = {0};
     *at = 0;
     for (int i = 0; i < p->ndim; i++)
@@ -263,10 +278,14 @@ bool kern_index(K *k) {
     if (!read_indices(k, self, &k->args[1], &x) || !places_of(k, self, &x, &p))
         return false;
     // Data-dependent sizes (masks) are found here; else the meta function's strides are kept.
-    MetaCtx m = {.arena = k->x->arena, .sym = k->x->sym, .diag = &(Diag){.arena = k->x->arena}, .at = k->x->c->at};
+    MetaCtx m = {.arena = k->x->arena,
+                 .sym = k->x->sym,
+                 .diag = &(Diag){.arena = k->x->arena},
+                 .at = k->x->c->at};
     Value meta;
     Tensor *out = NULL;
-    if (op_meta(&m, k->op, k->args, &meta) && meta.kind == VAL_tensor && meta.tensor->ndim == p.ndim) {
+    if (op_meta(&m, k->op, k->args, &meta) && meta.kind == VAL_tensor &&
+        meta.tensor->ndim == p.ndim) {
         bool same = true;
         for (int i = 0; same && i < p.ndim; i++)
             same = expr_is(meta.tensor->size[i], p.size[i]);
@@ -308,15 +327,20 @@ static bool index_put(K *k, Tensor *self, const Value *list, const Tensor *value
     if (!read_indices(k, self, list, &x) || !places_of(k, self, &x, &p))
         return false;
     if (values->dtype != self->dtype)
-        return k_fail(k, "RuntimeError: Index put requires the source and destination dtypes match, got %s for the "
-                      "destination and %s for the source.", dtype_info[self->dtype].torch_name,
-                      dtype_info[values->dtype].torch_name);
+        return k_fail(k,
+                      "RuntimeError: Index put requires the source and destination dtypes match, "
+                      "got %s for the "
+                      "destination and %s for the source.",
+                      dtype_info[self->dtype].torch_name, dtype_info[values->dtype].torch_name);
     if (!broadcast_strides(values, p.ndim, p.size, stride))
-        return k_fail(k, "RuntimeError: shape mismatch: value tensor cannot be broadcast to indexing result");
+        return k_fail(
+            k, "RuntimeError: shape mismatch: value tensor cannot be broadcast to indexing result");
     // The values are read in full before the first write.
-    const Tensor *src = values->storage == self->storage ? eager_like(k->x, values, values->dtype) : values;
+    const Tensor *src =
+        values->storage == self->storage ? eager_like(k->x, values, values->dtype) : values;
     if (src != values) {
-        if (!src || !copy_into(k->x, (Tensor *)(uintptr_t)src, values) || !broadcast_strides(src, p.ndim, p.size, stride))
+        if (!src || !copy_into(k->x, (Tensor *)(uintptr_t)src, values) ||
+            !broadcast_strides(src, p.ndim, p.size, stride))
             return false;
     }
     const int64_t *strides[1] = {stride};
@@ -333,7 +357,8 @@ static bool index_put(K *k, Tensor *self, const Value *list, const Tensor *value
 }
 
 bool kern_index_put(K *k) {
-    return copy_into(k->x, k->res[0], k->in[0]) && index_put(k, k->res[0], &k->args[1], k->in[2], kb(k, 3));
+    return copy_into(k->x, k->res[0], k->in[0]) &&
+           index_put(k, k->res[0], &k->args[1], k->in[2], kb(k, 3));
 }
 
 bool kern_index_put_(K *k) {
@@ -371,9 +396,11 @@ bool kern_masked_index_put(K *k) {
     Indices x;
     Places p;
     int64_t ms[TENSOR_DIMS], vs[TENSOR_DIMS];
-    if (!copy_into(k->x, self, k->in[0]) || !read_indices(k, self, &k->args[2], &x) || !places_of(k, self, &x, &p))
+    if (!copy_into(k->x, self, k->in[0]) || !read_indices(k, self, &k->args[2], &x) ||
+        !places_of(k, self, &x, &p))
         return false;
-    if (!broadcast_strides(mask, p.ndim, p.size, ms) || !broadcast_strides(values, p.ndim, p.size, vs))
+    if (!broadcast_strides(mask, p.ndim, p.size, ms) ||
+        !broadcast_strides(values, p.ndim, p.size, vs))
         return k_fail(k, "RuntimeError: mask or values of another shape than the indexing result");
     const int64_t *strides[2] = {ms, vs};
     WALK(w, walk_dims(p.ndim, p.size, strides, 2)) {
@@ -394,7 +421,7 @@ bool kern_nonzero(K *k) {
     int64_t n = 0, row = 0;
     bool is_static = strcmp(k->op->name, "nonzero_static") == 0;
     WALK(w, walk_tensors(&in, 1))
-        n += is_int_like(in->dtype) ? get_i(in, w.at[0]) != 0 : get_d(in, w.at[0]) != 0;
+    n += is_int_like(in->dtype) ? get_i(in, w.at[0]) != 0 : get_d(in, w.at[0]) != 0;
     int64_t size[2] = {is_static ? ki(k, 1, 0) : n, in->ndim};
     if (size[0] < 0)
         return k_fail(k, "RuntimeError: nonzero_static: 'size' must be an non-negative integer");
@@ -405,7 +432,8 @@ bool kern_nonzero(K *k) {
     if (!is_static) {
         out->stride[0] = 1;
         out->stride[1] = n;
-        live_sync(k->x, live_of(&(Value){.kind = VAL_tensor, .tensor = tensor_value(k->x, out).tensor}));
+        live_sync(k->x,
+                  live_of(&(Value){.kind = VAL_tensor, .tensor = tensor_value(k->x, out).tensor}));
     }
     WALK(w, walk_tensors(&in, 1)) {
         bool on = is_int_like(in->dtype) ? get_i(in, w.at[0]) != 0 : get_d(in, w.at[0]) != 0;
@@ -439,14 +467,14 @@ bool kern_masked_select(K *k) {
     const Tensor *both[2] = {tensor_at(&b), tensor_at(&a)};
     int64_t n = 0;
     WALK(w, walk_tensors(both, 1))
-        n += get_i(both[0], w.at[0]) != 0;
+    n += get_i(both[0], w.at[0]) != 0;
     Tensor *out = eager_new(k->x, both[1]->dtype, 1, &n);
     if (!out)
         return false;
     n = 0;
     WALK(w, walk_tensors(both, 2))
-        if (get_i(both[0], w.at[0]) != 0)
-            move(out, n++, both[1], w.at[1]);
+    if (get_i(both[0], w.at[0]) != 0)
+        move(out, n++, both[1], w.at[1]);
     k->out = tensor_value(k->x, out);
     return true;
 }
@@ -459,7 +487,8 @@ bool kern_masked_scatter(K *k) {
     if (!dense || !copy_into(k->x, out, k->in[0]))
         return false;
     if (src->dtype != out->dtype)
-        return k_fail(k, "RuntimeError: masked_scatter: expected self and source to have same dtypes");
+        return k_fail(k,
+                      "RuntimeError: masked_scatter: expected self and source to have same dtypes");
     WALK(w, walk_tensors(both, 2)) {
         if (get_i(both[1], w.at[1]) == 0)
             continue;
@@ -471,7 +500,8 @@ bool kern_masked_scatter(K *k) {
 }
 
 bool kern_take(K *k) {
-    const Tensor *in = eager_contiguous(k->x, k->in[0], k->in[0]->dtype), *both[2] = {k->res[0], k->in[1]};
+    const Tensor *in = eager_contiguous(k->x, k->in[0], k->in[0]->dtype),
+                 *both[2] = {k->res[0], k->in[1]};
     if (!in || !needs_int(k, k->in[1]))
         return false;
     WALK(w, walk_tensors(both, 2)) {
@@ -490,7 +520,9 @@ bool kern_put(K *k) {
     if (!dense || !src || !copy_into(k->x, dense, k->in[0]) || !needs_int(k, index))
         return false;
     if (tensor_numel(src) != tensor_numel(index) || src->dtype != dense->dtype)
-        return k_fail(k, "RuntimeError: put_(): Expected source and index to have the same number of elements");
+        return k_fail(
+            k,
+            "RuntimeError: put_(): Expected source and index to have the same number of elements");
     WALK(w, walk_tensors(&index, 1)) {
         int64_t i = get_i(index, w.at[0]);
         if (!wrap(k, &i, tensor_numel(dense), 0))

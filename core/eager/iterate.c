@@ -1,10 +1,11 @@
-// iterate.c: strided loops over tensors of one shape, as TensorIterator makes them: dimensions in the order of
-// the result's strides, merged where all tensors allow, the innermost handed out as rows, rows to threads.
+// iterate.c: strided loops over tensors of one shape, as TensorIterator makes them: dimensions in
+// the order of the result's strides, merged where all tensors allow, the innermost handed out as
+// rows, rows to threads.
 #include "core/eager/iterate.h"
 
 #include <string.h>
 
-enum { GRAIN = 32768 };         // elements worth a thread
+enum { GRAIN = 32768 }; // elements worth a thread
 
 static bool goes_inside(const Iter *it, int a, int b) {
     for (int j = 0; j < it->n; j++) {
@@ -142,7 +143,8 @@ bool overlaps(const Tensor *a, const Tensor *b) {
     if (same)
         return false;
     int64_t ab = dtype_info[a->dtype].bytes, bb = dtype_info[b->dtype].bytes;
-    return a->offset * ab < (b->offset + max_reach(b)) * bb && b->offset * bb < (a->offset + max_reach(a)) * ab;
+    return a->offset * ab < (b->offset + max_reach(b)) * bb &&
+           b->offset * bb < (a->offset + max_reach(a)) * ab;
 }
 
 // copying
@@ -157,13 +159,13 @@ static bool fits_f32(DType d) {
     return d == DT_f32 || d == DT_bf16 || d == DT_f16;
 }
 
-#define COPY_LOOP(T)                                                                                                   \
-    {                                                                                                                  \
-        T *dst = (T *)(void *)p[0];                                                                                    \
-        const T *src = (const T *)(const void *)p[1];                                                                  \
-        for (int64_t i = 0; i < n; i++)                                                                                \
-            dst[i * stride[0]] = src[i * stride[1]];                                                                   \
-        return;                                                                                                        \
+#define COPY_LOOP(T)                                                                               \
+    {                                                                                              \
+        T *dst = (T *)(void *)p[0];                                                                \
+        const T *src = (const T *)(const void *)p[1];                                              \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            dst[i * stride[0]] = src[i * stride[1]];                                               \
+        return;                                                                                    \
     }
 
 static void copy_bits(int bytes, int64_t n, char *const *p, const int64_t *stride) {
@@ -172,11 +174,16 @@ static void copy_bits(int bytes, int64_t n, char *const *p, const int64_t *strid
         return;
     }
     switch (bytes) {
-    case 1: COPY_LOOP(uint8_t)
-    case 2: COPY_LOOP(uint16_t)
-    case 4: COPY_LOOP(uint32_t)
-    case 8: COPY_LOOP(uint64_t)
-    default: break;
+    case 1:
+        COPY_LOOP(uint8_t)
+    case 2:
+        COPY_LOOP(uint16_t)
+    case 4:
+        COPY_LOOP(uint32_t)
+    case 8:
+        COPY_LOOP(uint64_t)
+    default:
+        break;
     }
     for (int64_t i = 0; i < n; i++)
         memcpy(p[0] + i * stride[0] * bytes, p[1] + i * stride[1] * bytes, (size_t)bytes);
@@ -194,7 +201,11 @@ static void copy_row(void *ctx, int64_t n, char *const *p, const int64_t *stride
         int64_t m = n - at < CHUNK ? n - at : CHUNK;
         char *dst = p[0] + at * stride[0] * db;
         const char *src = p[1] + at * stride[1] * sb;
-        union { double d[CHUNK]; float f[CHUNK]; int64_t i[CHUNK]; } buf;
+        union {
+            double d[CHUNK];
+            float f[CHUNK];
+            int64_t i[CHUNK];
+        } buf;
         if (c->way == COPY_int) {
             load_i(c->from, src, stride[1], m, buf.i);
             store_i(c->to, dst, stride[0], m, buf.i);
@@ -214,12 +225,15 @@ bool copy_into(Eager *x, Tensor *dst, const Tensor *src) {
     if (dtype_info[src->dtype].cls == DTC_COMPLEX || dtype_info[dst->dtype].cls == DTC_COMPLEX) {
         Iter probe;
         if (dst->ndim != src->ndim || !iter_init(&probe, both, 2))
-            return eager_fail(x, "RuntimeError: complex tensors are copied between equal shapes only");
+            return eager_fail(x,
+                              "RuntimeError: complex tensors are copied between equal shapes only");
         tensor_copy(dst, src);
         return true;
     }
-    c.way = dst->dtype == src->dtype ? COPY_bits : is_int_like(src->dtype) ? COPY_int
-            : fits_f32(src->dtype) && fits_f32(dst->dtype)                ? COPY_f32 : COPY_f64;
+    c.way = dst->dtype == src->dtype                       ? COPY_bits
+            : is_int_like(src->dtype)                      ? COPY_int
+            : fits_f32(src->dtype) && fits_f32(dst->dtype) ? COPY_f32
+                                                           : COPY_f64;
     if (overlaps(dst, src)) {
         Tensor *apart = eager_like(x, src, src->dtype);
         if (!apart || !copy_into(x, apart, src))
@@ -228,8 +242,10 @@ bool copy_into(Eager *x, Tensor *dst, const Tensor *src) {
     }
     Iter it;
     if (!iter_init(&it, both, 2))
-        return eager_fail(x, "RuntimeError: a tensor of %d dimensions cannot be copied into one of %d: the sizes differ",
-                         src->ndim, dst->ndim);
+        return eager_fail(x,
+                          "RuntimeError: a tensor of %d dimensions cannot be copied into one of "
+                          "%d: the sizes differ",
+                          src->ndim, dst->ndim);
     iter_run(&it, x->c->threads, copy_row, &c);
     return true;
 }

@@ -1,5 +1,6 @@
-// live.c: tensors as values: a Live is a tensor with its metadata, the ops' records of arguments and results.
-// All tensors made while an op runs are on one list and dropped when it is done; results are kept aside.
+// live.c: tensors as values: a Live is a tensor with its metadata, the ops' records of arguments
+// and results. All tensors made while an op runs are on one list and dropped when it is done;
+// results are kept aside.
 #include "core/eager/kernel.h"
 
 #include <assert.h>
@@ -77,12 +78,14 @@ Value eager_view(Eager *x, const Tensor *t) {
 Value eager_from_meta(Eager *x, const TensorMeta *m) {
     int64_t size[TENSOR_DIMS], stride[TENSOR_DIMS];
     if (m->ndim > TENSOR_DIMS) {
-        eager_fail(x, "RuntimeError: a tensor of %d dimensions cannot be made here, at most %d", m->ndim, TENSOR_DIMS);
+        eager_fail(x, "RuntimeError: a tensor of %d dimensions cannot be made here, at most %d",
+                   m->ndim, TENSOR_DIMS);
         return val_none();
     }
     for (int i = 0; i < m->ndim; i++)
         if (!expr_int(m->size[i], &size[i]) || !expr_int(m->stride[i], &stride[i])) {
-            eager_fail(x, "RuntimeError: a size is not a number: %s", sym_str(x->arena, m->size[i]));
+            eager_fail(x, "RuntimeError: a size is not a number: %s",
+                       sym_str(x->arena, m->size[i]));
             return val_none();
         }
     DType dtype = x->in_f64 && dtype_is_float(m->dtype) ? DT_f64 : m->dtype;
@@ -102,18 +105,29 @@ void eager_drop_from(Eager *x, int first) {
 bool value_to_rt(Eager *x, Arena *a, const Value *v, RtValue *out) {
     *out = (RtValue){0};
     switch (v->kind) {
-    case VAL_none: return true;
-    case VAL_tensor: *out = (RtValue){.kind = RT_tensor, .tensor = tensor_keep(tensor_at(v))}; return true;
-    case VAL_int: *out = (RtValue){.kind = RT_int, .i = v->i}; return true;
-    case VAL_float: *out = (RtValue){.kind = RT_float, .f = v->f}; return true;
-    case VAL_bool: *out = (RtValue){.kind = RT_bool, .b = v->b}; return true;
-    case VAL_list: case VAL_tuple:
+    case VAL_none:
+        return true;
+    case VAL_tensor:
+        *out = (RtValue){.kind = RT_tensor, .tensor = tensor_keep(tensor_at(v))};
+        return true;
+    case VAL_int:
+        *out = (RtValue){.kind = RT_int, .i = v->i};
+        return true;
+    case VAL_float:
+        *out = (RtValue){.kind = RT_float, .f = v->f};
+        return true;
+    case VAL_bool:
+        *out = (RtValue){.kind = RT_bool, .b = v->b};
+        return true;
+    case VAL_list:
+    case VAL_tuple:
         *out = (RtValue){.kind = RT_list, .n = v->n, .at = ARENA_ARRAY(a, v->n + 1, RtValue)};
         for (int i = 0; i < v->n; i++)
             if (!value_to_rt(x, a, &v->at[i], &out->at[i]))
                 return false;
         return true;
-    default: break;
+    default:
+        break;
     }
     Value *copy = ARENA_NEW(a, Value);
     *copy = *v;
@@ -124,12 +138,23 @@ bool value_to_rt(Eager *x, Arena *a, const Value *v, RtValue *out) {
 Value value_from_rt(Eager *x, Arena *a, const RtValue *v) {
     Value out = val_none();
     switch (v->kind) {
-    case RT_none: break;
-    case RT_tensor: out = eager_view(x, &v->tensor); break;
-    case RT_int: out = val_int(v->i); break;
-    case RT_float: out = val_float(v->f); break;
-    case RT_bool: out = val_bool(v->b); break;
-    case RT_other: out = *v->other; break;
+    case RT_none:
+        break;
+    case RT_tensor:
+        out = eager_view(x, &v->tensor);
+        break;
+    case RT_int:
+        out = val_int(v->i);
+        break;
+    case RT_float:
+        out = val_float(v->f);
+        break;
+    case RT_bool:
+        out = val_bool(v->b);
+        break;
+    case RT_other:
+        out = *v->other;
+        break;
     case RT_list:
         out = val_list(a, VAL_list, v->n);
         for (int i = 0; i < v->n; i++)
@@ -150,7 +175,7 @@ void rt_drop(RtValue *v) {
 Value scalar_value(Eager *x, const Tensor *t) {
     if (tensor_numel(t) != 1) {
         eager_fail(x, "RuntimeError: a Tensor with %lld elements cannot be converted to Scalar",
-                  (long long)tensor_numel(t));
+                   (long long)tensor_numel(t));
         return val_none();
     }
     if (t->dtype == DT_b8)
@@ -161,7 +186,10 @@ Value scalar_value(Eager *x, const Tensor *t) {
 Value number_tensor(Eager *x, const Value *v, DType dtype) {
     double f = 0;
     if (dtype == DT_none)
-        dtype = v->kind == VAL_bool ? DT_b8 : v->kind == VAL_int ? DT_i64 : x->in_f64 ? DT_f64 : DT_f32;
+        dtype = v->kind == VAL_bool  ? DT_b8
+                : v->kind == VAL_int ? DT_i64
+                : x->in_f64          ? DT_f64
+                                     : DT_f32;
     Tensor *t = eager_new(x, dtype, 0, (int64_t[1]){0});
     if (!t)
         return val_none();
@@ -188,7 +216,8 @@ Value sizes_value(Eager *x, const Tensor *t) {
 static Value collect(Eager *x, ValueKind kind, va_list args) {
     Value items[32];
     int n = 0;
-    for (Value v = va_arg(args, Value); !(v.kind == VAL_opaque && v.n == -1); v = va_arg(args, Value)) {
+    for (Value v = va_arg(args, Value); !(v.kind == VAL_opaque && v.n == -1);
+         v = va_arg(args, Value)) {
         assert(n < COUNT(items));
         items[n++] = v;
     }
@@ -275,8 +304,10 @@ int karg(const K *k, const char *name) {
 bool k_dim(K *k, int64_t dim, int ndim, int *out) {
     int n = ndim ? ndim : 1;
     if (dim < -n || dim >= n)
-        return k_fail(k, "IndexError: Dimension out of range (expected to be in range of [%d, %d], but got %lld)", -n,
-                      n - 1, (long long)dim);
+        return k_fail(k,
+                      "IndexError: Dimension out of range (expected to be in range of [%d, %d], "
+                      "but got %lld)",
+                      -n, n - 1, (long long)dim);
     *out = (int)(dim < 0 ? dim + n : dim);
     return true;
 }

@@ -1,12 +1,13 @@
-// loops_i64.c: elementwise loops in int64, for all integers and bool: results wrap when they are stored.
+// loops_i64.c: elementwise loops in int64, for all integers and bool: results wrap when they are
+// stored.
 #include <math.h>
 
 #include "core/eager/loops.h"
 
 typedef int64_t T;
 
-#define P(k) (p->i[k])
-#define WRAP(op, x, y) ((int64_t)((uint64_t)(x) op (uint64_t)(y)))
+#define P(k)           (p->i[k])
+#define WRAP(op, x, y) ((int64_t)((uint64_t)(x)op(uint64_t)(y)))
 
 // Python's //, which rounds down. Zero divisors are refused before.
 static inline T floor_div_i(T a, T b) {
@@ -58,22 +59,24 @@ static inline bool is_close(double a, double b, double rtol, double atol, double
     return a == b || fabs(a - b) <= atol + fabs(rtol * b);
 }
 
-#define BODY(O, expr)                                                                                                  \
-    const T *x = in[0], *y = in[1], *z = in[2];                                                                        \
-    O *o = out;                                                                                                        \
-    _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                                                             \
-        T a = x[i], b = y[i], c = z[i];                                                                                \
-        (void)a, (void)b, (void)c, (void)p;                                                                            \
-        o[i] = (O)(expr);                                                                                              \
+#define BODY(O, expr)                                                                              \
+    const T *x = in[0], *y = in[1], *z = in[2];                                                    \
+    O *o = out;                                                                                    \
+    _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                                         \
+        T a = x[i], b = y[i], c = z[i];                                                            \
+        (void)a, (void)b, (void)c, (void)p;                                                        \
+        o[i] = (O)(expr);                                                                          \
     }
 #define NOT 0
-#define LOOP(name, float_expr, expr)                                                                                   \
-    VECTORED static void loop_##name(int64_t n, void *out, const void *const *in, const Param *p) {                    \
-        BODY(T, expr)                                                                                                  \
+#define LOOP(name, float_expr, expr)                                                               \
+    VECTORED static void loop_##name(int64_t n, void *out, const void *const *in,                  \
+                                     const Param *p) {                                             \
+        BODY(T, expr)                                                                              \
     }
-#define CMP(name, float_expr, expr)                                                                                    \
-    VECTORED static void loop_##name(int64_t n, void *out, const void *const *in, const Param *p) {                    \
-        BODY(uint8_t, expr)                                                                                            \
+#define CMP(name, float_expr, expr)                                                                \
+    VECTORED static void loop_##name(int64_t n, void *out, const void *const *in,                  \
+                                     const Param *p) {                                             \
+        BODY(uint8_t, expr)                                                                        \
     }
 #include "core/eager/loops.def"
 #undef LOOP
@@ -81,6 +84,6 @@ static inline bool is_close(double a, double b, double rtol, double atol, double
 
 LoopFn *const loops_i64[LOOP_count] = {
 #define LOOP(name, ...) [LOOP_##name] = loop_##name,
-#define CMP(name, ...) [LOOP_##name] = loop_##name,
+#define CMP(name, ...)  [LOOP_##name] = loop_##name,
 #include "core/eager/loops.def"
 };

@@ -7,7 +7,9 @@
 enum { REDUCE_none, REDUCE_mean, REDUCE_sum };
 
 static Value reduced(K *k, Value v, int64_t reduction) {
-    return reduction == REDUCE_mean ? CALL(k, aten_mean_default, v) : reduction == REDUCE_sum ? CALL(k, aten_sum_default, v) : v;
+    return reduction == REDUCE_mean  ? CALL(k, aten_mean_default, v)
+           : reduction == REDUCE_sum ? CALL(k, aten_sum_default, v)
+                                     : v;
 }
 
 static bool finish(K *k, Value v) {
@@ -51,9 +53,12 @@ bool kern_soft_margin_loss(K *k) {
 bool kern_point_loss_backward(K *k) {
     const char *name = k->op->name;
     double n = (double)tensor_numel(k->in[1]), norm = ki(k, 3, 1) == REDUCE_mean ? 1 / n : 1;
-    const char *loop = str_starts(name, "mse") ? "mse_backward" : str_starts(name, "huber") ? "huber_backward" : "smooth_l1_backward";
-    Value v = point_loop3(k, loop, k->args[0], k->args[1], k->args[2], str_starts(name, "mse") ? 2 * norm : norm,
-                          k->op->n_args > 4 ? kf(k, 4, 1) : 0);
+    const char *loop = str_starts(name, "mse")     ? "mse_backward"
+                       : str_starts(name, "huber") ? "huber_backward"
+                                                   : "smooth_l1_backward";
+    Value v =
+        point_loop3(k, loop, k->args[0], k->args[1], k->args[2],
+                    str_starts(name, "mse") ? 2 * norm : norm, k->op->n_args > 4 ? kf(k, 4, 1) : 0);
     return finish(k, v);
 }
 
@@ -74,8 +79,11 @@ bool kern_bce(K *k) {
 // (grad, self, target, weight, reduction)
 bool kern_bce_backward(K *k) {
     Value x = k->args[1], one = FLT(1);
-    Value spread = CALL(k, aten_clamp_min_default, CALL(k, aten_mul_Tensor, x, CALL(k, aten_rsub_Scalar, x, one)), FLT(1e-12));
-    Value v = CALL(k, aten_div_Tensor, CALL(k, aten_mul_Tensor, k->args[0], CALL(k, aten_sub_Tensor, x, k->args[2])), spread);
+    Value spread = CALL(k, aten_clamp_min_default,
+                        CALL(k, aten_mul_Tensor, x, CALL(k, aten_rsub_Scalar, x, one)), FLT(1e-12));
+    Value v =
+        CALL(k, aten_div_Tensor,
+             CALL(k, aten_mul_Tensor, k->args[0], CALL(k, aten_sub_Tensor, x, k->args[2])), spread);
     if (k_given(k, 3))
         v = CALL(k, aten_mul_Tensor, v, k->args[3]);
     if (ki(k, 4, 1) == REDUCE_mean)
@@ -103,7 +111,8 @@ bool kern_kl_div(K *k) {
     if (kb(k, 3))
         v = CALL(k, aten_mul_Tensor, CALL(k, aten_exp_default, y), CALL(k, aten_sub_Tensor, y, x));
     else
-        v = CALL(k, aten_sub_Tensor, CALL(k, aten_xlogy_Tensor, y, y), CALL(k, aten_mul_Tensor, y, x));
+        v = CALL(k, aten_sub_Tensor, CALL(k, aten_xlogy_Tensor, y, y),
+                 CALL(k, aten_mul_Tensor, y, x));
     return finish(k, reduced(k, v, ki(k, 2, 1)));
 }
 
@@ -113,19 +122,27 @@ bool kern_poisson_nll_loss(K *k) {
     if (kb(k, 2))
         v = CALL(k, aten_sub_Tensor, CALL(k, aten_exp_default, x), CALL(k, aten_mul_Tensor, y, x));
     else
-        v = CALL(k, aten_sub_Tensor, x, CALL(k, aten_mul_Tensor, y, CALL(k, aten_log_default, CALL(k, aten_add_Scalar, x, k->args[4]))));
+        v = CALL(k, aten_sub_Tensor, x,
+                 CALL(k, aten_mul_Tensor, y,
+                      CALL(k, aten_log_default, CALL(k, aten_add_Scalar, x, k->args[4]))));
     if (kb(k, 3)) {
-        Value s = CALL(k, aten_sub_Tensor, CALL(k, aten_mul_Tensor, y, CALL(k, aten_log_default, y)), y);
-        Value t = CALL(k, aten_mul_Scalar, CALL(k, aten_log_default, CALL(k, aten_mul_Scalar, y, FLT(2 * M_PI))), FLT(0.5));
+        Value s =
+            CALL(k, aten_sub_Tensor, CALL(k, aten_mul_Tensor, y, CALL(k, aten_log_default, y)), y);
+        Value t =
+            CALL(k, aten_mul_Scalar,
+                 CALL(k, aten_log_default, CALL(k, aten_mul_Scalar, y, FLT(2 * M_PI))), FLT(0.5));
         Value stirling = CALL(k, aten_add_Tensor, s, t);
-        v = CALL(k, aten_add_Tensor, v, CALL(k, aten_masked_fill_Scalar, stirling, CALL(k, aten_le_Scalar, y, FLT(1)), FLT(0)));
+        v = CALL(
+            k, aten_add_Tensor, v,
+            CALL(k, aten_masked_fill_Scalar, stirling, CALL(k, aten_le_Scalar, y, FLT(1)), FLT(0)));
     }
     return finish(k, reduced(k, v, ki(k, 5, 1)));
 }
 
 // margin_ranking_loss(input1, input2, target, margin, reduction)
 bool kern_margin_ranking_loss(K *k) {
-    Value d = CALL(k, aten_mul_Tensor, CALL(k, aten_neg_default, k->args[2]), CALL(k, aten_sub_Tensor, k->args[0], k->args[1]));
+    Value d = CALL(k, aten_mul_Tensor, CALL(k, aten_neg_default, k->args[2]),
+                   CALL(k, aten_sub_Tensor, k->args[0], k->args[1]));
     d = CALL(k, aten_clamp_min_default, CALL(k, aten_add_Scalar, d, k->args[3]), FLT(0));
     return finish(k, reduced(k, d, ki(k, 4, 1)));
 }
@@ -142,15 +159,18 @@ bool kern_hinge_embedding_loss(K *k) {
 // Classes: (n, c, positions) with one target a position.
 
 typedef struct Classes {
-    const Tensor *x, *target;   // x dense (n, c, inner), target dense (n, inner)
-    const double *weight;       // (c), NULL: 1
+    const Tensor *x, *target; // x dense (n, c, inner), target dense (n, inner)
+    const double *weight;     // (c), NULL: 1
     int64_t n, c, inner, ignore;
 } Classes;
 
-static bool read_classes(K *k, const Tensor *x, const Tensor *target, const Tensor *weight, int64_t ignore, Classes *o) {
+static bool read_classes(K *k, const Tensor *x, const Tensor *target, const Tensor *weight,
+                         int64_t ignore, Classes *o) {
     if (!target || !is_int_like(target->dtype))
         return k_fail(k, "RuntimeError: expected scalar type Long for the target of nll_loss");
-    *o = (Classes){.ignore = ignore, .n = x->ndim > 1 ? x->size[0] : 1, .c = x->ndim ? x->size[x->ndim > 1] : 1,
+    *o = (Classes){.ignore = ignore,
+                   .n = x->ndim > 1 ? x->size[0] : 1,
+                   .c = x->ndim ? x->size[x->ndim > 1] : 1,
                    .inner = 1};
     for (int i = 2; i < x->ndim; i++)
         o->inner *= x->size[i];
@@ -184,7 +204,8 @@ static bool class_at(K *k, const Classes *o, int64_t p, int64_t *at, double *wei
     return true;
 }
 
-// nll_loss_forward, nll_loss2d_forward: (self, target, weight, reduction, ignore_index) -> (output, total_weight)
+// nll_loss_forward, nll_loss2d_forward: (self, target, weight, reduction, ignore_index) -> (output,
+// total_weight)
 bool kern_nll_loss_forward(K *k) {
     Classes o;
     int64_t reduction = ki(k, 3, 1);
@@ -231,7 +252,9 @@ bool kern_nll_loss_backward(K *k) {
         int64_t at;
         double w;
         if (class_at(k, &o, p, &at, &w, &bad))
-            put_d(out, at, -w * get_d(g, reduction == REDUCE_none ? p : 0) / (reduction == REDUCE_mean ? total : 1));
+            put_d(out, at,
+                  -w * get_d(g, reduction == REDUCE_none ? p : 0) /
+                      (reduction == REDUCE_mean ? total : 1));
         if (bad)
             return false;
     }
@@ -241,10 +264,12 @@ bool kern_nll_loss_backward(K *k) {
 // nll_loss, nll_loss2d, nll_loss_nd
 bool kern_nll_loss(K *k) {
     const Tensor *x = k->in[0];
-    Value r = x->ndim == 4 ? CALL(k, aten_nll_loss2d_forward_default, k->args[0], k->args[1], k->args[2], k->args[3], k->args[4])
+    Value r = x->ndim == 4 ? CALL(k, aten_nll_loss2d_forward_default, k->args[0], k->args[1],
+                                  k->args[2], k->args[3], k->args[4])
                            : NONE;
     if (x->ndim <= 2) {
-        r = CALL(k, aten_nll_loss_forward_default, k->args[0], k->args[1], k->args[2], k->args[3], k->args[4]);
+        r = CALL(k, aten_nll_loss_forward_default, k->args[0], k->args[1], k->args[2], k->args[3],
+                 k->args[4]);
     } else if (x->ndim != 4) {
         int64_t four[4] = {x->size[0], x->size[1], 1, -1}, three[3] = {x->size[0], 1, -1};
         int64_t rest = 1;
@@ -269,7 +294,9 @@ static Value soft_cross_entropy(K *k, Value logp, Value target, int dim) {
         const Tensor *t = tensor_at(&logp);
         for (int i = 0; t && i < t->ndim; i++)
             shape[i] = i == dim ? -1 : 1;
-        v = CALL(k, aten_mul_Tensor, v, CALL(k, aten_reshape_default, k->args[2], ints_value(k->x, shape, t ? t->ndim : 0)));
+        v = CALL(
+            k, aten_mul_Tensor, v,
+            CALL(k, aten_reshape_default, k->args[2], ints_value(k->x, shape, t ? t->ndim : 0)));
     }
     int64_t d = dim;
     return CALL(k, aten_neg_default, CALL(k, aten_sum_dim_IntList, v, ints_value(k->x, &d, 1)));
@@ -287,7 +314,8 @@ bool kern_cross_entropy(K *k) {
     if (!is_int_like(t->dtype)) {
         Value target = k->args[1];
         if (smooth > 0)
-            target = CALL(k, aten_add_Scalar, CALL(k, aten_mul_Scalar, target, FLT(1 - smooth)), FLT(smooth / (double)c));
+            target = CALL(k, aten_add_Scalar, CALL(k, aten_mul_Scalar, target, FLT(1 - smooth)),
+                          FLT(smooth / (double)c));
         Value v = soft_cross_entropy(k, logp, target, dim);
         if (reduction == REDUCE_mean && v.kind == VAL_tensor) {
             double rows = (double)(tensor_numel(x) / (c ? c : 1));
@@ -297,20 +325,24 @@ bool kern_cross_entropy(K *k) {
         k->out = v;
         return eager_ok(k->x);
     }
-    Value nll = CALL(k, aten_nll_loss_nd_default, logp, k->args[1], k->args[2], k->args[3], k->args[4]);
+    Value nll =
+        CALL(k, aten_nll_loss_nd_default, logp, k->args[1], k->args[2], k->args[3], k->args[4]);
     if (smooth == 0) {
         k->out = nll;
         return eager_ok(k->x);
     }
     // The part that every class gets: the mean over classes, weighted, without the ignored rows.
-    Value ones = CALL(k, aten_ones_like_default, logp), all = soft_cross_entropy(k, logp, ones, dim);
+    Value ones = CALL(k, aten_ones_like_default, logp),
+          all = soft_cross_entropy(k, logp, ones, dim);
     Value ignored = CALL(k, aten_eq_Scalar, k->args[1], k->args[4]);
     all = CALL(k, aten_masked_fill_Scalar, all, ignored, FLT(0));
     if (reduction == REDUCE_mean) {
-        Value sum = CALL(k, aten_sum_default, all), kept = CALL(k, aten_logical_not_default, ignored), count;
+        Value sum = CALL(k, aten_sum_default, all),
+              kept = CALL(k, aten_logical_not_default, ignored), count;
         if (k_given(k, 2)) {
             Value safe = CALL(k, aten_masked_fill_Scalar, k->args[1], ignored, INT(0));
-            Value w = CALL(k, aten_index_select_default, k->args[2], INT(0), CALL(k, aten_reshape_default, safe, list_value(k->x, INT(-1), END)));
+            Value w = CALL(k, aten_index_select_default, k->args[2], INT(0),
+                           CALL(k, aten_reshape_default, safe, list_value(k->x, INT(-1), END)));
             Value flat = CALL(k, aten_reshape_default, kept, list_value(k->x, INT(-1), END));
             count = CALL(k, aten_sum_default, CALL(k, aten_mul_Tensor, w, flat));
         } else
@@ -318,7 +350,8 @@ bool kern_cross_entropy(K *k) {
         all = CALL(k, aten_div_Tensor, sum, count);
     } else
         all = reduced(k, all, reduction);
-    Value a = CALL(k, aten_mul_Scalar, nll, FLT(1 - smooth)), b = CALL(k, aten_mul_Scalar, all, FLT(smooth / (double)c));
+    Value a = CALL(k, aten_mul_Scalar, nll, FLT(1 - smooth)),
+          b = CALL(k, aten_mul_Scalar, all, FLT(smooth / (double)c));
     k->out = CALL(k, aten_add_Tensor, a, b);
     return eager_ok(k->x);
 }
@@ -353,10 +386,13 @@ bool kern_multi_margin_loss(K *k) {
     return true;
 }
 
-// multilabel_margin_loss_forward(self, target, reduction) -> (output, is_target): targets up to the first -1
+// multilabel_margin_loss_forward(self, target, reduction) -> (output, is_target): targets up to the
+// first -1
 bool kern_multilabel_margin_loss(K *k) {
-    const Tensor *x = eager_contiguous(k->x, k->in[0], DT_f64), *t = eager_contiguous(k->x, k->in[1], DT_i64);
-    int64_t c = k->in[0]->ndim ? k->in[0]->size[k->in[0]->ndim - 1] : 1, rows, reduction = ki(k, 2, 1);
+    const Tensor *x = eager_contiguous(k->x, k->in[0], DT_f64),
+                 *t = eager_contiguous(k->x, k->in[1], DT_i64);
+    int64_t c = k->in[0]->ndim ? k->in[0]->size[k->in[0]->ndim - 1] : 1, rows,
+            reduction = ki(k, 2, 1);
     double total = 0;
     if (!x || !t || tensor_numel(x) != tensor_numel(t) || c == 0)
         return k_fail(k, "RuntimeError: inconsistent target size of multilabel_margin_loss");

@@ -7,11 +7,23 @@ static int64_t stride_of(const Tensor *t, int dim) {
     return t->size[dim] == 1 ? 1 : t->stride[dim];
 }
 
-static void gemm(const K *k, const Tensor *c, const Tensor *a, const Tensor *b, double alpha, double beta) {
-    Gemm g = {.dtype = c->dtype, .m = c->size[0], .n = c->size[1], .k = a->size[1], .a = tensor_data(a),
-              .b = tensor_data(b), .c = tensor_data(c), .a_row = a->stride[0], .a_col = a->stride[1],
-              .b_row = b->stride[0], .b_col = b->stride[1], .c_row = stride_of(c, 0), .c_col = stride_of(c, 1),
-              .alpha = alpha, .beta = beta};
+static void gemm(const K *k, const Tensor *c, const Tensor *a, const Tensor *b, double alpha,
+                 double beta) {
+    Gemm g = {.dtype = c->dtype,
+              .m = c->size[0],
+              .n = c->size[1],
+              .k = a->size[1],
+              .a = tensor_data(a),
+              .b = tensor_data(b),
+              .c = tensor_data(c),
+              .a_row = a->stride[0],
+              .a_col = a->stride[1],
+              .b_row = b->stride[0],
+              .b_col = b->stride[1],
+              .c_row = stride_of(c, 0),
+              .c_col = stride_of(c, 1),
+              .alpha = alpha,
+              .beta = beta};
     if (c->size[1] == 1 && c->size[0] > 1)
         g.c_col = c->size[0];
     blas_gemm(&g, k->x->c->threads);
@@ -31,19 +43,23 @@ static Tensor matrix_of(const Tensor *t, int64_t batch) {
 static bool same_dtypes(K *k, const Tensor *const *t, int n) {
     for (int i = 1; i < n; i++)
         if (t[i]->dtype != t[0]->dtype)
-            return k_fail(k, "RuntimeError: expected m1 and m2 to have the same dtype, but got: %s != %s",
-                          dtype_info[t[0]->dtype].torch_name, dtype_info[t[i]->dtype].torch_name);
+            return k_fail(
+                k, "RuntimeError: expected m1 and m2 to have the same dtype, but got: %s != %s",
+                dtype_info[t[0]->dtype].torch_name, dtype_info[t[i]->dtype].torch_name);
     return true;
 }
 
-// The product of (m, k) and (k, n), or of batches of them, into res[0], which holds what beta scales.
-static bool multiply(K *k, const Tensor *c, const Tensor *a, const Tensor *b, double alpha, double beta) {
+// The product of (m, k) and (k, n), or of batches of them, into res[0], which holds what beta
+// scales.
+static bool multiply(K *k, const Tensor *c, const Tensor *a, const Tensor *b, double alpha,
+                     double beta) {
     const Tensor *all[] = {a, b, c};
     if (!same_dtypes(k, all, 3))
         return false;
     bool fits = a->ndim == c->ndim && b->ndim == c->ndim && (c->ndim == 2 || c->ndim == 3);
     int o = c->ndim - 2;
-    fits = fits && a->size[o + 1] == b->size[o] && c->size[o] == a->size[o] && c->size[o + 1] == b->size[o + 1];
+    fits = fits && a->size[o + 1] == b->size[o] && c->size[o] == a->size[o] &&
+           c->size[o + 1] == b->size[o + 1];
     fits = fits && (!o || (a->size[0] == c->size[0] && b->size[0] == c->size[0]));
     if (!fits)
         return k_fail(k, "RuntimeError: mat1 and mat2 shapes cannot be multiplied");
@@ -96,8 +112,11 @@ bool kern_addmv(K *k) {
 bool kern_dot(K *k) {
     const Tensor *a = k->in[0], *b = k->in[1];
     if (a->ndim != 1 || b->ndim != 1 || a->size[0] != b->size[0])
-        return k_fail(k, "RuntimeError: inconsistent tensor size, expected tensor [%lld] and src [%lld] to have the same "
-                      "number of elements", (long long)tensor_numel(a), (long long)tensor_numel(b));
+        return k_fail(k,
+                      "RuntimeError: inconsistent tensor size, expected tensor [%lld] and src "
+                      "[%lld] to have the same "
+                      "number of elements",
+                      (long long)tensor_numel(a), (long long)tensor_numel(b));
     Tensor row = as_matrix(a, false), column = as_matrix(b, true), c = *k->res[0];
     c.ndim = 2;
     c.size[0] = c.size[1] = c.stride[0] = c.stride[1] = 1;
@@ -105,8 +124,10 @@ bool kern_dot(K *k) {
 }
 
 bool kern_addr(K *k) {
-    Value column = CALL(k, aten_unsqueeze_default, CALL(k, aten_mul_Scalar, k->args[1], k->args[4]), INT(1));
-    Value scaled = CALL(k, aten_mul_Tensor, column, CALL(k, aten_unsqueeze_default, k->args[2], INT(0)));
+    Value column =
+        CALL(k, aten_unsqueeze_default, CALL(k, aten_mul_Scalar, k->args[1], k->args[4]), INT(1));
+    Value scaled =
+        CALL(k, aten_mul_Tensor, column, CALL(k, aten_unsqueeze_default, k->args[2], INT(0)));
     if (kf(k, 3, 1) != 0)
         scaled = CALL(k, aten_add_Tensor, scaled, CALL(k, aten_mul_Scalar, k->args[0], k->args[3]));
     return scaled.kind == VAL_tensor && copy_into(k->x, k->res[0], tensor_at(&scaled));
@@ -163,11 +184,16 @@ static Value batched(K *k, Value a, Value b) {
         xs[i] = ys[i] = out[i] = p == 1 ? q : p;
         batch *= out[i];
     }
-    int64_t m = x->size[x->ndim - 2], kk = x->size[x->ndim - 1], k2 = y->size[y->ndim - 2], p = y->size[y->ndim - 1];
+    int64_t m = x->size[x->ndim - 2], kk = x->size[x->ndim - 1], k2 = y->size[y->ndim - 2],
+            p = y->size[y->ndim - 1];
     xs[n - 2] = m, xs[n - 1] = kk, ys[n - 2] = k2, ys[n - 1] = p;
     int64_t x3[3] = {batch, m, kk}, y3[3] = {batch, k2, p};
-    left = CALL(k, aten_reshape_default, CALL(k, aten_expand_default, left, ints_value(k->x, xs, n)), ints_value(k->x, x3, 3));
-    right = CALL(k, aten_reshape_default, CALL(k, aten_expand_default, right, ints_value(k->x, ys, n)), ints_value(k->x, y3, 3));
+    left =
+        CALL(k, aten_reshape_default, CALL(k, aten_expand_default, left, ints_value(k->x, xs, n)),
+             ints_value(k->x, x3, 3));
+    right =
+        CALL(k, aten_reshape_default, CALL(k, aten_expand_default, right, ints_value(k->x, ys, n)),
+             ints_value(k->x, y3, 3));
     Value r = CALL(k, aten_bmm_default, left, right);
     int rank = n - 2;
     if (nx > 1)
@@ -181,7 +207,9 @@ bool kern_matmul(K *k) {
     Value a = k->args[0], b = k->args[1];
     const Tensor *x = k->in[0], *y = k->in[1];
     if (!x->ndim || !y->ndim)
-        return k_fail(k, "RuntimeError: both arguments to matmul need to be at least 1D, but they are %dD and %dD",
+        return k_fail(k,
+                      "RuntimeError: both arguments to matmul need to be at least 1D, but they are "
+                      "%dD and %dD",
                       x->ndim, y->ndim);
     if (x->ndim == 1 && y->ndim == 1)
         k->out = CALL(k, aten_dot_default, a, b);
@@ -200,7 +228,9 @@ bool kern_matmul(K *k) {
 bool kern_linear(K *k) {
     const Tensor *x = k->in[0], *w = k->in[1];
     if (!w || w->ndim > 2 || !x->ndim)
-        return k_fail(k, "RuntimeError: linear(): weight must have one or two dimensions, input at least one");
+        return k_fail(
+            k,
+            "RuntimeError: linear(): weight must have one or two dimensions, input at least one");
     Value t = CALL(k, aten_t_default, k->args[1]);
     if (w->ndim == 1 || !eager_ok(k->x)) {
         k->out = CALL(k, aten_matmul_default, k->args[0], t);
@@ -212,8 +242,11 @@ bool kern_linear(K *k) {
     for (int i = 0; i < x->ndim - 1; i++)
         rows[0] *= size[i] = x->size[i];
     size[x->ndim - 1] = w->size[0];
-    Value flat = x->ndim == 2 ? k->args[0] : CALL(k, aten_reshape_default, k->args[0], ints_value(k->x, rows, 2));
-    Value r = k_given(k, 2) ? CALL(k, aten_addmm_default, k->args[2], flat, t) : CALL(k, aten_mm_default, flat, t);
+    Value flat = x->ndim == 2
+                     ? k->args[0]
+                     : CALL(k, aten_reshape_default, k->args[0], ints_value(k->x, rows, 2));
+    Value r = k_given(k, 2) ? CALL(k, aten_addmm_default, k->args[2], flat, t)
+                            : CALL(k, aten_mm_default, flat, t);
     k->out = x->ndim == 2 ? r : CALL(k, aten_view_default, r, ints_value(k->x, size, x->ndim));
     return eager_ok(k->x);
 }
@@ -223,10 +256,14 @@ bool kern_bilinear(K *k) {
     const Tensor *w = k->in[2];
     if (!w || w->ndim != 3)
         return k_fail(k, "RuntimeError: bilinear(): weight must have three dimensions");
-    Value x1 = CALL(k, aten_unsqueeze_default, CALL(k, aten_unsqueeze_default, k->args[0], INT(-2)), INT(-2));
-    Value xw = CALL(k, aten_matmul_default, x1, k->args[2]);        // (…, out, 1, b)
-    Value x2 = CALL(k, aten_unsqueeze_default, CALL(k, aten_unsqueeze_default, k->args[1], INT(-1)), INT(-3));
-    Value r = CALL(k, aten_squeeze_dim, CALL(k, aten_squeeze_dim, CALL(k, aten_matmul_default, xw, x2), INT(-1)), INT(-1));
+    Value x1 = CALL(k, aten_unsqueeze_default, CALL(k, aten_unsqueeze_default, k->args[0], INT(-2)),
+                    INT(-2));
+    Value xw = CALL(k, aten_matmul_default, x1, k->args[2]); // (…, out, 1, b)
+    Value x2 = CALL(k, aten_unsqueeze_default, CALL(k, aten_unsqueeze_default, k->args[1], INT(-1)),
+                    INT(-3));
+    Value r =
+        CALL(k, aten_squeeze_dim,
+             CALL(k, aten_squeeze_dim, CALL(k, aten_matmul_default, xw, x2), INT(-1)), INT(-1));
     k->out = k_given(k, 3) ? CALL(k, aten_add_Tensor, r, k->args[3]) : r;
     return eager_ok(k->x);
 }

@@ -1,5 +1,5 @@
-// move.c: ops that only move elements: clone, reshape where no view fits, cat, stack, pad, flip, roll, repeat,
-// triangles, writes into a window of a copy.
+// move.c: ops that only move elements: clone, reshape where no view fits, cat, stack, pad, flip,
+// roll, repeat, triangles, writes into a window of a copy.
 #include "core/eager/kernel.h"
 
 #include <string.h>
@@ -24,7 +24,8 @@ static bool run_meta(K *k, Value *meta) {
     return op_meta(&m, k->op, k->args, meta);
 }
 
-// The argument itself where the meta function says so, else a copy as it describes: contiguous, to, type_as.
+// The argument itself where the meta function says so, else a copy as it describes: contiguous, to,
+// type_as.
 bool kern_maybe_copy(K *k) {
     Value meta;
     if (!run_meta(k, &meta))
@@ -44,7 +45,8 @@ bool kern_maybe_copy(K *k) {
     return k->out.kind == VAL_tensor && copy_into(k->x, tensor_at(&k->out), k->in[0]);
 }
 
-// Strides of a view of t with other sizes; false if memory does not allow one. As ATen's computeStride.
+// Strides of a view of t with other sizes; false if memory does not allow one. As ATen's
+// computeStride.
 static bool view_strides(const Tensor *t, int ndim, const int64_t *size, int64_t *stride) {
     if (tensor_numel(t) == 0) {
         contiguous_strides(ndim, size, stride);
@@ -82,9 +84,13 @@ bool kern_reshape(K *k) {
         k->out = k->args[0];
         return true;
     }
-    Tensor t = {.dtype = k->in[0]->dtype, .ndim = m->ndim, .offset = k->in[0]->offset, .storage = k->in[0]->storage};
+    Tensor t = {.dtype = k->in[0]->dtype,
+                .ndim = m->ndim,
+                .offset = k->in[0]->offset,
+                .storage = k->in[0]->storage};
     if (m->ndim > TENSOR_DIMS)
-        return k_fail(k, "RuntimeError: a tensor of %d dimensions, expected at most %d", m->ndim, TENSOR_DIMS);
+        return k_fail(k, "RuntimeError: a tensor of %d dimensions, expected at most %d", m->ndim,
+                      TENSOR_DIMS);
     for (int i = 0; i < m->ndim; i++)
         t.size[i] = expr_int_or(m->size[i], 0);
     if (view_strides(k->in[0], t.ndim, t.size, t.stride)) {
@@ -127,7 +133,9 @@ bool kern_cat(K *k) {
         if (!t || is_legacy_empty(t))
             continue;
         if (t->ndim != out->ndim || at + t->size[dim] > out->size[dim])
-            return k_fail(k, "RuntimeError: Tensors must have same number of dimensions: got %d and %d", out->ndim, t->ndim);
+            return k_fail(
+                k, "RuntimeError: Tensors must have same number of dimensions: got %d and %d",
+                out->ndim, t->ndim);
         Tensor w = window(out, dim, at, t->size[dim]);
         if (!copy_into(k->x, &w, t))
             return false;
@@ -184,7 +192,8 @@ bool kern_chunk_cat(K *k) {
         const Tensor *t = tensor_at(&list->at[i]);
         if (!t || !k_dim(k, ki(k, 1, 0), t->ndim, &dim) || !t->ndim)
             return false;
-        int64_t each = (t->size[dim] + chunks - 1) / chunks, pad[2 * TENSOR_DIMS] = {0}, size[TENSOR_DIMS + 1];
+        int64_t each = (t->size[dim] + chunks - 1) / chunks, pad[2 * TENSOR_DIMS] = {0},
+                size[TENSOR_DIMS + 1];
         int np = 2 * (t->ndim - dim);
         pad[np - 1] = each * chunks - t->size[dim];
         Value v = CALL(k, aten_constant_pad_nd_default, list->at[i], ints_value(k->x, pad, np));
@@ -216,7 +225,8 @@ bool kern_pad(K *k) {
     int64_t pad[2 * TENSOR_DIMS];
     int n = kints(k, 1, pad, 2 * TENSOR_DIMS);
     if (n < 0 || n % 2 || n / 2 > in->ndim)
-        return k_fail(k, "RuntimeError: Length of pad must be even and no more than twice the number of dimensions");
+        return k_fail(k, "RuntimeError: Length of pad must be even and no more than twice the "
+                         "number of dimensions");
     fill(k, out, &k->args[2]);
     for (int i = 0; i < n / 2; i++) {
         int d = in->ndim - 1 - i;
@@ -234,9 +244,9 @@ bool kern_pad(K *k) {
 
 // The index of the source for position i of n, padded by lo: mirrored, clamped or wrapped.
 static int64_t edge_source(char mode, int64_t i, int64_t n) {
-    if (mode == 'r')    // reflection
+    if (mode == 'r') // reflection
         return i < 0 ? -i : i >= n ? 2 * (n - 1) - i : i;
-    if (mode == 'c')    // circular
+    if (mode == 'c') // circular
         return i < 0 ? i + n : i >= n ? i - n : i;
     return i < 0 ? 0 : i >= n ? n - 1 : i;
 }
@@ -245,11 +255,15 @@ static bool edge_pad(K *k, char mode, const int64_t *pad, int n) {
     const Tensor *in = k->in[0];
     Tensor *out = k->res[0];
     for (int i = 0; i < n / 2; i++) {
-        int64_t size = in->size[in->ndim - 1 - i], most = mode == 'r' ? size - 1 : mode == 'c' ? size : INT64_MAX;
+        int64_t size = in->size[in->ndim - 1 - i], most = mode == 'r'   ? size - 1
+                                                          : mode == 'c' ? size
+                                                                        : INT64_MAX;
         if (pad[2 * i] > most || pad[2 * i + 1] > most || size == 0)
-            return k_fail(k, "RuntimeError: Padding size should be less than the corresponding input dimension, but got: "
-                          "padding (%lld, %lld) at dimension %d", (long long)pad[2 * i], (long long)pad[2 * i + 1],
-                          in->ndim - 1 - i);
+            return k_fail(k,
+                          "RuntimeError: Padding size should be less than the corresponding input "
+                          "dimension, but got: "
+                          "padding (%lld, %lld) at dimension %d",
+                          (long long)pad[2 * i], (long long)pad[2 * i + 1], in->ndim - 1 - i);
     }
     const Tensor *o = out;
     WALK(w, walk_tensors(&o, 1)) {
@@ -303,7 +317,8 @@ bool kern_pad_mode(K *k) {
     int64_t pad[2 * TENSOR_DIMS];
     int n = kints(k, 1, pad, 2 * TENSOR_DIMS);
     if (strcmp(mode, "constant") == 0) {
-        k->out = CALL(k, aten_constant_pad_nd_default, k->args[0], k->args[1], k_given(k, 3) ? k->args[3] : zero);
+        k->out = CALL(k, aten_constant_pad_nd_default, k->args[0], k->args[1],
+                      k_given(k, 3) ? k->args[3] : zero);
         return eager_ok(k->x);
     }
     char m = strcmp(mode, "reflect") == 0 ? 'r' : strcmp(mode, "circular") == 0 ? 'c' : 'p';
@@ -321,7 +336,6 @@ bool kern_pad_mode(K *k) {
     return edge_pad(k, m, pad, n);
 }
 
-
 bool kern_flip(K *k) {
     const Tensor *in = k->in[0], *out = k->res[0];
     uint64_t mask = 0;
@@ -337,7 +351,7 @@ bool kern_flip(K *k) {
     const int64_t *strides[2] = {out->stride, stride};
     int bytes = dtype_info[in->dtype].bytes;
     WALK(w, walk_dims(out->ndim, out->size, strides, 2))
-        memcpy(at_elem(out, w.at[0]), at_elem(in, base + w.at[1]), (size_t)bytes);
+    memcpy(at_elem(out, w.at[0]), at_elem(in, base + w.at[1]), (size_t)bytes);
     return true;
 }
 
@@ -355,7 +369,8 @@ bool kern_roll(K *k) {
     int64_t shifts[64], dims[64], shift[TENSOR_DIMS] = {0}, numel = tensor_numel(in);
     int ns = kints(k, 1, shifts, 64), nd = kints(k, 2, dims, 64);
     if (ns < 1 || nd < 0 || (nd == 0 ? ns != 1 : nd != ns))
-        return k_fail(k, "RuntimeError: shifts and dimensions must align. shifts: %d, dims:%d", ns, nd);
+        return k_fail(k, "RuntimeError: shifts and dimensions must align. shifts: %d, dims:%d", ns,
+                      nd);
     if (numel == 0)
         return true;
     int bytes = dtype_info[in->dtype].bytes;
@@ -392,13 +407,16 @@ bool kern_rot90(K *k) {
     int64_t dims[2], turns = ((ki(k, 1, 1) % 4) + 4) % 4;
     if (kints(k, 2, dims, 2) != 2)
         return k_fail(k, "RuntimeError: expected total rotation dims == 2");
-    Value a = ints_value(k->x, &dims[0], 1), b = ints_value(k->x, &dims[1], 1), both = ints_value(k->x, dims, 2), v = k->args[0];
+    Value a = ints_value(k->x, &dims[0], 1), b = ints_value(k->x, &dims[1], 1),
+          both = ints_value(k->x, dims, 2), v = k->args[0];
     if (turns == 1)
-        v = CALL(k, aten_transpose_int, CALL(k, aten_flip_default, v, b), INT(dims[0]), INT(dims[1]));
+        v = CALL(k, aten_transpose_int, CALL(k, aten_flip_default, v, b), INT(dims[0]),
+                 INT(dims[1]));
     else if (turns == 2)
         v = CALL(k, aten_flip_default, v, both);
     else if (turns == 3)
-        v = CALL(k, aten_transpose_int, CALL(k, aten_flip_default, v, a), INT(dims[0]), INT(dims[1]));
+        v = CALL(k, aten_transpose_int, CALL(k, aten_flip_default, v, a), INT(dims[0]),
+                 INT(dims[1]));
     return v.kind == VAL_tensor && copy_into(k->x, k->res[0], tensor_at(&v));
 }
 
@@ -424,7 +442,8 @@ bool kern_triangle(K *k) {
     bool lower = strcmp(k->op->name, "tril") == 0;
     int n = in->ndim, bytes = dtype_info[in->dtype].bytes;
     if (n < 2)
-        return k_fail(k, "RuntimeError: %s: input tensor must have at least 2 dimensions", k->op->name);
+        return k_fail(k, "RuntimeError: %s: input tensor must have at least 2 dimensions",
+                      k->op->name);
     WALK(w, walk_tensors(both, 2)) {
         int64_t off = w.index[n - 1] - w.index[n - 2];
         bool keep = lower ? off <= diagonal : off >= diagonal;
@@ -436,27 +455,31 @@ bool kern_triangle(K *k) {
     return true;
 }
 
-// The window that a view of a copy is: select_scatter, slice_scatter, diagonal_scatter, as_strided_scatter.
+// The window that a view of a copy is: select_scatter, slice_scatter, diagonal_scatter,
+// as_strided_scatter.
 bool kern_window_scatter(K *k) {
     static const struct {
         const char *scatter, *ns, *view, *overload;
-    } views[] = {{"select_scatter", "aten", "select", "int"}, {"slice_scatter", "aten", "slice", "Tensor"},
-                 {"diagonal_scatter", "aten", "diagonal", "default"}, {"as_strided_scatter", "aten", "as_strided", "default"}};
+    } views[] = {{"select_scatter", "aten", "select", "int"},
+                 {"slice_scatter", "aten", "slice", "Tensor"},
+                 {"diagonal_scatter", "aten", "diagonal", "default"},
+                 {"as_strided_scatter", "aten", "as_strided", "default"}};
     const Op *view = NULL;
     for (int i = 0; i < COUNT(views); i++)
         if (strcmp(k->op->name, views[i].scatter) == 0)
             view = op_find_overload(views[i].ns, views[i].view, views[i].overload);
     Value args[8] = {tensor_value(k->x, k->res[0])}, w;
     memcpy(args + 1, k->args + 2, (size_t)(k->op->n_args - 2) * sizeof *args);
-    return view && copy_into(k->x, k->res[0], k->in[0]) && eager_op(k->x, view, args, &w) && w.kind == VAL_tensor &&
-           copy_into(k->x, tensor_at(&w), k->in[1]);
+    return view && copy_into(k->x, k->res[0], k->in[0]) && eager_op(k->x, view, args, &w) &&
+           w.kind == VAL_tensor && copy_into(k->x, tensor_at(&w), k->in[1]);
 }
 
 // (grad, input_sizes, view's arguments …): zeros with the gradient in the window.
 bool kern_window_backward(K *k) {
     static const struct {
         const char *name, *view, *overload;
-    } views[] = {{"select_backward", "select", "int"}, {"slice_backward", "slice", "Tensor"},
+    } views[] = {{"select_backward", "select", "int"},
+                 {"slice_backward", "slice", "Tensor"},
                  {"diagonal_backward", "diagonal", "default"}};
     const Op *view = NULL;
     for (int i = 0; i < COUNT(views); i++)
@@ -464,23 +487,27 @@ bool kern_window_backward(K *k) {
             view = op_find_overload("aten", views[i].view, views[i].overload);
     Value args[8] = {tensor_value(k->x, k->res[0])}, w;
     memcpy(args + 1, k->args + 2, (size_t)(k->op->n_args - 2) * sizeof *args);
-    return view && eager_op(k->x, view, args, &w) && w.kind == VAL_tensor && copy_into(k->x, tensor_at(&w), k->in[0]);
+    return view && eager_op(k->x, view, args, &w) && w.kind == VAL_tensor &&
+           copy_into(k->x, tensor_at(&w), k->in[0]);
 }
 
 // Windows of unfold overlap: gradients are added up.
 bool kern_unfold_backward(K *k) {
     Tensor *acc = eager_like(k->x, k->res[0], DT_f64);
-    Value w = acc ? CALL(k, aten_unfold_default, tensor_value(k->x, acc), k->args[2], k->args[3], k->args[4]) : NONE;
+    Value w = acc ? CALL(k, aten_unfold_default, tensor_value(k->x, acc), k->args[2], k->args[3],
+                         k->args[4])
+                  : NONE;
     if (w.kind != VAL_tensor)
         return false;
     const Tensor *both[2] = {k->in[0], tensor_at(&w)};
     WALK(walk, walk_tensors(both, 2))
-        put_d(both[1], walk.at[1], get_d(both[1], walk.at[1]) + get_d(both[0], walk.at[0]));
+    put_d(both[1], walk.at[1], get_d(both[1], walk.at[1]) + get_d(both[0], walk.at[0]));
     return copy_into(k->x, k->res[0], acc);
 }
 
 bool kern_diag_embed(K *k) {
-    Value w = CALL(k, aten_diagonal_default, tensor_value(k->x, k->res[0]), k->args[1], k->args[2], k->args[3]);
+    Value w = CALL(k, aten_diagonal_default, tensor_value(k->x, k->res[0]), k->args[1], k->args[2],
+                   k->args[3]);
     return w.kind == VAL_tensor && copy_into(k->x, tensor_at(&w), k->in[0]);
 }
 
@@ -494,7 +521,8 @@ bool kern_diag(K *k) {
 }
 
 bool kern_diagflat(K *k) {
-    k->out = CALL(k, aten_diag_embed_default, CALL(k, aten_flatten_using_ints, k->args[0]), k->args[1]);
+    k->out =
+        CALL(k, aten_diag_embed_default, CALL(k, aten_flatten_using_ints, k->args[0]), k->args[1]);
     return eager_ok(k->x);
 }
 
@@ -523,7 +551,9 @@ bool kern_pixel_shuffle(K *k) {
     const Tensor *in = k->in[0];
     int64_t r = ki(k, 1, 1);
     if (in->ndim < 3 || r < 1)
-        return k_fail(k, "RuntimeError: %s expects an input of at least 3 dimensions and a positive factor", k->op->name);
+        return k_fail(
+            k, "RuntimeError: %s expects an input of at least 3 dimensions and a positive factor",
+            k->op->name);
     int64_t c = in->size[in->ndim - 3], h = in->size[in->ndim - 2], w = in->size[in->ndim - 1];
     if (strcmp(k->op->name, "pixel_shuffle") == 0)
         return shuffle(k, (int64_t[]){c / (r * r), r, r, h, w}, 5, (int64_t[]){0, 3, 1, 4, 2});
@@ -539,7 +569,8 @@ bool kern_channel_shuffle(K *k) {
         rest *= in->size[i];
     size[0] = in->size[0], size[1] = groups, size[2] = in->size[1] / groups, size[3] = rest;
     Value v = CALL(k, aten_reshape_default, k->args[0], ints_value(k->x, size, 4));
-    v = CALL(k, aten_reshape_default, CALL(k, aten_transpose_int, v, INT(1), INT(2)), sizes_value(k->x, in));
+    v = CALL(k, aten_reshape_default, CALL(k, aten_transpose_int, v, INT(1), INT(2)),
+             sizes_value(k->x, in));
     return v.kind == VAL_tensor && copy_into(k->x, k->res[0], tensor_at(&v));
 }
 
@@ -549,7 +580,7 @@ bool kern_resize_(K *k) {
     int64_t size[TENSOR_DIMS];
     int n = kints(k, 1, size, TENSOR_DIMS);
     Tensor old = *k->in[0], t;
-    bool other = k->args[1].kind == VAL_tensor;     // resize_as_
+    bool other = k->args[1].kind == VAL_tensor; // resize_as_
     if (other) {
         n = tensor_at(&k->args[1])->ndim;
         memcpy(size, tensor_at(&k->args[1])->size, sizeof size);
@@ -595,7 +626,7 @@ bool kern_one_hot(K *k) {
     if (!out)
         return false;
     WALK(w, walk_tensors(&in, 1))
-        put_i(out, row++ * classes + get_i(in, w.at[0]), 1);
+    put_i(out, row++ * classes + get_i(in, w.at[0]), 1);
     k->out = tensor_value(k->x, out);
     return true;
 }

@@ -10,7 +10,7 @@ enum { GRAIN = 16384 };
 
 typedef struct Job {
     Runs in, out, grad;
-    const Tensor *t, *g;        // input (or output of the forward), gradient
+    const Tensor *t, *g; // input (or output of the forward), gradient
     Tensor *to;
     bool log, safe;
 } Job;
@@ -85,9 +85,15 @@ static bool softmax(K *k, int dim_arg, bool log, bool safe) {
                           log ? "log_softmax" : "softmax", dtype_info[t->dtype].torch_name);
     }
     // The cast to `dtype` comes first.
-    if (k->res[0]->dtype != t->dtype && dtype_is_low(k->res[0]->dtype) && !(t = eager_contiguous(k->x, t, k->res[0]->dtype)))
+    if (k->res[0]->dtype != t->dtype && dtype_is_low(k->res[0]->dtype) &&
+        !(t = eager_contiguous(k->x, t, k->res[0]->dtype)))
         return false;
-    Job j = {.in = runs_of(t, dim), .out = runs_of(k->res[0], dim), .t = t, .to = k->res[0], .log = log, .safe = safe};
+    Job j = {.in = runs_of(t, dim),
+             .out = runs_of(k->res[0], dim),
+             .t = t,
+             .to = k->res[0],
+             .log = log,
+             .safe = safe};
     if (j.in.len)
         parallel_for(k->x->c->threads, j.in.n, GRAIN / j.in.len + 1, softmax_range, &j);
     return true;
@@ -128,8 +134,13 @@ static bool softmax_backward(K *k, bool log) {
     int dim;
     if (!k_dim(k, ki(k, 2, -1), y->ndim, &dim))
         return false;
-    Job j = {.in = runs_of(y, dim), .grad = runs_of(g, dim), .out = runs_of(k->res[0], dim), .t = y, .g = g,
-             .to = k->res[0], .log = log};
+    Job j = {.in = runs_of(y, dim),
+             .grad = runs_of(g, dim),
+             .out = runs_of(k->res[0], dim),
+             .t = y,
+             .g = g,
+             .to = k->res[0],
+             .log = log};
     if (j.in.n != j.grad.n || j.in.len != j.grad.len)
         return k_fail(k, "RuntimeError: gradient and output of softmax have different sizes");
     if (j.in.len)
@@ -145,13 +156,14 @@ bool kern_log_softmax_backward(K *k) {
     return softmax_backward(k, true);
 }
 
-// layer and group norm: rows of a contiguous input are normalised, then scaled per element or per channel.
+// layer and group norm: rows of a contiguous input are normalised, then scaled per element or per
+// channel.
 
 typedef struct Affine {
-    const double *w, *b;        // NULL: 1 and 0
-    int64_t period;             // elements in a row that share one weight; 0: one weight an element
-    int64_t channels;           // weights there are
-    int64_t first;              // weights of row r begin at r * first % channels
+    const double *w, *b; // NULL: 1 and 0
+    int64_t period;      // elements in a row that share one weight; 0: one weight an element
+    int64_t channels;    // weights there are
+    int64_t first;       // weights of row r begin at r * first % channels
 } Affine;
 
 typedef struct Rows {
@@ -159,9 +171,9 @@ typedef struct Rows {
     Tensor *y;
     int64_t rows, len;
     double eps;
-    double *mean, *rstd;        // (rows)
+    double *mean, *rstd; // (rows)
     Affine a;
-    bool rms;                   // no mean is taken off
+    bool rms; // no mean is taken off
 } Rows;
 
 VECTORED static void moments(int64_t n, const double *x, double *mean, double *var) {
@@ -233,13 +245,13 @@ static double *weights(K *k, const Tensor *t, int64_t n, double fill) {
     }
     int64_t i = 0;
     WALK(walk, walk_tensors(&t, 1))
-        if (i < n)
-            w[i++] = get_d(t, walk.at[0]);
+    if (i < n)
+        w[i++] = get_d(t, walk.at[0]);
     return w;
 }
 
-static bool normalise(K *k, const Tensor *t, int64_t rows, int64_t len, double eps, Affine a, bool rms, double **mean,
-                      double **rstd) {
+static bool normalise(K *k, const Tensor *t, int64_t rows, int64_t len, double eps, Affine a,
+                      bool rms, double **mean, double **rstd) {
     const Tensor *x = eager_contiguous(k->x, t, t->dtype);
     Tensor *y = x ? dense_res(k, 0, k->res[0]->dtype) : NULL;
     if (!y)
@@ -262,11 +274,12 @@ static void put_rows(Tensor *t, const double *v, int64_t n) {
     const Tensor *c = t;
     if (t)
         WALK(w, walk_tensors(&c, 1))
-            if (i < n)
-                put_d(t, w.at[0], v[i++]);
+    if (i < n)
+        put_d(t, w.at[0], v[i++]);
 }
 
-// native_layer_norm, layer_norm, rms_norm, _fused_rms_norm: (input, normalized_shape, weight, [bias,] eps)
+// native_layer_norm, layer_norm, rms_norm, _fused_rms_norm: (input, normalized_shape, weight,
+// [bias,] eps)
 static bool layer_norm(K *k, bool rms) {
     const Tensor *t = k->in[0], *w = kt(k, 2), *b = rms ? NULL : kt(k, 3);
     int64_t shape[TENSOR_DIMS], len = 1, rows = 1;
@@ -277,12 +290,15 @@ static bool layer_norm(K *k, bool rms) {
         len *= shape[i];
     }
     if (!fits || (w && tensor_numel(w) != len) || (b && tensor_numel(b) != len))
-        return k_fail(k, "RuntimeError: Given normalized_shape, expected input with its sizes at the end, and weight and "
-                      "bias of that shape");
+        return k_fail(k, "RuntimeError: Given normalized_shape, expected input with its sizes at "
+                         "the end, and weight and "
+                         "bias of that shape");
     for (int i = 0; i < lead; i++)
         rows *= t->size[i];
-    double unit = t->dtype == DT_f64 ? 2.220446049250313e-16 : t->dtype == DT_f32 ? 1.1920928955078125e-07
-                  : t->dtype == DT_f16 ? 0.0009765625 : 0.0078125;
+    double unit = t->dtype == DT_f64   ? 2.220446049250313e-16
+                  : t->dtype == DT_f32 ? 1.1920928955078125e-07
+                  : t->dtype == DT_f16 ? 0.0009765625
+                                       : 0.0078125;
     double eps = kf(k, karg(k, "eps"), rms ? unit : 1e-5), *mean, *rstd;
     Affine a = {.w = w ? weights(k, w, len, 1) : NULL, .b = b ? weights(k, b, len, 0) : NULL};
     if (!normalise(k, t, rows, len, eps, a, rms, &mean, &rstd))
@@ -304,14 +320,20 @@ bool kern_rms_norm(K *k) {
     return layer_norm(k, true);
 }
 
-static bool group_norm(K *k, const Tensor *t, const Tensor *w, const Tensor *b, int64_t n, int64_t c, int64_t hw,
-                       int64_t groups, double eps) {
+static bool group_norm(K *k, const Tensor *t, const Tensor *w, const Tensor *b, int64_t n,
+                       int64_t c, int64_t hw, int64_t groups, double eps) {
     if (groups < 1 || c % groups || n < 0 || c < 0 || hw < 0 || n * c * hw != tensor_numel(t) ||
         (w && tensor_numel(w) != c) || (b && tensor_numel(b) != c))
-        return k_fail(k, "RuntimeError: Expected number of channels in input to be divisible by num_groups, but got input "
-                      "with %lld channels and num_groups=%lld", (long long)c, (long long)groups);
+        return k_fail(k,
+                      "RuntimeError: Expected number of channels in input to be divisible by "
+                      "num_groups, but got input "
+                      "with %lld channels and num_groups=%lld",
+                      (long long)c, (long long)groups);
     double *mean, *rstd;
-    Affine a = {.w = w ? weights(k, w, c, 1) : NULL, .b = b ? weights(k, b, c, 0) : NULL, .period = hw, .channels = c,
+    Affine a = {.w = w ? weights(k, w, c, 1) : NULL,
+                .b = b ? weights(k, b, c, 0) : NULL,
+                .period = hw,
+                .channels = c,
                 .first = c / groups};
     if (!normalise(k, t, n * groups, c / groups * hw, eps, a, false, &mean, &rstd))
         return false;
@@ -322,7 +344,8 @@ static bool group_norm(K *k, const Tensor *t, const Tensor *w, const Tensor *b, 
 
 // (input, weight, bias, N, C, HxW, group, eps)
 bool kern_native_group_norm(K *k) {
-    return group_norm(k, k->in[0], k->in[1], k->in[2], ki(k, 3, 0), ki(k, 4, 0), ki(k, 5, 0), ki(k, 6, 1), kf(k, 7, 1e-5));
+    return group_norm(k, k->in[0], k->in[1], k->in[2], ki(k, 3, 0), ki(k, 4, 0), ki(k, 5, 0),
+                      ki(k, 6, 1), kf(k, 7, 1e-5));
 }
 
 // (input, num_groups, weight, bias, eps, cudnn_enabled)
@@ -330,10 +353,13 @@ bool kern_group_norm(K *k) {
     const Tensor *t = k->in[0];
     int64_t hw = 1;
     if (t->ndim < 2)
-        return k_fail(k, "RuntimeError: Expected at least 2 dimensions for input tensor but received %d", t->ndim);
+        return k_fail(
+            k, "RuntimeError: Expected at least 2 dimensions for input tensor but received %d",
+            t->ndim);
     for (int i = 2; i < t->ndim; i++)
         hw *= t->size[i];
-    return group_norm(k, t, kt(k, 2), kt(k, 3), t->size[0], t->size[1], hw, ki(k, 1, 1), kf(k, 4, 1e-5));
+    return group_norm(k, t, kt(k, 2), kt(k, 3), t->size[0], t->size[1], hw, ki(k, 1, 1),
+                      kf(k, 4, 1e-5));
 }
 
 // batch norm: statistics of each channel, or the running ones.
@@ -342,7 +368,7 @@ typedef struct Channels {
     const Tensor *x;
     Tensor *y;
     int64_t c, inner;
-    const double *scale, *shift;    // (c): y = x scale + shift
+    const double *scale, *shift; // (c): y = x scale + shift
 } Channels;
 
 static void channel_range(void *ctx, int64_t begin, int64_t end) {
@@ -362,7 +388,7 @@ static void channel_range(void *ctx, int64_t begin, int64_t end) {
 }
 
 typedef struct Stats {
-    double *mean, *var, *rstd;  // (c)
+    double *mean, *var, *rstd; // (c)
 } Stats;
 
 static uint64_t all_but_channels(const Tensor *t) {
@@ -394,23 +420,30 @@ typedef struct BatchNorm {
     const Tensor *x, *w, *b, *mean, *var;
     bool train;
     double momentum, eps;
-    Tensor *mean_out, *var_out;     // new running statistics; NULL: kept
+    Tensor *mean_out, *var_out; // new running statistics; NULL: kept
 } BatchNorm;
 
 static bool batch_norm(K *k, const BatchNorm *n, Stats *s) {
     const Tensor *x = n->x;
     if (x->ndim < 2)
-        return k_fail(k, "RuntimeError: batch_norm expects an input of at least 2 dimensions, got %d", x->ndim);
+        return k_fail(k,
+                      "RuntimeError: batch_norm expects an input of at least 2 dimensions, got %d",
+                      x->ndim);
     int64_t c = x->size[1];
     const Tensor *per_channel[] = {n->w, n->b, n->mean, n->var};
     for (int i = 0; i < 4; i++)
         if (per_channel[i] && (per_channel[i]->ndim != 1 || per_channel[i]->size[0] != c))
-            return k_fail(k, "RuntimeError: batch_norm: weight, bias and running statistics should contain %lld elements",
+            return k_fail(k,
+                          "RuntimeError: batch_norm: weight, bias and running statistics should "
+                          "contain %lld elements",
                           (long long)c);
     if (!n->train && (!n->mean || !n->var))
-        return k_fail(k, "RuntimeError: running_mean and running_var must be defined in evaluation mode");
+        return k_fail(
+            k, "RuntimeError: running_mean and running_var must be defined in evaluation mode");
     for (int i = 0; i < 3; i++)
-        *(i == 0 ? &s->mean : i == 1 ? &s->var : &s->rstd) = ARENA_ARRAY(k->x->arena, c + 1, double);
+        *(i == 0   ? &s->mean
+          : i == 1 ? &s->var
+                   : &s->rstd) = ARENA_ARRAY(k->x->arena, c + 1, double);
     if (n->train) {
         double count = (double)fold_elements(x, all_but_channels(x));
         batch_stats(k, x, n->eps, s);
@@ -423,7 +456,9 @@ static bool batch_norm(K *k, const BatchNorm *n, Stats *s) {
             s->rstd[i] = 1 / sqrt(s->var[i] + n->eps);
     }
     // Saved statistics are read back as they are stored.
-    DType saved = k->n_res > 2 && k->res[1]->dtype != DT_none ? k->res[1]->dtype : n->w ? n->w->dtype : x->dtype;
+    DType saved = k->n_res > 2 && k->res[1]->dtype != DT_none ? k->res[1]->dtype
+                  : n->w                                      ? n->w->dtype
+                                                              : x->dtype;
     for (int64_t i = 0; n->train && i < c; i++) {
         s->mean[i] = round_to(saved, s->mean[i]);
         s->rstd[i] = round_to(saved, s->rstd[i]);
@@ -437,7 +472,8 @@ static bool batch_norm(K *k, const BatchNorm *n, Stats *s) {
     Tensor *y = dense ? dense_res(k, 0, k->res[0]->dtype) : NULL;
     if (!y)
         return false;
-    Channels v = {.x = dense, .y = y, .c = c, .inner = axis_of(x, 1).inner, .scale = scale, .shift = shift};
+    Channels v = {
+        .x = dense, .y = y, .c = c, .inner = axis_of(x, 1).inner, .scale = scale, .shift = shift};
     if (v.inner && c)
         parallel_for(k->x->c->threads, x->size[0] * c, GRAIN / v.inner + 1, channel_range, &v);
     return dense_done(k, 0, y);
@@ -457,7 +493,8 @@ static bool finish_batch_norm(K *k, BatchNorm *n, bool functional) {
         int first = k->n_res - 2;
         n->mean_out = k->res[first];
         n->var_out = k->res[first + 1];
-        if (!n->mean || !n->var || !copy_into(k->x, n->mean_out, n->mean) || !copy_into(k->x, n->var_out, n->var))
+        if (!n->mean || !n->var || !copy_into(k->x, n->mean_out, n->mean) ||
+            !copy_into(k->x, n->var_out, n->var))
             return k_fail(k, "RuntimeError: running statistics are missing");
     } else if (n->train) {
         n->mean_out = (Tensor *)(uintptr_t)n->mean;
@@ -471,24 +508,28 @@ static bool finish_batch_norm(K *k, BatchNorm *n, bool functional) {
 
 // (input, weight, bias, running_mean, running_var, training, momentum, eps)
 bool kern_native_batch_norm(K *k) {
-    BatchNorm n = {k->in[0], k->in[1], k->in[2], k->in[3], k->in[4], kb(k, 5), kf(k, 6, 0.1), kf(k, 7, 1e-5), NULL, NULL};
+    BatchNorm n = {k->in[0], k->in[1],      k->in[2],       k->in[3], k->in[4],
+                   kb(k, 5), kf(k, 6, 0.1), kf(k, 7, 1e-5), NULL,     NULL};
     return finish_batch_norm(k, &n, str_ends(k->op->name, "_functional"));
 }
 
 // The same without running statistics, always of the batch.
 bool kern_batch_norm_no_stats(K *k) {
-    BatchNorm n = {k->in[0], k->in[1], k->in[2], NULL, NULL, kb(k, 3), kf(k, 4, 0.1), kf(k, 5, 1e-5), NULL, NULL};
+    BatchNorm n = {k->in[0], k->in[1],      k->in[2],       NULL, NULL,
+                   kb(k, 3), kf(k, 4, 0.1), kf(k, 5, 1e-5), NULL, NULL};
     return finish_batch_norm(k, &n, false);
 }
 
 // (input, weight, bias, running_mean, running_var, momentum, eps), evaluating or updating
 bool kern_batch_norm_eval(K *k) {
-    BatchNorm n = {k->in[0], k->in[1], k->in[2], k->in[3], k->in[4], false, kf(k, 5, 0.1), kf(k, 6, 1e-5), NULL, NULL};
+    BatchNorm n = {k->in[0], k->in[1],      k->in[2],       k->in[3], k->in[4],
+                   false,    kf(k, 5, 0.1), kf(k, 6, 1e-5), NULL,     NULL};
     return finish_batch_norm(k, &n, false);
 }
 
 bool kern_batch_norm_update(K *k) {
-    BatchNorm n = {k->in[0], k->in[1], k->in[2], k->in[3], k->in[4], true, kf(k, 5, 0.1), kf(k, 6, 1e-5), NULL, NULL};
+    BatchNorm n = {k->in[0], k->in[1],      k->in[2],       k->in[3], k->in[4],
+                   true,     kf(k, 5, 0.1), kf(k, 6, 1e-5), NULL,     NULL};
     return finish_batch_norm(k, &n, str_ends(k->op->name, "_functional"));
 }
 
@@ -504,14 +545,18 @@ bool kern_instance_norm(K *k) {
     Value x = CALL(k, aten_reshape_default, k->args[0], ints_value(k->x, size, t->ndim)), p[4];
     int64_t times[1] = {n};
     for (int i = 0; i < 4; i++)
-        p[i] = k_given(k, 1 + i) ? CALL(k, aten_repeat_default, k->args[1 + i], ints_value(k->x, times, 1)) : NONE;
-    Value y = CALL(k, aten_batch_norm_default, x, p[0], p[1], p[2], p[3], k->args[5], k->args[6], k->args[7], BOOL(false));
+        p[i] = k_given(k, 1 + i)
+                   ? CALL(k, aten_repeat_default, k->args[1 + i], ints_value(k->x, times, 1))
+                   : NONE;
+    Value y = CALL(k, aten_batch_norm_default, x, p[0], p[1], p[2], p[3], k->args[5], k->args[6],
+                   k->args[7], BOOL(false));
     int64_t shape[2] = {n, c};
     for (int i = 2; i < 4; i++)
         if (k_given(k, 1 + i) && kb(k, 5)) {
             int64_t first[1] = {0};
-            Value mean = CALL(k, aten_mean_dim, CALL(k, aten_view_default, p[i], ints_value(k->x, shape, 2)),
-                              ints_value(k->x, first, 1), BOOL(false));
+            Value mean =
+                CALL(k, aten_mean_dim, CALL(k, aten_view_default, p[i], ints_value(k->x, shape, 2)),
+                     ints_value(k->x, first, 1), BOOL(false));
             if (mean.kind != VAL_tensor || !copy_into(k->x, kt(k, 1 + i), tensor_at(&mean)))
                 return false;
         }

@@ -1,5 +1,6 @@
-// order.c: what depends on order along a dimension: extremes with their places, sorts, medians, modes, unique
-// values, searches. Elements are compared by 64-bit keys that order as their values do, NaN above all and -0 as 0.
+// order.c: what depends on order along a dimension: extremes with their places, sorts, medians,
+// modes, unique values, searches. Elements are compared by 64-bit keys that order as their values
+// do, NaN above all and -0 as 0.
 #include "core/eager/kernel.h"
 #include "core/eager/select.h"
 
@@ -8,7 +9,10 @@
 
 // Monotone: unsigned order of keys is the order of values.
 static uint64_t key_of_double(double v) {
-    union { double d; uint64_t u; } bits = {.d = v == 0 ? 0 : v};
+    union {
+        double d;
+        uint64_t u;
+    } bits = {.d = v == 0 ? 0 : v};
     if (v != v)
         return UINT64_MAX;
     return bits.u >> 63 ? ~bits.u : bits.u | 1ull << 63;
@@ -24,7 +28,8 @@ static bool is_nan_key(uint64_t k) {
 
 static void keys_of(const Tensor *t, int64_t start, int64_t step, int64_t n, uint64_t *out) {
     for (int64_t i = 0; i < n; i++)
-        out[i] = is_int_like(t->dtype) ? key_of_int(get_i(t, start + i * step)) : key_of_double(get_d(t, start + i * step));
+        out[i] = is_int_like(t->dtype) ? key_of_int(get_i(t, start + i * step))
+                                       : key_of_double(get_d(t, start + i * step));
 }
 
 typedef struct Line {
@@ -32,9 +37,9 @@ typedef struct Line {
     const Tensor *in;
     Runs runs;
     int dim;
-    int64_t n;                  // elements of a run
-    uint64_t *key;              // (n)
-    Rank *rank, *tmp;           // (n)
+    int64_t n;        // elements of a run
+    uint64_t *key;    // (n)
+    Rank *rank, *tmp; // (n)
 } Line;
 
 static bool line_setup(K *k, Line *l, const Tensor *in, int dim) {
@@ -56,9 +61,11 @@ static void line_load(Line *l, int64_t r) {
 static void sort_ranks(Rank *a, Rank *tmp, int64_t n, bool descending) {
     for (int64_t width = 1; width < n; width *= 2) {
         for (int64_t lo = 0; lo < n; lo += 2 * width) {
-            int64_t mid = lo + width < n ? lo + width : n, hi = lo + 2 * width < n ? lo + 2 * width : n, i = lo, j = mid;
+            int64_t mid = lo + width < n ? lo + width : n,
+                    hi = lo + 2 * width < n ? lo + 2 * width : n, i = lo, j = mid;
             for (int64_t o = lo; o < hi; o++) {
-                bool left = j >= hi || (i < mid && (descending ? a[i].key >= a[j].key : a[i].key <= a[j].key));
+                bool left = j >= hi ||
+                            (i < mid && (descending ? a[i].key >= a[j].key : a[i].key <= a[j].key));
                 tmp[o] = left ? a[i++] : a[j++];
             }
         }
@@ -72,7 +79,8 @@ static void move(const Tensor *to, int64_t at, const Line *l, int64_t r, int64_t
 }
 
 // Results with one element a run: value and place. The result may keep the dimension or drop it.
-static void put_pair(const Line *l, int64_t r, int64_t index, const Tensor *values, const Tensor *indices) {
+static void put_pair(const Line *l, int64_t r, int64_t index, const Tensor *values,
+                     const Tensor *indices) {
     Tensor v = values ? *values : *indices;
     Runs out = runs_of(&v, v.ndim == l->in->ndim ? l->dim : -1);
     if (values)
@@ -94,7 +102,8 @@ static int64_t extreme(const uint64_t *key, int64_t n, bool largest) {
 
 static bool not_empty(K *k, const Line *l) {
     return l->n > 0 || l->runs.n == 0 ||
-           k_fail(k, "IndexError: %s(): Expected reduction dim %d to have non-zero size.", k->op->name, l->dim);
+           k_fail(k, "IndexError: %s(): Expected reduction dim %d to have non-zero size.",
+                  k->op->name, l->dim);
 }
 
 // max.dim, min.dim
@@ -102,7 +111,8 @@ bool kern_max_dim(K *k) {
     Line l;
     int dim;
     bool largest = str_starts(k->op->name, "max");
-    if (!k_dim(k, ki(k, 1, 0), k->in[0]->ndim, &dim) || !line_setup(k, &l, k->in[0], dim) || !not_empty(k, &l))
+    if (!k_dim(k, ki(k, 1, 0), k->in[0]->ndim, &dim) || !line_setup(k, &l, k->in[0], dim) ||
+        !not_empty(k, &l))
         return false;
     for (int64_t r = 0; r < l.runs.n; r++) {
         line_load(&l, r);
@@ -128,10 +138,14 @@ bool kern_argmax(K *k) {
         flat.stride[0] = 1;
         in = &flat;
         if (flat.size[0] == 0)
-            return k_fail(k, "IndexError: %s(): Expected reduction dim to be specified for input.numel() == 0. Specify the "
-                          "reduction dim with the 'dim' argument.", k->op->name);
+            return k_fail(k,
+                          "IndexError: %s(): Expected reduction dim to be specified for "
+                          "input.numel() == 0. Specify the "
+                          "reduction dim with the 'dim' argument.",
+                          k->op->name);
     }
-    if ((!all && !k_dim(k, ki(k, 1, 0), in->ndim, &dim)) || !line_setup(k, &l, in, dim) || !not_empty(k, &l))
+    if ((!all && !k_dim(k, ki(k, 1, 0), in->ndim, &dim)) || !line_setup(k, &l, in, dim) ||
+        !not_empty(k, &l))
         return false;
     for (int64_t r = 0; r < l.runs.n; r++) {
         line_load(&l, r);
@@ -143,7 +157,8 @@ bool kern_argmax(K *k) {
     return true;
 }
 
-static void put_sorted(const Line *l, int64_t r, int64_t n, const Tensor *values, const Tensor *indices) {
+static void put_sorted(const Line *l, int64_t r, int64_t n, const Tensor *values,
+                       const Tensor *indices) {
     Runs v = runs_of(values ? values : indices, l->dim), x = indices ? runs_of(indices, l->dim) : v;
     int64_t at = run_start(&v, r), to = run_start(&x, r);
     for (int64_t i = 0; i < n; i++) {
@@ -158,7 +173,8 @@ static void put_sorted(const Line *l, int64_t r, int64_t n, const Tensor *values
 bool kern_sort(K *k) {
     Line l;
     int dim;
-    if (!k_dim(k, ki(k, karg(k, "dim"), -1), k->in[0]->ndim, &dim) || !line_setup(k, &l, k->in[0], dim))
+    if (!k_dim(k, ki(k, karg(k, "dim"), -1), k->in[0]->ndim, &dim) ||
+        !line_setup(k, &l, k->in[0], dim))
         return false;
     bool descending = kb(k, karg(k, "descending")), places = str_starts(k->op->name, "arg");
     for (int64_t r = 0; r < l.runs.n; r++) {
@@ -204,7 +220,8 @@ bool kern_kthvalue(K *k) {
     if (!k_dim(k, ki(k, 2, -1), k->in[0]->ndim, &dim) || !line_setup(k, &l, k->in[0], dim))
         return false;
     if (which < 1 || which > l.n)
-        return k_fail(k, "RuntimeError: kthvalue(): selected number k out of range for dimension %d", dim);
+        return k_fail(
+            k, "RuntimeError: kthvalue(): selected number k out of range for dimension %d", dim);
     for (int64_t r = 0; r < l.runs.n; r++) {
         line_load(&l, r);
         select_nth(l.rank, l.n, which - 1);
@@ -229,7 +246,8 @@ static int64_t median_of(Line *l, bool skip_nan) {
 bool kern_median_dim(K *k) {
     Line l;
     int dim;
-    if (!k_dim(k, ki(k, 1, -1), k->in[0]->ndim, &dim) || !line_setup(k, &l, k->in[0], dim) || !not_empty(k, &l))
+    if (!k_dim(k, ki(k, 1, -1), k->in[0]->ndim, &dim) || !line_setup(k, &l, k->in[0], dim) ||
+        !not_empty(k, &l))
         return false;
     for (int64_t r = 0; r < l.runs.n; r++) {
         line_load(&l, r);
@@ -261,7 +279,8 @@ bool kern_median(K *k) {
 bool kern_mode(K *k) {
     Line l;
     int dim;
-    if (!k_dim(k, ki(k, 1, -1), k->in[0]->ndim, &dim) || !line_setup(k, &l, k->in[0], dim) || !not_empty(k, &l))
+    if (!k_dim(k, ki(k, 1, -1), k->in[0]->ndim, &dim) || !line_setup(k, &l, k->in[0], dim) ||
+        !not_empty(k, &l))
         return false;
     for (int64_t r = 0; r < l.runs.n; r++) {
         int64_t most = 0, best = 0;
@@ -291,8 +310,9 @@ bool kern_cummax(K *k) {
         int64_t best = 0;
         line_load(&l, r);
         for (int64_t i = 0; i < l.n; i++) {
-            bool takes = is_nan_key(l.key[i]) || (!is_nan_key(l.key[best]) &&
-                                                  (largest ? l.key[i] >= l.key[best] : l.key[i] <= l.key[best]));
+            bool takes = is_nan_key(l.key[i]) ||
+                         (!is_nan_key(l.key[best]) &&
+                          (largest ? l.key[i] >= l.key[best] : l.key[i] <= l.key[best]));
             best = takes ? i : best;
             l.rank[i].index = best;
         }
@@ -316,12 +336,15 @@ static int64_t lower(const uint64_t *sorted, int64_t n, uint64_t key, bool right
     return lo;
 }
 
-static bool search(K *k, const Tensor *sorted, const Tensor *values, const Tensor *sorter, bool right) {
-    int64_t n = sorted->ndim ? sorted->size[sorted->ndim - 1] : 1, rows = n ? tensor_numel(sorted) / n : 1, i = 0;
+static bool search(K *k, const Tensor *sorted, const Tensor *values, const Tensor *sorter,
+                   bool right) {
+    int64_t n = sorted->ndim ? sorted->size[sorted->ndim - 1] : 1,
+            rows = n ? tensor_numel(sorted) / n : 1, i = 0;
     DType d = dtype_promote(sorted->dtype, values->dtype);
     bool ints = is_int_like(d);
     uint64_t *key = ARENA_ARRAY(k->x->arena, rows * n + 1, uint64_t);
-    const Tensor *s = eager_contiguous(k->x, sorted, ints ? DT_i64 : DT_f64), *v = eager_contiguous(k->x, values, ints ? DT_i64 : DT_f64);
+    const Tensor *s = eager_contiguous(k->x, sorted, ints ? DT_i64 : DT_f64),
+                 *v = eager_contiguous(k->x, values, ints ? DT_i64 : DT_f64);
     const Tensor *order = sorter ? eager_contiguous(k->x, sorter, DT_i64) : NULL;
     if (!s || !v || (sorter && (!order || tensor_numel(order) != rows * n)))
         return k_fail(k, "RuntimeError: searchsorted(): sorter of another size than the sequence");
@@ -330,15 +353,20 @@ static bool search(K *k, const Tensor *sorted, const Tensor *values, const Tenso
             int64_t at = order ? get_i(order, r * n + j) : j;
             if (at < 0 || at >= n)
                 return k_fail(k, "RuntimeError: torch.searchsorted(): sorter index out of range");
-            key[r * n + j] = ints ? key_of_int(get_i(s, r * n + at)) : key_of_double(get_d(s, r * n + at));
+            key[r * n + j] =
+                ints ? key_of_int(get_i(s, r * n + at)) : key_of_double(get_d(s, r * n + at));
         }
-    int64_t each = rows > 1 || sorted->ndim > 1 ? (values->ndim ? values->size[values->ndim - 1] : 1) : tensor_numel(values);
+    int64_t each = rows > 1 || sorted->ndim > 1
+                       ? (values->ndim ? values->size[values->ndim - 1] : 1)
+                       : tensor_numel(values);
     const Tensor *out = k->res[0];
     WALK(w, walk_tensors(&out, 1)) {
         int64_t r = each ? i / each : 0;
         uint64_t x = ints ? key_of_int(get_i(v, i)) : key_of_double(get_d(v, i));
         if (r >= rows)
-            return k_fail(k, "RuntimeError: searchsorted(): boundaries and values of different leading sizes");
+            return k_fail(
+                k,
+                "RuntimeError: searchsorted(): boundaries and values of different leading sizes");
         put_i(out, w.at[0], lower(key + r * n, n, x, right));
         i++;
     }
@@ -348,30 +376,38 @@ static bool search(K *k, const Tensor *sorted, const Tensor *values, const Tenso
 // searchsorted(sorted_sequence, self, *, out_int32, right, side, sorter)
 bool kern_searchsorted(K *k) {
     const char *side = ks(k, karg(k, "side"), NULL);
-    Value v = k->args[1].kind == VAL_tensor ? k->args[1] : number_tensor(k->x, &k->args[1], DT_none);
-    return v.kind == VAL_tensor && search(k, k->in[0], tensor_at(&v), kt(k, karg(k, "sorter")),
-                                          kb(k, karg(k, "right")) || (side && strcmp(side, "right") == 0));
+    Value v =
+        k->args[1].kind == VAL_tensor ? k->args[1] : number_tensor(k->x, &k->args[1], DT_none);
+    return v.kind == VAL_tensor &&
+           search(k, k->in[0], tensor_at(&v), kt(k, karg(k, "sorter")),
+                  kb(k, karg(k, "right")) || (side && strcmp(side, "right") == 0));
 }
 
 // bucketize(self, boundaries, *, out_int32, right)
 bool kern_bucketize(K *k) {
-    Value v = k->args[0].kind == VAL_tensor ? k->args[0] : number_tensor(k->x, &k->args[0], DT_none);
-    return v.kind == VAL_tensor && search(k, kt(k, 1), tensor_at(&v), NULL, kb(k, karg(k, "right")));
+    Value v =
+        k->args[0].kind == VAL_tensor ? k->args[0] : number_tensor(k->x, &k->args[0], DT_none);
+    return v.kind == VAL_tensor &&
+           search(k, kt(k, 1), tensor_at(&v), NULL, kb(k, karg(k, "right")));
 }
 
 // isin(elements, test_elements, *, assume_unique, invert)
 bool kern_isin(K *k) {
-    Value a = k->args[0].kind == VAL_tensor ? k->args[0] : number_tensor(k->x, &k->args[0], DT_none);
-    Value b = k->args[1].kind == VAL_tensor ? k->args[1] : number_tensor(k->x, &k->args[1], DT_none);
+    Value a =
+        k->args[0].kind == VAL_tensor ? k->args[0] : number_tensor(k->x, &k->args[0], DT_none);
+    Value b =
+        k->args[1].kind == VAL_tensor ? k->args[1] : number_tensor(k->x, &k->args[1], DT_none);
     const Tensor *t = tensor_at(&a), *test = tensor_at(&b), *both[2] = {k->res[0], t};
     if (!t || !test)
         return false;
     int64_t n = tensor_numel(test), i = 0;
-    bool ints = is_int_like(t->dtype) && is_int_like(test->dtype), invert = kb(k, karg(k, "invert"));
-    Rank *rank = ARENA_ARRAY(k->x->arena, n + 1, Rank), *tmp = ARENA_ARRAY(k->x->arena, n + 1, Rank);
+    bool ints = is_int_like(t->dtype) && is_int_like(test->dtype),
+         invert = kb(k, karg(k, "invert"));
+    Rank *rank = ARENA_ARRAY(k->x->arena, n + 1, Rank),
+         *tmp = ARENA_ARRAY(k->x->arena, n + 1, Rank);
     uint64_t *key = ARENA_ARRAY(k->x->arena, n + 1, uint64_t);
     WALK(w, walk_tensors(&test, 1))
-        rank[i++].key = ints ? key_of_int(get_i(test, w.at[0])) : key_of_double(get_d(test, w.at[0]));
+    rank[i++].key = ints ? key_of_int(get_i(test, w.at[0])) : key_of_double(get_d(test, w.at[0]));
     sort_ranks(rank, tmp, n, false);
     for (i = 0; i < n; i++)
         key[i] = rank[i].key;
@@ -386,31 +422,36 @@ bool kern_isin(K *k) {
 // unique
 
 typedef struct Unique {
-    int64_t n;                  // distinct groups
-    int64_t *first, *inverse, *count;   // element of each group, group of each element, elements of each group
+    int64_t n; // distinct groups
+    int64_t *first, *inverse,
+        *count; // element of each group, group of each element, elements of each group
 } Unique;
 
-static bool unique_results(K *k, const Tensor *source, const Unique *u, int64_t elements, const Tensor *shape, bool inverse,
-                           bool counts) {
+static bool unique_results(K *k, const Tensor *source, const Unique *u, int64_t elements,
+                           const Tensor *shape, bool inverse, bool counts) {
     int64_t none = 0;
     Tensor *values = eager_new(k->x, source->dtype, 1, &u->n);
-    Tensor *inv = inverse ? eager_new(k->x, DT_i64, shape->ndim, shape->size) : eager_new(k->x, DT_i64, 1, &none);
+    Tensor *inv = inverse ? eager_new(k->x, DT_i64, shape->ndim, shape->size)
+                          : eager_new(k->x, DT_i64, 1, &none);
     Tensor *cnt = eager_new(k->x, DT_i64, 1, counts ? &u->n : &none);
     if (!values || !inv || !cnt)
         return false;
     for (int64_t i = 0; i < u->n; i++) {
-        memcpy(at_elem(values, i), at_elem(source, u->first[i]), (size_t)dtype_info[source->dtype].bytes);
+        memcpy(at_elem(values, i), at_elem(source, u->first[i]),
+               (size_t)dtype_info[source->dtype].bytes);
         if (counts)
             put_i(cnt, i, u->count[i]);
     }
     for (int64_t i = 0; inverse && i < elements; i++)
         put_i(inv, i, u->inverse[i]);
-    k->out = tuple_value(k->x, tensor_value(k->x, values), tensor_value(k->x, inv), tensor_value(k->x, cnt), END);
+    k->out = tuple_value(k->x, tensor_value(k->x, values), tensor_value(k->x, inv),
+                         tensor_value(k->x, cnt), END);
     return true;
 }
 
 static Unique unique_alloc(K *k, int64_t n) {
-    return (Unique){0, ARENA_ARRAY(k->x->arena, n + 1, int64_t), ARENA_ARRAY(k->x->arena, n + 1, int64_t),
+    return (Unique){0, ARENA_ARRAY(k->x->arena, n + 1, int64_t),
+                    ARENA_ARRAY(k->x->arena, n + 1, int64_t),
                     ARENA_ARRAY(k->x->arena, n + 1, int64_t)};
 }
 
@@ -431,11 +472,13 @@ bool kern_unique(K *k) {
     if (!in)
         return false;
     if (neighbours && k_given(k, 3)) {
-        k->out = CALL(k, aten_unique_dim_consecutive_default, k->args[0], k->args[3], k->args[1], k->args[2]);
+        k->out = CALL(k, aten_unique_dim_consecutive_default, k->args[0], k->args[3], k->args[1],
+                      k->args[2]);
         return eager_ok(k->x);
     }
     int64_t n = tensor_numel(in);
-    Rank *rank = ARENA_ARRAY(k->x->arena, n + 1, Rank), *tmp = ARENA_ARRAY(k->x->arena, n + 1, Rank);
+    Rank *rank = ARENA_ARRAY(k->x->arena, n + 1, Rank),
+         *tmp = ARENA_ARRAY(k->x->arena, n + 1, Rank);
     uint64_t *key = ARENA_ARRAY(k->x->arena, n + 1, uint64_t);
     keys_of(in, 0, 1, n, key);
     for (int64_t i = 0; i < n; i++)
@@ -444,7 +487,8 @@ bool kern_unique(K *k) {
         sort_ranks(rank, tmp, n, false);
     Unique u = unique_alloc(k, n);
     group(&u, rank, n);
-    return unique_results(k, in, &u, n, k->in[0], kb(k, first), k->op->n_args > first + 1 && kb(k, first + 1));
+    return unique_results(k, in, &u, n, k->in[0], kb(k, first),
+                          k->op->n_args > first + 1 && kb(k, first + 1));
 }
 
 // Slices along a dimension compared as a whole.
@@ -455,13 +499,15 @@ static int compare_slices(const uint64_t *key, int64_t width, int64_t a, int64_t
     return 0;
 }
 
-// unique_dim(self, dim, sorted, return_inverse, return_counts), unique_dim_consecutive(self, dim, …)
+// unique_dim(self, dim, sorted, return_inverse, return_counts), unique_dim_consecutive(self, dim,
+// …)
 bool kern_unique_dim(K *k) {
     bool neighbours = strcmp(k->op->name, "unique_dim_consecutive") == 0;
     int dim, first = neighbours ? 2 : 3;
     if (!k_dim(k, ki(k, 1, 0), k->in[0]->ndim, &dim))
         return false;
-    Value moved = CALL(k, aten_contiguous_default, CALL(k, aten_movedim_int, k->args[0], INT(dim), INT(0)));
+    Value moved =
+        CALL(k, aten_contiguous_default, CALL(k, aten_movedim_int, k->args[0], INT(dim), INT(0)));
     const Tensor *t = tensor_at(&moved);
     if (!t || !t->ndim)
         return false;
@@ -482,7 +528,8 @@ bool kern_unique_dim(K *k) {
         u.count[u.n - 1]++;
         u.inverse[order[i]] = u.n - 1;
     }
-    Tensor *pick = eager_new(k->x, DT_i64, 1, &u.n), *inv = eager_new(k->x, DT_i64, 1, kb(k, first) ? &n : &none);
+    Tensor *pick = eager_new(k->x, DT_i64, 1, &u.n),
+           *inv = eager_new(k->x, DT_i64, 1, kb(k, first) ? &n : &none);
     Tensor *cnt = eager_new(k->x, DT_i64, 1, kb(k, first + 1) ? &u.n : &none);
     if (!pick || !inv || !cnt)
         return false;
@@ -493,7 +540,8 @@ bool kern_unique_dim(K *k) {
     }
     for (int64_t i = 0; i < inv->size[0]; i++)
         put_i(inv, i, u.inverse[i]);
-    Value values = CALL(k, aten_index_select_default, k->args[0], INT(dim), tensor_value(k->x, pick));
+    Value values =
+        CALL(k, aten_index_select_default, k->args[0], INT(dim), tensor_value(k->x, pick));
     k->out = tuple_value(k->x, values, tensor_value(k->x, inv), tensor_value(k->x, cnt), END);
     return eager_ok(k->x);
 }

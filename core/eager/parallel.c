@@ -1,5 +1,5 @@
-// parallel.c: a pool of threads that wait for ranges of work. Made by the first loop that wants more than one
-// thread, in the process that computes; a forked child makes its own.
+// parallel.c: a pool of threads that wait for ranges of work. Made by the first loop that wants
+// more than one thread, in the process that computes; a forked child makes its own.
 #include "core/eager/kernel.h"
 
 #include <pthread.h>
@@ -11,17 +11,19 @@ enum { MAX_THREADS = 64 };
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t work, done;
-    pid_t owner;                // process whose threads these are
-    int n;                      // threads running, the caller not counted
-    uint64_t round;             // of the job at hand
-    int wanted;                 // threads that take part in it
-    int busy;                   // of them still at work
+    pid_t owner;    // process whose threads these are
+    int n;          // threads running, the caller not counted
+    uint64_t round; // of the job at hand
+    int wanted;     // threads that take part in it
+    int busy;       // of them still at work
     ParallelFn *fn;
     void *ctx;
-    int64_t end, chunk;         // of the range
-    atomic_llong next;          // first index not yet taken
-} pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER, .done = PTHREAD_COND_INITIALIZER};
-static _Thread_local bool inside;   // a loop in a loop runs on its thread alone
+    int64_t end, chunk; // of the range
+    atomic_llong next;  // first index not yet taken
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER,
+          .work = PTHREAD_COND_INITIALIZER,
+          .done = PTHREAD_COND_INITIALIZER};
+static _Thread_local bool inside; // a loop in a loop runs on its thread alone
 
 static void take_ranges(void) {
     for (;;) {

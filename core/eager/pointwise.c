@@ -1,5 +1,6 @@
-// pointwise.c: elementwise ops: a row of pointwise.def says how arguments become operands and parameters, the
-// loop is run over chunks of operands brought to the compute type, the result is rounded once when stored.
+// pointwise.c: elementwise ops: a row of pointwise.def says how arguments become operands and
+// parameters, the loop is run over chunks of operands brought to the compute type, the result is
+// rounded once when stored.
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -8,20 +9,23 @@
 #include "core/eager/loops.h"
 
 typedef enum Rule {
-    RULE_PROMOTE, RULE_FLOAT, RULE_SELF,
-    RULE_KEEP,          // PROMOTE; numbers are not rounded to bf16 or f16 (mul, div compute in f32)
+    RULE_PROMOTE,
+    RULE_FLOAT,
+    RULE_SELF,
+    RULE_KEEP, // PROMOTE; numbers are not rounded to bf16 or f16 (mul, div compute in f32)
     RULE_KEEP_FLOAT,
-    RULE_MODE           // FLOAT without a rounding mode, PROMOTE with one
+    RULE_MODE // FLOAT without a rounding mode, PROMOTE with one
 } Rule;
 
 struct PointRow {
     LoopId loop;
-    const char *args;           // see pointwise.def
+    const char *args; // see pointwise.def
     Rule rule;
 };
 
 static const PointRow rows[OP_count] = {
-#define POINT(op, name, spec, dtype_rule) [OP_##op] = {.loop = LOOP_##name, .args = spec, .rule = RULE_##dtype_rule},
+#define POINT(op, name, spec, dtype_rule)                                                          \
+    [OP_##op] = {.loop = LOOP_##name, .args = spec, .rule = RULE_##dtype_rule},
 #include "core/eager/pointwise.def"
 #undef POINT
 };
@@ -43,22 +47,26 @@ typedef enum Compute { IN_f32, IN_f64, IN_i64 } Compute;
 enum { OPERANDS = 3, CHUNK = 512 };
 
 typedef struct Operand {
-    const Tensor *t;            // NULL: the number
-    Value number;               // as given, for numbers
+    const Tensor *t; // NULL: the number
+    Value number;    // as given, for numbers
     bool is_condition;
 } Operand;
 
 typedef struct Point {
     LoopId loop;
     Operand op[OPERANDS];
-    int n;                      // operands
+    int n; // operands
     Param p;
     Rule rule;
     Compute in;
-    DType out;                  // dtype of the result
-    int at[OPERANDS];           // index of the operand's tensor in the iterator, -1: splat
-    DType dtype[OPERANDS];      // of that tensor
-    union { float f; double d; int64_t i; } splat[OPERANDS];
+    DType out;             // dtype of the result
+    int at[OPERANDS];      // index of the operand's tensor in the iterator, -1: splat
+    DType dtype[OPERANDS]; // of that tensor
+    union {
+        float f;
+        double d;
+        int64_t i;
+    } splat[OPERANDS];
 } Point;
 
 static double number_of(const Value *v) {
@@ -91,12 +99,16 @@ static bool add_operand(K *k, Point *w, char kind, Value v) {
     if (v.kind == VAL_none && (kind == 'L' || kind == 'H'))
         o->number = val_float(kind == 'L' ? -(double)INFINITY : (double)INFINITY);
     else if (!o->t && v.kind != VAL_int && v.kind != VAL_float && v.kind != VAL_bool)
-        return k_fail(k, "TypeError: %s: an argument is none, expected a tensor or a number", k->op->qualname);
+        return k_fail(k, "TypeError: %s: an argument is none, expected a tensor or a number",
+                      k->op->qualname);
     return true;
 }
 
 static void nan_to_num_param(Point *w, int *n, const Value *v, DType d) {
-    double max = d == DT_f64 ? DBL_MAX : d == DT_f16 ? 65504 : d == DT_bf16 ? 0x1.fep127 : (double)FLT_MAX;
+    double max = d == DT_f64    ? DBL_MAX
+                 : d == DT_f16  ? 65504
+                 : d == DT_bf16 ? 0x1.fep127
+                                : (double)FLT_MAX;
     double dflt = *n == 0 ? 0 : *n == 1 ? max : -max;
     double f = v->kind == VAL_none ? dflt : number_of(v);
     add_param(w, n, f, 0);
@@ -107,25 +119,45 @@ static bool read_args(K *k, const PointRow *row, Point *w) {
     for (const char *c = row->args; *c; c++, i++) {
         const Value *v = i < k->op->n_args ? &k->args[i] : NULL;
         switch (*c) {
-        case 't': case 's': case 'C': case 'L': case 'H':
+        case 't':
+        case 's':
+        case 'C':
+        case 'L':
+        case 'H':
             if (!add_operand(k, w, *c, *v))
                 return false;
             break;
-        case 'p': case 'P': case 'd': add_param(w, &params, number_of(v), integer_of(v)); break;
-        case 'e': add_param(w, &params, v->kind == VAL_none ? -1 : number_of(v), 0); break;
-        case 'n': nan_to_num_param(w, &params, v, w->op[0].t ? w->op[0].t->dtype : DT_f32); break;
-        case 'g': add_param(w, &params, v->kind == VAL_str && strcmp(v->s, "tanh") == 0, 0); break;
+        case 'p':
+        case 'P':
+        case 'd':
+            add_param(w, &params, number_of(v), integer_of(v));
+            break;
+        case 'e':
+            add_param(w, &params, v->kind == VAL_none ? -1 : number_of(v), 0);
+            break;
+        case 'n':
+            nan_to_num_param(w, &params, v, w->op[0].t ? w->op[0].t->dtype : DT_f32);
+            break;
+        case 'g':
+            add_param(w, &params, v->kind == VAL_str && strcmp(v->s, "tanh") == 0, 0);
+            break;
         case 'm':
             if (v->kind == VAL_str && strcmp(v->s, "floor") == 0)
                 w->loop = LOOP_div_floor;
             else if (v->kind == VAL_str && strcmp(v->s, "trunc") == 0)
                 w->loop = LOOP_div_trunc;
             else if (v->kind != VAL_none)
-                return k_fail(k, "RuntimeError: div expected rounding_mode to be one of None, 'trunc', or 'floor' but "
-                              "found '%s'", v->kind == VAL_str ? v->s : "?");
+                return k_fail(k,
+                              "RuntimeError: div expected rounding_mode to be one of None, "
+                              "'trunc', or 'floor' but "
+                              "found '%s'",
+                              v->kind == VAL_str ? v->s : "?");
             break;
-        case '1': add_param(w, &params, 1, 1); break;
-        default: break;
+        case '1':
+            add_param(w, &params, 1, 1);
+            break;
+        default:
+            break;
         }
     }
     return true;
@@ -139,12 +171,14 @@ static DType common_dtype(K *k, const Point *w) {
         return w->op[0].t->dtype;
     for (int i = 0; i < w->n; i++) {
         const Operand *o = &w->op[i];
-        bool open_bound = !o->t && o->number.kind == VAL_float && isinf(o->number.f) && w->loop == LOOP_clamp;
+        bool open_bound =
+            !o->t && o->number.kind == VAL_float && isinf(o->number.f) && w->loop == LOOP_clamp;
         if (!o->is_condition && !open_bound)
             values[n++] = o->number;
     }
     DType d = ops_result_type(values, n);
-    bool to_float = w->rule == RULE_FLOAT || w->rule == RULE_KEEP_FLOAT || (w->rule == RULE_MODE && w->loop == LOOP_div);
+    bool to_float = w->rule == RULE_FLOAT || w->rule == RULE_KEEP_FLOAT ||
+                    (w->rule == RULE_MODE && w->loop == LOOP_div);
     if (to_float && is_int_like(d))
         d = DT_f32;
     return k->x->in_f64 && dtype_is_float(d) ? DT_f64 : d;
@@ -161,7 +195,10 @@ static void make_splat(Point *w, int i) {
     else if (w->in == IN_f64)
         w->splat[i].d = f;
     else if (!o->t && o->number.kind == VAL_float)
-        w->splat[i].i = isnan(f) ? 0 : f >= 0x1p63 ? INT64_MAX : f < -0x1p63 ? INT64_MIN : (int64_t)f;
+        w->splat[i].i = isnan(f)      ? 0
+                        : f >= 0x1p63 ? INT64_MAX
+                        : f < -0x1p63 ? INT64_MIN
+                                      : (int64_t)f;
     else
         w->splat[i].i = o->t ? get_i(o->t, 0) : integer_of(&o->number);
 }
@@ -181,7 +218,8 @@ static void fill_splat(const Point *w, int i, int64_t n, void *buf) {
 }
 
 // n elements of operand i as the compute type: in place if they are that already.
-static const void *fetch(const Point *w, int i, int64_t n, const char *p, int64_t stride, void *buf) {
+static const void *fetch(const Point *w, int i, int64_t n, const char *p, int64_t stride,
+                         void *buf) {
     static const DType native[] = {DT_f32, DT_f64, DT_i64};
     DType d = w->dtype[i];
     if (d == native[w->in] && stride == 1)
@@ -221,7 +259,8 @@ static void point_row_fn(void *ctx, int64_t n, char *const *p, const int64_t *st
         for (int i = 0; i < w->n; i++) {
             int j = w->at[i];
             in[i] = j < 0 ? bufs[i]
-                          : fetch(w, i, m, p[j] + at * stride[j] * dtype_info[w->dtype[i]].bytes, stride[j], bufs[i]);
+                          : fetch(w, i, m, p[j] + at * stride[j] * dtype_info[w->dtype[i]].bytes,
+                                  stride[j], bufs[i]);
         }
         for (int i = w->n; i < OPERANDS; i++)
             in[i] = in[0];
@@ -246,8 +285,8 @@ static bool has_zero(const Point *w, int i) {
         return w->splat[i].i == 0;
     const Tensor *t = w->op[i].t;
     WALK(walk, walk_tensors(&t, 1))
-        if (get_i(t, walk.at[0]) == 0)
-            return true;
+    if (get_i(t, walk.at[0]) == 0)
+        return true;
     return false;
 }
 
@@ -260,10 +299,13 @@ static bool check(K *k, const Point *w) {
         return k_fail(k, "RuntimeError: Integers to negative integer powers are not allowed.");
     if (w->loop == LOOP_polygamma && w->p.f[0] < 0)
         return k_fail(k, "RuntimeError: polygamma(n, x) does not support negative n.");
-    if (w->p.common == DT_b8 && (w->loop == LOOP_sub || w->loop == LOOP_rsub || w->loop == LOOP_neg))
-        return k_fail(k, "RuntimeError: Subtraction, the `-` operator, and negation, with a bool tensor are not supported.");
-    bool bits = w->loop == LOOP_bitwise_and || w->loop == LOOP_bitwise_or || w->loop == LOOP_bitwise_xor ||
-                w->loop == LOOP_bitwise_not || w->loop == LOOP_gcd || w->loop == LOOP_lcm;
+    if (w->p.common == DT_b8 &&
+        (w->loop == LOOP_sub || w->loop == LOOP_rsub || w->loop == LOOP_neg))
+        return k_fail(k, "RuntimeError: Subtraction, the `-` operator, and negation, with a bool "
+                         "tensor are not supported.");
+    bool bits = w->loop == LOOP_bitwise_and || w->loop == LOOP_bitwise_or ||
+                w->loop == LOOP_bitwise_xor || w->loop == LOOP_bitwise_not || w->loop == LOOP_gcd ||
+                w->loop == LOOP_lcm;
     if (bits && w->in != IN_i64)
         return k_fail(k, "RuntimeError: \"%s_cpu\" not implemented for '%s'", k->op->name,
                       dtype_info[w->p.common].torch_name);
@@ -296,7 +338,8 @@ static bool run(K *k, Point *w, Tensor *out) {
         return false;
     Iter it;
     if (!iter_init(&it, t, n))
-        return k_fail(k, "RuntimeError: output with another shape than the broadcast shape of the operands");
+        return k_fail(
+            k, "RuntimeError: output with another shape than the broadcast shape of the operands");
     iter_run(&it, k->x->c->threads, point_row_fn, w);
     return true;
 }
@@ -306,7 +349,8 @@ bool point_run(K *k, const PointRow *row, Tensor *out) {
     if (!read_args(k, row, &w))
         return false;
     if (!out) {
-        MetaCtx m = {.arena = k->x->arena, .sym = k->x->sym, .diag = k->x->c->diag, .at = k->x->c->at};
+        MetaCtx m = {
+            .arena = k->x->arena, .sym = k->x->sym, .diag = k->x->c->diag, .at = k->x->c->at};
         Value meta;
         if (!op_meta(&m, k->op, k->args, &meta))
             return false;
@@ -324,8 +368,9 @@ bool point_run(K *k, const PointRow *row, Tensor *out) {
     w.p.bits = dtype_info[w.p.common].bytes * 8;
     w.in = w.p.common == DT_f64 ? IN_f64 : is_int_like(w.p.common) ? IN_i64 : IN_f32;
     if (dtype_info[w.p.common].cls == DTC_COMPLEX || w.p.common == DT_none)
-        return k_fail(k, "NotImplementedError: there is no reference kernel for %s of %s", k->op->qualname,
-                      dtype_info[w.p.common].torch_name ? dtype_info[w.p.common].torch_name : "these dtypes");
+        return k_fail(
+            k, "NotImplementedError: there is no reference kernel for %s of %s", k->op->qualname,
+            dtype_info[w.p.common].torch_name ? dtype_info[w.p.common].torch_name : "these dtypes");
     return run(k, &w, out);
 }
 
@@ -334,7 +379,7 @@ bool point_run(K *k, const PointRow *row, Tensor *out) {
 static int loop_named(const char *name) {
     static const char *const names[LOOP_count] = {
 #define LOOP(id, ...) [LOOP_##id] = #id,
-#define CMP(id, ...) [LOOP_##id] = #id,
+#define CMP(id, ...)  [LOOP_##id] = #id,
 #include "core/eager/loops.def"
 #undef LOOP
 #undef CMP

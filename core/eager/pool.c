@@ -1,4 +1,5 @@
-// pool.c: pooling over one to three dimensions: windows, adaptive windows, with indices or gradients, plane by plane.
+// pool.c: pooling over one to three dimensions: windows, adaptive windows, with indices or
+// gradients, plane by plane.
 #include "core/eager/kernel.h"
 
 #include <math.h>
@@ -7,23 +8,23 @@
 enum { SPACE = 3 };
 
 typedef struct Pool {
-    int space;                  // spatial dimensions
-    int64_t planes;             // batch times channels
+    int space;      // spatial dimensions
+    int64_t planes; // batch times channels
     int64_t in[SPACE], out[SPACE], k[SPACE], stride[SPACE], pad[SPACE], dil[SPACE];
-    int64_t in_n, out_n;        // their products
-    const Tensor *x;            // dense (planes, in)
-    Tensor *y, *where;          // dense (planes, out): values, and flat indices or NULL
-    bool offsets;               // where holds places in the window instead
+    int64_t in_n, out_n; // their products
+    const Tensor *x;     // dense (planes, in)
+    Tensor *y, *where;   // dense (planes, out): values, and flat indices or NULL
+    bool offsets;        // where holds places in the window instead
     bool count_pad, adaptive;
-    int64_t divisor;            // 0: the window's size
+    int64_t divisor; // 0: the window's size
 } Pool;
 
 static bool read_dims(K *k, int i, int space, int64_t dflt, int64_t *out) {
     int64_t v[SPACE];
     int n = i >= 0 && k_given(k, i) ? kints(k, i, v, SPACE) : 0;
     if (n != 0 && n != 1 && n != space)
-        return k_fail(k, "RuntimeError: %s: %s must either be a single int, or a tuple of %d ints", k->op->name,
-                      k->op->args[i].name, space);
+        return k_fail(k, "RuntimeError: %s: %s must either be a single int, or a tuple of %d ints",
+                      k->op->name, k->op->args[i].name, space);
     for (int j = 0; j < SPACE; j++)
         out[j] = 1;
     for (int j = 0; j < space; j++)
@@ -38,9 +39,10 @@ static int space_of(const K *k) {
 }
 
 static bool setup(K *k, Pool *p, const Tensor *in, const Tensor *out) {
-    if (p->space < 1 || p->space > SPACE || in->ndim < p->space || in->ndim > p->space + 2 || out->ndim != in->ndim)
-        return k_fail(k, "RuntimeError: %s: expected an input of %d or %d dimensions, got %d", k->op->name, p->space + 1,
-                      p->space + 2, in->ndim);
+    if (p->space < 1 || p->space > SPACE || in->ndim < p->space || in->ndim > p->space + 2 ||
+        out->ndim != in->ndim)
+        return k_fail(k, "RuntimeError: %s: expected an input of %d or %d dimensions, got %d",
+                      k->op->name, p->space + 1, p->space + 2, in->ndim);
     p->planes = p->in_n = p->out_n = 1;
     for (int i = 0; i < in->ndim - p->space; i++)
         p->planes *= in->size[i];
@@ -56,7 +58,8 @@ static bool setup(K *k, Pool *p, const Tensor *in, const Tensor *out) {
         p->in_n *= p->in[i];
         p->out_n *= p->out[i];
         if (p->k[i] < 1 || p->stride[i] < 1 || p->dil[i] < 1 || p->pad[i] < 0)
-            return k_fail(k, "RuntimeError: %s: kernel size, stride and dilation must be positive", k->op->name);
+            return k_fail(k, "RuntimeError: %s: kernel size, stride and dilation must be positive",
+                          k->op->name);
     }
     return true;
 }
@@ -64,8 +67,10 @@ static bool setup(K *k, Pool *p, const Tensor *in, const Tensor *out) {
 static bool window_args(K *k, Pool *p, const Tensor *in, const Tensor *out) {
     p->space = space_of(k);
     int stride = op_arg_index(k->op, "stride");
-    bool ok = p->space >= 1 && p->space <= SPACE && read_dims(k, op_arg_index(k->op, "kernel_size"), p->space, 1, p->k) &&
-              read_dims(k, stride, p->space, 0, p->stride) && read_dims(k, op_arg_index(k->op, "padding"), p->space, 0, p->pad) &&
+    bool ok = p->space >= 1 && p->space <= SPACE &&
+              read_dims(k, op_arg_index(k->op, "kernel_size"), p->space, 1, p->k) &&
+              read_dims(k, stride, p->space, 0, p->stride) &&
+              read_dims(k, op_arg_index(k->op, "padding"), p->space, 0, p->pad) &&
               read_dims(k, op_arg_index(k->op, "dilation"), p->space, 1, p->dil);
     for (int i = 0; ok && i < SPACE; i++)
         p->stride[i] = p->stride[i] ? p->stride[i] : p->k[i];
@@ -90,7 +95,8 @@ static void split3(const int64_t *size, int64_t flat, int64_t *at) {
 }
 
 // The largest element of a window; NaN wins, the first of equals.
-static double window_max(const Pool *p, const double *x, int64_t o, int64_t *place, int64_t *offset) {
+static double window_max(const Pool *p, const double *x, int64_t o, int64_t *place,
+                         int64_t *offset) {
     int64_t at[SPACE], from[SPACE], to[SPACE];
     double best = -(double)INFINITY;
     split3(p->out, o, at);
@@ -98,7 +104,9 @@ static double window_max(const Pool *p, const double *x, int64_t o, int64_t *pla
         window_of(p, d, at[d], &from[d], &to[d]);
     *place = -1;
     *offset = 0;
-    int64_t steps[SPACE] = {p->adaptive ? 1 : p->dil[0], p->adaptive ? 1 : p->dil[1], p->adaptive ? 1 : p->dil[2]}, n = 0;
+    int64_t steps[SPACE] = {p->adaptive ? 1 : p->dil[0], p->adaptive ? 1 : p->dil[1],
+                            p->adaptive ? 1 : p->dil[2]},
+            n = 0;
     for (int64_t z = from[0]; z < to[0]; z += steps[0])
         for (int64_t y = from[1]; y < to[1]; y += steps[1])
             for (int64_t w = from[2]; w < to[2]; w += steps[2], n++) {
@@ -117,7 +125,8 @@ static double window_max(const Pool *p, const double *x, int64_t o, int64_t *pla
 static void max_range(void *ctx, int64_t begin, int64_t end) {
     const Pool *p = ctx;
     Arena tmp = {0};
-    double *x = ARENA_ARRAY(&tmp, p->in_n + 1, double), *y = ARENA_ARRAY(&tmp, p->out_n + 1, double);
+    double *x = ARENA_ARRAY(&tmp, p->in_n + 1, double),
+           *y = ARENA_ARRAY(&tmp, p->out_n + 1, double);
     for (int64_t c = begin; c < end; c++) {
         load_d(p->x->dtype, at_elem(p->x, c * p->in_n), 1, p->in_n, x);
         for (int64_t o = 0; o < p->out_n; o++) {
@@ -143,7 +152,9 @@ static bool run_max(K *k, Pool *p) {
     bool pair = k->n_res > 1, wide = k->in[0]->dtype == DT_i64;
     p->x = eager_contiguous(k->x, k->in[0], k->in[0]->dtype);
     p->y = dense_res(k, 0, k->res[0]->dtype);
-    p->where = pair ? dense_res(k, 1, k->res[1]->dtype) : wide && p->y ? eager_like(k->x, p->y, DT_i64) : NULL;
+    p->where = pair           ? dense_res(k, 1, k->res[1]->dtype)
+               : wide && p->y ? eager_like(k->x, p->y, DT_i64)
+                              : NULL;
     if (!p->x || !p->y || ((pair || wide) && !p->where))
         return false;
     int64_t work = p->out_n * p->k[0] * p->k[1] * p->k[2] + 1;
@@ -153,7 +164,8 @@ static bool run_max(K *k, Pool *p) {
     return dense_done(k, 0, p->y) && (!pair || dense_done(k, 1, p->where));
 }
 
-// max_poolNd[_with_indices](self, kernel, stride, padding, dilation, ceil_mode), prims._low_memory_max_pool…
+// max_poolNd[_with_indices](self, kernel, stride, padding, dilation, ceil_mode),
+// prims._low_memory_max_pool…
 bool kern_max_pool(K *k) {
     Pool p = {.offsets = str_starts(k->op->name, "_low_memory")};
     return window_args(k, &p, k->in[0], k->res[0]) && run_max(k, &p);
@@ -168,7 +180,10 @@ static bool adaptive_args(K *k, Pool *p, const Tensor *in, const Tensor *out) {
         return false;
     for (int i = 0; i < SPACE; i++)
         if (p->in[i] == 0 && p->out_n)
-            return k_fail(k, "RuntimeError: %s(): Expected input to have non-zero size for non-batch dimensions", k->op->name);
+            return k_fail(
+                k,
+                "RuntimeError: %s(): Expected input to have non-zero size for non-batch dimensions",
+                k->op->name);
     return true;
 }
 
@@ -203,7 +218,8 @@ static double window_sum(const Pool *p, const double *x, int64_t o, int64_t *div
 static void avg_range(void *ctx, int64_t begin, int64_t end) {
     const Pool *p = ctx;
     Arena tmp = {0};
-    double *x = ARENA_ARRAY(&tmp, p->in_n + 1, double), *y = ARENA_ARRAY(&tmp, p->out_n + 1, double);
+    double *x = ARENA_ARRAY(&tmp, p->in_n + 1, double),
+           *y = ARENA_ARRAY(&tmp, p->out_n + 1, double);
     for (int64_t c = begin; c < end; c++) {
         load_d(p->x->dtype, at_elem(p->x, c * p->in_n), 1, p->in_n, x);
         for (int64_t o = 0; o < p->out_n; o++) {
@@ -221,12 +237,14 @@ static bool run_avg(K *k, Pool *p) {
     p->y = dense_res(k, 0, k->res[0]->dtype);
     if (!p->x || !p->y)
         return false;
-    parallel_for(k->x->c->threads, p->planes, 16384 / (p->out_n * p->k[0] * p->k[1] * p->k[2] + p->in_n + 1) + 1, avg_range, p);
+    parallel_for(k->x->c->threads, p->planes,
+                 16384 / (p->out_n * p->k[0] * p->k[1] * p->k[2] + p->in_n + 1) + 1, avg_range, p);
     return dense_done(k, 0, p->y);
 }
 
 static void avg_options(K *k, Pool *p) {
-    int count = op_arg_index(k->op, "count_include_pad"), divisor = op_arg_index(k->op, "divisor_override");
+    int count = op_arg_index(k->op, "count_include_pad"),
+        divisor = op_arg_index(k->op, "divisor_override");
     p->count_pad = count < 0 || kb(k, count);
     p->divisor = divisor >= 0 ? ki(k, divisor, 0) : 0;
 }
@@ -283,7 +301,8 @@ bool kern_adaptive_avg_pool_backward(K *k) {
 bool kern_max_pool_backward(K *k) {
     const Tensor *index = kt(k, karg(k, "indices"));
     int space = space_of(k);
-    const Tensor *g = eager_contiguous(k->x, k->in[0], DT_f64), *at = index ? eager_contiguous(k->x, index, DT_i64) : NULL;
+    const Tensor *g = eager_contiguous(k->x, k->in[0], DT_f64),
+                 *at = index ? eager_contiguous(k->x, index, DT_i64) : NULL;
     Tensor *acc = g && at ? eager_like(k->x, k->res[0], DT_f64) : NULL;
     if (!acc || tensor_numel(g) != tensor_numel(at) || acc->ndim < space || g->ndim != acc->ndim)
         return k_fail(k, "RuntimeError: %s: gradient and indices of different sizes", k->op->name);
@@ -295,7 +314,8 @@ bool kern_max_pool_backward(K *k) {
     for (int64_t i = 0, n = tensor_numel(g); i < n; i++) {
         int64_t place = get_i(at, i);
         if (place < 0 || place >= in_n)
-            return k_fail(k, "RuntimeError: %s: index %lld out of the plane", k->op->name, (long long)place);
+            return k_fail(k, "RuntimeError: %s: index %lld out of the plane", k->op->name,
+                          (long long)place);
         int64_t to = i / out_n * in_n + place;
         put_d(acc, to, get_d(acc, to) + get_d(g, i));
     }
@@ -305,10 +325,12 @@ bool kern_max_pool_backward(K *k) {
 // max_unpoolNd(self, indices, output_size, …)
 bool kern_max_unpool(K *k) {
     int space = space_of(k);
-    const Tensor *x = eager_contiguous(k->x, k->in[0], k->in[0]->dtype), *at = eager_contiguous(k->x, k->in[1], DT_i64);
+    const Tensor *x = eager_contiguous(k->x, k->in[0], k->in[0]->dtype),
+                 *at = eager_contiguous(k->x, k->in[1], DT_i64);
     Tensor *y = dense_res(k, 0, k->res[0]->dtype);
     if (!x || !at || !y || tensor_numel(x) != tensor_numel(at))
-        return k_fail(k, "RuntimeError: Expected shape of indices to be same as that of the input tensor");
+        return k_fail(
+            k, "RuntimeError: Expected shape of indices to be same as that of the input tensor");
     int64_t in_n = 1, out_n = 1;
     for (int i = y->ndim - space; i < y->ndim; i++) {
         in_n *= x->size[i];
@@ -318,18 +340,21 @@ bool kern_max_unpool(K *k) {
         int64_t place = get_i(at, i);
         if (place < 0 || place >= out_n)
             return k_fail(k, "RuntimeError: Found an invalid max index: %lld", (long long)place);
-        memcpy(at_elem(y, i / in_n * out_n + place), at_elem(x, i), (size_t)dtype_info[x->dtype].bytes);
+        memcpy(at_elem(y, i / in_n * out_n + place), at_elem(x, i),
+               (size_t)dtype_info[x->dtype].bytes);
     }
     return dense_done(k, 0, y);
 }
 
-// prims._low_memory_max_pool_offsets_to_indices(offsets, kernel, input_size, stride, padding, dilation)
+// prims._low_memory_max_pool_offsets_to_indices(offsets, kernel, input_size, stride, padding,
+// dilation)
 bool kern_pool_offsets(K *k) {
     int64_t kernel[SPACE], in[SPACE], stride[SPACE], pad[SPACE], dil[SPACE];
     int space = kints(k, 1, kernel, SPACE);
     const Tensor *both[2] = {k->res[0], k->in[0]};
     if (space < 1 || kints(k, 2, in, SPACE) != space || kints(k, 3, stride, SPACE) != space ||
-        kints(k, 4, pad, SPACE) != space || kints(k, 5, dil, SPACE) != space || both[0]->ndim < space)
+        kints(k, 4, pad, SPACE) != space || kints(k, 5, dil, SPACE) != space ||
+        both[0]->ndim < space)
         return k_fail(k, "RuntimeError: %s: lists of different lengths", k->op->name);
     WALK(w, walk_tensors(both, 2)) {
         int64_t offset = get_i(both[1], w.at[1]), flat = 0, place[SPACE];
@@ -369,17 +394,22 @@ bool kern_fractional_max_pool(K *k) {
                 // 2-d samples are (width, height), 3-d ones (time, height, width).
                 if (p.space == 2)
                     sample = 1 - sample;
-                double u = d < SPACE - p.space ? 0 : get_d(r, c / r->size[1] * r->stride[0] + c % r->size[1] * r->stride[1] +
-                                                                  sample * r->stride[2]);
-                double alpha = p.out[d] > 1 ? (double)(p.in[d] - p.k[d]) / (double)(p.out[d] - 1) : 0;
+                double u = d < SPACE - p.space ? 0
+                                               : get_d(r, c / r->size[1] * r->stride[0] +
+                                                              c % r->size[1] * r->stride[1] +
+                                                              sample * r->stride[2]);
+                double alpha =
+                    p.out[d] > 1 ? (double)(p.in[d] - p.k[d]) / (double)(p.out[d] - 1) : 0;
                 if (x->dtype != DT_f64)
                     alpha = (double)(float)alpha;
-                from[d] = at[d] == p.out[d] - 1
-                              ? p.in[d] - p.k[d]
-                          : x->dtype == DT_f64 ? (int64_t)(((double)at[d] + u) * alpha) - (int64_t)(u * alpha)
-                              : (int64_t)(((float)at[d] + (float)u) * (float)alpha) - (int64_t)((float)u * (float)alpha);
+                from[d] = at[d] == p.out[d] - 1 ? p.in[d] - p.k[d]
+                          : x->dtype == DT_f64
+                              ? (int64_t)(((double)at[d] + u) * alpha) - (int64_t)(u * alpha)
+                              : (int64_t)(((float)at[d] + (float)u) * (float)alpha) -
+                                    (int64_t)((float)u * (float)alpha);
                 if (from[d] < 0 || from[d] + p.k[d] > p.in[d])
-                    return k_fail(k, "RuntimeError: %s: the kernel is larger than the input", k->op->name);
+                    return k_fail(k, "RuntimeError: %s: the kernel is larger than the input",
+                                  k->op->name);
             }
             for (int64_t z = from[0]; z < from[0] + p.k[0]; z++)
                 for (int64_t v = from[1]; v < from[1] + p.k[1]; v++)

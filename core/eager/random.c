@@ -50,7 +50,8 @@ uint64_t generator_u64(Generator *g) {
 static Generator *generator_of(K *k) {
     Generator *g = k->x->c->generator;
     if (!g || !g->seeded)
-        k_fail(k, "RuntimeError: %s draws random numbers, and there is no generator", k->op->qualname);
+        k_fail(k, "RuntimeError: %s draws random numbers, and there is no generator",
+               k->op->qualname);
     return g && g->seeded ? g : NULL;
 }
 
@@ -60,15 +61,17 @@ static double uniform(Generator *g, DType d, double from, double to) {
     if (d == DT_f64)
         x = (double)(generator_u64(g) & ((1ull << 53) - 1)) * 0x1p-53;
     else if (d == DT_bf16 || d == DT_f16)
-        x = (double)(generator_u32(g) & (d == DT_bf16 ? 0xffu : 0x7ffu)) * (d == DT_bf16 ? 0x1p-8 : 0x1p-11);
+        x = (double)(generator_u32(g) & (d == DT_bf16 ? 0xffu : 0x7ffu)) *
+            (d == DT_bf16 ? 0x1p-8 : 0x1p-11);
     else
         x = (double)((float)(generator_u32(g) & ((1u << 24) - 1)) * 0x1p-24f);
-    return d == DT_f64 ? x * (to - from) + from : round_to(d, (double)((float)x * (float)(to - from) + (float)from));
+    return d == DT_f64 ? x * (to - from) + from
+                       : round_to(d, (double)((float)x * (float)(to - from) + (float)from));
 }
 
 static void fill_uniform(Generator *g, const Tensor *t, double from, double to) {
     WALK(w, walk_tensors(&t, 1))
-        put_d(t, w.at[0], uniform(g, t->dtype, from, to));
+    put_d(t, w.at[0], uniform(g, t->dtype, from, to));
 }
 
 // at::normal_distribution<double>, which keeps the second of a pair.
@@ -110,7 +113,7 @@ static bool fill_normal(K *k, Tensor *t, double mean, double std) {
     if (n < 16 || !tensor_is_contiguous(t)) {
         const Tensor *c = t;
         WALK(w, walk_tensors(&c, 1))
-            put_d(t, w.at[0], normal_pair(g, mean, std));
+        put_d(t, w.at[0], normal_pair(g, mean, std));
         return true;
     }
     // Uniforms of the low floats are drawn as floats too.
@@ -160,7 +163,9 @@ bool kern_randint(K *k) {
     int low = op_arg_index(k->op, "low");
     int64_t from = low >= 0 ? ki(k, low, 0) : 0, to = ki(k, karg(k, "high"), 0);
     if (to <= from)
-        return k_fail(k, "RuntimeError: random_ expects 'from' to be less than 'to', but got from=%lld >= to=%lld",
+        return k_fail(k,
+                      "RuntimeError: random_ expects 'from' to be less than 'to', but got "
+                      "from=%lld >= to=%lld",
                       (long long)from, (long long)to);
     return fill_random(k, k->res[0], from, (uint64_t)to - (uint64_t)from);
 }
@@ -191,7 +196,8 @@ static Tensor *target_of(K *k) {
 
 // uniform, normal, exponential, … and their in-place forms: (self, parameters …, generator)
 bool kern_fill_random(K *k) {
-    static const char *const names[] = {"uniform", "normal", "exponential", "cauchy", "log_normal", "geometric"};
+    static const char *const names[] = {"uniform", "normal",     "exponential",
+                                        "cauchy",  "log_normal", "geometric"};
     int which = 0;
     while (which < COUNT(names) - 1 && !str_starts(k->op->name, names[which]))
         which++;
@@ -213,22 +219,33 @@ bool kern_fill_random(K *k) {
             continue;
         }
         double u = (double)(generator_u64(g) & ((1ull << 53) - 1)) * 0x1p-53;
-        put_d(t, w.at[0], which == 2 ? -1 / a * log1p(-u) : which == 3 ? a + b * tan(M_PI * (u - 0.5))
-                                                                       : ceil(log(u) / log1p(-a)));
+        put_d(t, w.at[0],
+              which == 2   ? -1 / a * log1p(-u)
+              : which == 3 ? a + b * tan(M_PI * (u - 0.5))
+                           : ceil(log(u) / log1p(-a)));
     }
     return true;
 }
 
 bool kern_random(K *k) {
     const Tensor *t = target_of(k);
-    static const uint64_t ranges[] = {[DT_f32] = (1ull << 24) + 1, [DT_f64] = (1ull << 53) + 1, [DT_bf16] = 257,
-                                      [DT_f16] = 2049, [DT_i64] = 1ull << 63, [DT_i32] = 1ull << 31, [DT_i16] = 1 << 15,
-                                      [DT_i8] = 1 << 7, [DT_u8] = 1 << 8, [DT_b8] = 2};
+    static const uint64_t ranges[] = {[DT_f32] = (1ull << 24) + 1,
+                                      [DT_f64] = (1ull << 53) + 1,
+                                      [DT_bf16] = 257,
+                                      [DT_f16] = 2049,
+                                      [DT_i64] = 1ull << 63,
+                                      [DT_i32] = 1ull << 31,
+                                      [DT_i16] = 1 << 15,
+                                      [DT_i8] = 1 << 7,
+                                      [DT_u8] = 1 << 8,
+                                      [DT_b8] = 2};
     if (strcmp(k->op->overload, "from") == 0 || strcmp(k->op->overload, "to") == 0) {
         bool from = strcmp(k->op->overload, "from") == 0;
         int64_t lo = from ? ki(k, 1, 0) : 0, hi = ki(k, from ? 2 : 1, 0);
         if (hi <= lo)
-            return k_fail(k, "RuntimeError: random_ expects 'from' to be less than 'to', but got from=%lld >= to=%lld",
+            return k_fail(k,
+                          "RuntimeError: random_ expects 'from' to be less than 'to', but got "
+                          "from=%lld >= to=%lld",
                           (long long)lo, (long long)hi);
         return fill_random(k, t, lo, (uint64_t)hi - (uint64_t)lo);
     }
@@ -244,9 +261,11 @@ static bool fill_bernoulli(K *k, const Tensor *t, const Tensor *p, double fixed)
     WALK(w, walk_tensors(both, 2)) {
         double chance = p ? get_d(p, w.at[1]) : fixed;
         if (!(chance >= 0 && chance <= 1))
-            return k_fail(k, "RuntimeError: bernoulli_ expects p to be in [0, 1], but got p=%g", chance);
-        double u = p && p->dtype != DT_f64 ? (double)((float)(generator_u32(g) & ((1u << 24) - 1)) * 0x1p-24f)
-                                           : (double)(generator_u64(g) & ((1ull << 53) - 1)) * 0x1p-53;
+            return k_fail(k, "RuntimeError: bernoulli_ expects p to be in [0, 1], but got p=%g",
+                          chance);
+        double u = p && p->dtype != DT_f64
+                       ? (double)((float)(generator_u32(g) & ((1u << 24) - 1)) * 0x1p-24f)
+                       : (double)(generator_u64(g) & ((1ull << 53) - 1)) * 0x1p-53;
         put_i(t, w.at[0], u < chance);
     }
     return true;
@@ -261,10 +280,12 @@ bool kern_bernoulli(K *k) {
 // bernoulli_.float, bernoulli_.Tensor
 bool kern_bernoulli_(K *k) {
     k->out = k->args[0];
-    return fill_bernoulli(k, k->in[0], k->args[1].kind == VAL_tensor ? k->in[1] : NULL, kf(k, 1, 0.5));
+    return fill_bernoulli(k, k->in[0], k->args[1].kind == VAL_tensor ? k->in[1] : NULL,
+                          kf(k, 1, 0.5));
 }
 
-// dropout(input, p, train): the mask is drawn in the input's dtype and divided by the share that stays.
+// dropout(input, p, train): the mask is drawn in the input's dtype and divided by the share that
+// stays.
 static Value dropped(K *k, Value t, Value noise_like, double p) {
     if (p == 0)
         return t;
@@ -280,7 +301,8 @@ bool kern_dropout(K *k) {
     double p = kf(k, 1, 0.5);
     const Tensor *t = k->in[0];
     if (!(p >= 0 && p <= 1))
-        return k_fail(k, "RuntimeError: dropout probability has to be between 0 and 1, but got %g", p);
+        return k_fail(k, "RuntimeError: dropout probability has to be between 0 and 1, but got %g",
+                      p);
     k->out = k->args[0];
     if (!kb(k, 2) || p == 0 || tensor_numel(t) == 0) {
         k->out = eager_view(k->x, t);
@@ -302,28 +324,33 @@ bool kern_native_dropout(K *k) {
     double p = kf(k, 1, 0.5), scale = p == 1 ? 0 : 1 / (1 - p);
     if (k_given(k, 2) && !kb(k, 2)) {
         Value one = number_tensor(k->x, &(Value){.kind = VAL_bool, .b = true}, DT_b8);
-        return copy_into(k->x, k->res[0], k->in[0]) && one.kind == VAL_tensor && copy_into(k->x, k->res[1], tensor_at(&one));
+        return copy_into(k->x, k->res[0], k->in[0]) && one.kind == VAL_tensor &&
+               copy_into(k->x, k->res[1], tensor_at(&one));
     }
     if (!fill_bernoulli(k, k->res[1], NULL, 1 - p))
         return false;
-    Value r = CALL(k, aten_mul_Scalar, CALL(k, aten_mul_Tensor, k->args[0], tensor_value(k->x, k->res[1])), FLT(scale));
+    Value r = CALL(k, aten_mul_Scalar,
+                   CALL(k, aten_mul_Tensor, k->args[0], tensor_value(k->x, k->res[1])), FLT(scale));
     return r.kind == VAL_tensor && copy_into(k->x, k->res[0], tensor_at(&r));
 }
 
 // (grad_output, mask, scale)
 bool kern_native_dropout_backward(K *k) {
-    Value r = CALL(k, aten_mul_Scalar, CALL(k, aten_mul_Tensor, k->args[0], k->args[1]), k->args[2]);
+    Value r =
+        CALL(k, aten_mul_Scalar, CALL(k, aten_mul_Tensor, k->args[0], k->args[1]), k->args[2]);
     return r.kind == VAL_tensor && copy_into(k->x, k->res[0], tensor_at(&r));
 }
 
 bool kern_multinomial(K *k) {
     const Tensor *p = k->in[0];
     Generator *g = generator_of(k);
-    int64_t n = p->ndim ? p->size[p->ndim - 1] : 1, draws = ki(k, 1, 1), rows = p->ndim == 2 ? p->size[0] : 1;
+    int64_t n = p->ndim ? p->size[p->ndim - 1] : 1, draws = ki(k, 1, 1),
+            rows = p->ndim == 2 ? p->size[0] : 1;
     bool again = kb(k, 2);
     Tensor *cum = eager_contiguous(k->x, p, DT_f64);
     if (!g || !cum || (!again && draws > n))
-        return k_fail(k, "RuntimeError: cannot sample n_sample > prob_dist.size(-1) samples without replacement");
+        return k_fail(k, "RuntimeError: cannot sample n_sample > prob_dist.size(-1) samples "
+                         "without replacement");
     double *weight = ARENA_ARRAY(k->x->arena, n + 1, double);
     for (int64_t r = 0; r < rows; r++) {
         for (int64_t i = 0; i < n; i++)
@@ -333,7 +360,9 @@ bool kern_multinomial(K *k) {
             for (int64_t i = 0; i < n; i++)
                 sum += weight[i];
             if (!(sum > 0) || isinf(sum))
-                return k_fail(k, "RuntimeError: invalid multinomial distribution (sum of probabilities <= 0)");
+                return k_fail(
+                    k,
+                    "RuntimeError: invalid multinomial distribution (sum of probabilities <= 0)");
             int64_t pick = n - 1;
             for (int64_t i = 0; i < n; i++)
                 if ((at += weight[i]) >= u * sum && weight[i] > 0) {

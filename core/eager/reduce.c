@@ -1,4 +1,5 @@
-// reduce.c: reductions over all or some dimensions: sums, products, extremes, truth, norms, variance.
+// reduce.c: reductions over all or some dimensions: sums, products, extremes, truth, norms,
+// variance.
 #include "core/eager/fold.h"
 
 #include <math.h>
@@ -20,13 +21,13 @@ static void store_all_d(const Tensor *out, const double *v) {
     }
     int64_t i = 0;
     WALK(w, walk_tensors(&out, 1))
-        put_d(out, w.at[0], v[i++]);
+    put_d(out, w.at[0], v[i++]);
 }
 
 static void store_all_i(const Tensor *out, const int64_t *v) {
     int64_t i = 0;
     WALK(w, walk_tensors(&out, 1))
-        put_i(out, w.at[0], v[i++]);
+    put_i(out, w.at[0], v[i++]);
 }
 
 static double *doubles(Eager *x, int64_t n) {
@@ -36,7 +37,8 @@ static double *doubles(Eager *x, int64_t n) {
 // In the result's dtype first, as PyTorch casts before it sums.
 static const Tensor *cast_input(K *k, DType d) {
     const Tensor *in = k->in[0];
-    if (is_int_like(d) || dtype_is_low(in->dtype) || in->dtype == DT_f32 || in->dtype == DT_f64 || is_int_like(in->dtype))
+    if (is_int_like(d) || dtype_is_low(in->dtype) || in->dtype == DT_f32 || in->dtype == DT_f64 ||
+        is_int_like(in->dtype))
         return in;
     return eager_contiguous(k->x, in, d);
 }
@@ -51,7 +53,8 @@ static bool fold_op(K *k, FoldId id) {
         return k_fail(k, "RuntimeError: %s: result of another size than planned", k->op->qualname);
     bool extreme = id == FOLD_amax || id == FOLD_amin;
     if (extreme && fold_elements(in, mask) == 0 && n)
-        return k_fail(k, "IndexError: %s(): Expected reduction dim to have non-zero size.", k->op->name);
+        return k_fail(k, "IndexError: %s(): Expected reduction dim to have non-zero size.",
+                      k->op->name);
     if (is_int_like(in->dtype) && is_int_like(out->dtype)) {
         int64_t *v = ARENA_ARRAY(k->x->arena, n + 1, int64_t);
         fold_i(k->x, id, in, mask, v);
@@ -202,8 +205,12 @@ bool kern_logsumexp(K *k) {
 }
 
 static FoldId norm_fold(double p) {
-    return p == 0 ? FOLD_any : p == 1 ? FOLD_absolute : p == 2 ? FOLD_square
-           : p == (double)INFINITY ? FOLD_absmax : p == -(double)INFINITY ? FOLD_absmin : FOLD_power;
+    return p == 0                   ? FOLD_any
+           : p == 1                 ? FOLD_absolute
+           : p == 2                 ? FOLD_square
+           : p == (double)INFINITY  ? FOLD_absmax
+           : p == -(double)INFINITY ? FOLD_absmin
+                                    : FOLD_power;
 }
 
 static double norm_root(double p, double v) {
@@ -266,7 +273,8 @@ bool kern_equal(K *k) {
     if (same)
         WALK(w, walk_tensors(both, 2)) {
             bool ints = is_int_like(a->dtype) && is_int_like(b->dtype);
-            if (ints ? get_i(a, w.at[0]) != get_i(b, w.at[1]) : !(get_d(a, w.at[0]) == get_d(b, w.at[1]))) {
+            if (ints ? get_i(a, w.at[0]) != get_i(b, w.at[1])
+                     : !(get_d(a, w.at[0]) == get_d(b, w.at[1]))) {
                 same = false;
                 break;
             }
@@ -276,7 +284,8 @@ bool kern_equal(K *k) {
 }
 
 bool kern_allclose(K *k) {
-    Value close = CALL(k, aten_isclose_default, k->args[0], k->args[1], k->args[2], k->args[3], k->args[4]);
+    Value close =
+        CALL(k, aten_isclose_default, k->args[0], k->args[1], k->args[2], k->args[3], k->args[4]);
     Value all = CALL(k, aten_all_default, close);
     if (all.kind != VAL_tensor)
         return false;

@@ -1,5 +1,6 @@
-// resample.c: upsample_* and their gradients. Along each spatial dimension an output place is a weighted
-// sum of few input places (one, two or four); their products over the dimensions are what is added up.
+// resample.c: upsample_* and their gradients. Along each spatial dimension an output place is a
+// weighted sum of few input places (one, two or four); their products over the dimensions are what
+// is added up.
 #include "core/eager/kernel.h"
 
 #include <math.h>
@@ -10,7 +11,7 @@ enum { SPACE = 3, TAPS = 4 };
 typedef enum Method { NEAREST, NEAREST_EXACT, LINEAR, CUBIC } Method;
 
 typedef struct Tap {
-    int64_t at[TAPS];           // input places
+    int64_t at[TAPS]; // input places
     double weight[TAPS];
     int n;
 } Tap;
@@ -19,10 +20,10 @@ typedef struct Resample {
     Method method;
     int space;
     bool align;
-    bool narrow;                // weights are rounded to the type of the values
-    const Tensor *in;           // the smaller index space: (…, spatial)
+    bool narrow;      // weights are rounded to the type of the values
+    const Tensor *in; // the smaller index space: (…, spatial)
     const Tensor *out;
-    Tap *taps[SPACE];           // (out size), by spatial dimension
+    Tap *taps[SPACE]; // (out size), by spatial dimension
 } Resample;
 
 static Method method_of(const char *name) {
@@ -47,17 +48,18 @@ static int64_t clamped(int64_t i, int64_t n) {
 // Keys' kernel with a = -0.75.
 static double cubic(double x) {
     double a = -0.75, d = fabs(x);
-    return d <= 1   ? ((a + 2) * d - (a + 3)) * d * d + 1
+    return d <= 1  ? ((a + 2) * d - (a + 3)) * d * d + 1
            : d < 2 ? ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
-                    : 0;
+                   : 0;
 }
 
 static Tap tap_of(const Resample *r, int64_t i, int64_t in, double scale) {
     Tap t = {.n = 1, .weight = {1}};
     bool exact = r->method == NEAREST_EXACT;
     if (r->method <= NEAREST_EXACT) {
-        double at = r->in->dtype == DT_f64 ? ((double)i + (exact ? 0.5 : 0)) * scale
-                                           : (double)(((float)i + (exact ? 0.5F : 0.0F)) * (float)scale);
+        double at = r->in->dtype == DT_f64
+                        ? ((double)i + (exact ? 0.5 : 0)) * scale
+                        : (double)(((float)i + (exact ? 0.5F : 0.0F)) * (float)scale);
         t.at[0] = clamped((int64_t)floor(at), in);
         return t;
     }
@@ -92,13 +94,14 @@ static double factor_of(const K *k, int dim, int space) {
     return v && val_as_float(v, &f) ? f : 0;
 }
 
-// PyTorch's general kernel keeps weights in the type of the values; bilinear images that are small, or
-// channels_last with more than three channels, go through one that does not.
+// PyTorch's general kernel keeps weights in the type of the values; bilinear images that are small,
+// or channels_last with more than three channels, go through one that does not.
 static bool rounds_weights(const Resample *r) {
     const Tensor *in = r->in;
     bool bilinear = r->method == LINEAR && r->space == 2;
     bool last = bilinear && in->stride[1] == 1 && in->size[1] > 3;
-    return dtype_is_float(in->dtype) && !last && !(bilinear && r->out->size[2] + r->out->size[3] <= 128);
+    return dtype_is_float(in->dtype) && !last &&
+           !(bilinear && r->out->size[2] + r->out->size[3] <= 128);
 }
 
 static bool prepare(K *k, Resample *r) {
@@ -107,8 +110,10 @@ static bool prepare(K *k, Resample *r) {
     r->space = digit ? *digit - '0' : 0;
     int align = op_arg_index(k->op, "align_corners");
     r->align = align >= 0 && kb(k, align);
-    if (r->space < 1 || r->in->ndim != r->space + 2 || r->out->ndim != r->in->ndim || strstr(k->op->name, "_aa"))
-        return k_fail(k, "RuntimeError: %s: input and output of %d dimensions are expected", k->op->name, r->space + 2);
+    if (r->space < 1 || r->in->ndim != r->space + 2 || r->out->ndim != r->in->ndim ||
+        strstr(k->op->name, "_aa"))
+        return k_fail(k, "RuntimeError: %s: input and output of %d dimensions are expected",
+                      k->op->name, r->space + 2);
     r->narrow = rounds_weights(r);
     for (int d = 0; d < r->space; d++) {
         int64_t in = r->in->size[d + 2], out = r->out->size[d + 2];
@@ -126,8 +131,10 @@ static bool prepare(K *k, Resample *r) {
     return true;
 }
 
-// The k-th product of taps at an output place: its offset in the input and its weight; false behind the last.
-static bool product(const Resample *r, const int64_t *index, const Tensor *in, int k, int64_t *at, double *weight) {
+// The k-th product of taps at an output place: its offset in the input and its weight; false behind
+// the last.
+static bool product(const Resample *r, const int64_t *index, const Tensor *in, int k, int64_t *at,
+                    double *weight) {
     *at = index[0] * in->stride[0] + index[1] * in->stride[1];
     *weight = 1;
     for (int d = r->space - 1; d >= 0; d--) {

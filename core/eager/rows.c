@@ -1,5 +1,6 @@
-// rows.c: runs of elements to and from the types that kernels compute in (float, double, int64), and walks
-// over strided shapes. Conversions are PyTorch's: floats to integers go through int64, bool is v != 0.
+// rows.c: runs of elements to and from the types that kernels compute in (float, double, int64),
+// and walks over strided shapes. Conversions are PyTorch's: floats to integers go through int64,
+// bool is v != 0.
 #include "core/eager/kernel.h"
 
 #include <assert.h>
@@ -7,12 +8,18 @@
 #include <string.h>
 
 static inline float from_bf16(uint16_t bits) {
-    union { uint32_t u; float f; } v = {.u = (uint32_t)bits << 16};
+    union {
+        uint32_t u;
+        float f;
+    } v = {.u = (uint32_t)bits << 16};
     return v.f;
 }
 
 static inline uint16_t to_bf16(float f) {
-    union { float f; uint32_t u; } v = {.f = f};
+    union {
+        float f;
+        uint32_t u;
+    } v = {.f = f};
     uint32_t rounded = (v.u + 0x7fffu + ((v.u >> 16) & 1)) >> 16;
     return (uint16_t)(f != f ? 0x7fc0u : rounded);
 }
@@ -31,36 +38,38 @@ static inline uint64_t to_u64(double v) {
 }
 
 // Integer storage types by dtype: INTS(X) gives X(dtype, C type).
-#define INTS(X)                                                                                                        \
-    X(i64, int64_t) X(i32, int32_t) X(i16, int16_t) X(i8, int8_t) X(u8, uint8_t) X(u16, uint16_t) X(u32, uint32_t)     \
-    X(u64, uint64_t)
+#define INTS(X)                                                                                    \
+    X(i64, int64_t)                                                                                \
+    X(i32, int32_t)                                                                                \
+    X(i16, int16_t) X(i8, int8_t) X(u8, uint8_t) X(u16, uint16_t) X(u32, uint32_t)                 \
+        X(u64, uint64_t)
 
-#define LOAD_LOOP(S, EXPR)                                                                                             \
-    {                                                                                                                  \
-        const S *s = p;                                                                                                \
-        if (stride == 1)                                                                                               \
-            for (int64_t i = 0; i < n; i++) {                                                                          \
-                S v = s[i];                                                                                            \
-                out[i] = EXPR;                                                                                         \
-            }                                                                                                          \
-        else                                                                                                           \
-            for (int64_t i = 0; i < n; i++) {                                                                          \
-                S v = s[i * stride];                                                                                   \
-                out[i] = EXPR;                                                                                         \
-            }                                                                                                          \
-        return;                                                                                                        \
+#define LOAD_LOOP(S, EXPR)                                                                         \
+    {                                                                                              \
+        const S *s = p;                                                                            \
+        if (stride == 1)                                                                           \
+            for (int64_t i = 0; i < n; i++) {                                                      \
+                S v = s[i];                                                                        \
+                out[i] = EXPR;                                                                     \
+            }                                                                                      \
+        else                                                                                       \
+            for (int64_t i = 0; i < n; i++) {                                                      \
+                S v = s[i * stride];                                                               \
+                out[i] = EXPR;                                                                     \
+            }                                                                                      \
+        return;                                                                                    \
     }
 
-#define STORE_LOOP(S, EXPR)                                                                                            \
-    {                                                                                                                  \
-        S *s = p;                                                                                                      \
-        if (stride == 1)                                                                                               \
-            for (int64_t i = 0; i < n; i++)                                                                            \
-                s[i] = (S)(EXPR);                                                                                      \
-        else                                                                                                           \
-            for (int64_t i = 0; i < n; i++)                                                                            \
-                s[i * stride] = (S)(EXPR);                                                                             \
-        return;                                                                                                        \
+#define STORE_LOOP(S, EXPR)                                                                        \
+    {                                                                                              \
+        S *s = p;                                                                                  \
+        if (stride == 1)                                                                           \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                s[i] = (S)(EXPR);                                                                  \
+        else                                                                                       \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                s[i * stride] = (S)(EXPR);                                                         \
+        return;                                                                                    \
     }
 
 // Element types without a loop of their own (float8, real parts of complex) go one by one.
@@ -85,20 +94,28 @@ static void store_odd(DType d, void *p, int64_t i, double v) {
     storage_drop(s);
 }
 
-#define LOAD_INT(id, S) case DT_##id: LOAD_LOOP(S, (OUT)v)
-#define LOADER(name, T, FLOAT_AS)                                                                                      \
-    void name(DType d, const void *p, int64_t stride, int64_t n, T *out) {                                             \
-        switch (d) {                                                                                                   \
-        case DT_f32: LOAD_LOOP(float, FLOAT_AS(v))                                                                     \
-        case DT_f64: LOAD_LOOP(double, FLOAT_AS(v))                                                                    \
-        case DT_bf16: LOAD_LOOP(uint16_t, FLOAT_AS(from_bf16(v)))                                                      \
-        case DT_f16: LOAD_LOOP(uint16_t, FLOAT_AS(f16_to_f32(v)))                                                      \
-        case DT_b8: LOAD_LOOP(uint8_t, v != 0)                                                                         \
-            INTS(LOAD_INT)                                                                                             \
-        default: break;                                                                                                \
-        }                                                                                                              \
-        for (int64_t i = 0; i < n; i++)                                                                                \
-            out[i] = FLOAT_AS(load_odd(d, p, i * stride));                                                             \
+#define LOAD_INT(id, S)                                                                            \
+    case DT_##id:                                                                                  \
+        LOAD_LOOP(S, (OUT)v)
+#define LOADER(name, T, FLOAT_AS)                                                                  \
+    void name(DType d, const void *p, int64_t stride, int64_t n, T *out) {                         \
+        switch (d) {                                                                               \
+        case DT_f32:                                                                               \
+            LOAD_LOOP(float, FLOAT_AS(v))                                                          \
+        case DT_f64:                                                                               \
+            LOAD_LOOP(double, FLOAT_AS(v))                                                         \
+        case DT_bf16:                                                                              \
+            LOAD_LOOP(uint16_t, FLOAT_AS(from_bf16(v)))                                            \
+        case DT_f16:                                                                               \
+            LOAD_LOOP(uint16_t, FLOAT_AS(f16_to_f32(v)))                                           \
+        case DT_b8:                                                                                \
+            LOAD_LOOP(uint8_t, v != 0)                                                             \
+            INTS(LOAD_INT)                                                                         \
+        default:                                                                                   \
+            break;                                                                                 \
+        }                                                                                          \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            out[i] = FLOAT_AS(load_odd(d, p, i * stride));                                         \
     }
 
 #define OUT float
@@ -111,51 +128,70 @@ LOADER(load_d, double, (double))
 LOADER(load_i, int64_t, to_i64)
 #undef OUT
 
-#define STORE_SMALL_INTS(X) X(i16, int16_t) X(i8, int8_t) X(u8, uint8_t) X(u16, uint16_t) X(u32, uint32_t)
-#define STORE_FLOAT_AS_INT(id, S) case DT_##id: STORE_LOOP(S, to_i64(v[i]))
-#define STORE_INT(id, S) case DT_##id: STORE_LOOP(S, v[i])
-#define STORE_FLOATS(T)                                                                                                \
-    case DT_f32: STORE_LOOP(float, v[i])                                                                               \
-    case DT_f64: STORE_LOOP(double, v[i])                                                                              \
-    case DT_bf16: STORE_LOOP(uint16_t, to_bf16((float)v[i]))                                                           \
-    case DT_f16: STORE_LOOP(uint16_t, f32_to_f16((float)v[i]))                                                         \
-    case DT_b8: STORE_LOOP(uint8_t, v[i] != 0)
+#define STORE_SMALL_INTS(X)                                                                        \
+    X(i16, int16_t) X(i8, int8_t) X(u8, uint8_t) X(u16, uint16_t) X(u32, uint32_t)
+#define STORE_FLOAT_AS_INT(id, S)                                                                  \
+    case DT_##id:                                                                                  \
+        STORE_LOOP(S, to_i64(v[i]))
+#define STORE_INT(id, S)                                                                           \
+    case DT_##id:                                                                                  \
+        STORE_LOOP(S, v[i])
+#define STORE_FLOATS(T)                                                                            \
+    case DT_f32:                                                                                   \
+        STORE_LOOP(float, v[i])                                                                    \
+    case DT_f64:                                                                                   \
+        STORE_LOOP(double, v[i])                                                                   \
+    case DT_bf16:                                                                                  \
+        STORE_LOOP(uint16_t, to_bf16((float)v[i]))                                                 \
+    case DT_f16:                                                                                   \
+        STORE_LOOP(uint16_t, f32_to_f16((float)v[i]))                                              \
+    case DT_b8:                                                                                    \
+        STORE_LOOP(uint8_t, v[i] != 0)
 
-#define STORER(name, T)                                                                                                \
-    void name(DType d, void *p, int64_t stride, int64_t n, const T *v) {                                               \
-        switch (d) {                                                                                                   \
-            STORE_FLOATS(T)                                                                                            \
-            STORE_SMALL_INTS(STORE_FLOAT_AS_INT)                                                                       \
-        case DT_i64: STORE_LOOP(int64_t, to_i64((double)v[i]))                                                         \
-        case DT_i32: STORE_LOOP(int32_t, to_i32((double)v[i]))                                                         \
-        case DT_u64: STORE_LOOP(uint64_t, to_u64((double)v[i]))                                                        \
-        default: break;                                                                                                \
-        }                                                                                                              \
-        for (int64_t i = 0; i < n; i++)                                                                                \
-            store_odd(d, p, i * stride, (double)v[i]);                                                                 \
+#define STORER(name, T)                                                                            \
+    void name(DType d, void *p, int64_t stride, int64_t n, const T *v) {                           \
+        switch (d) {                                                                               \
+            STORE_FLOATS(T)                                                                        \
+            STORE_SMALL_INTS(STORE_FLOAT_AS_INT)                                                   \
+        case DT_i64:                                                                               \
+            STORE_LOOP(int64_t, to_i64((double)v[i]))                                              \
+        case DT_i32:                                                                               \
+            STORE_LOOP(int32_t, to_i32((double)v[i]))                                              \
+        case DT_u64:                                                                               \
+            STORE_LOOP(uint64_t, to_u64((double)v[i]))                                             \
+        default:                                                                                   \
+            break;                                                                                 \
+        }                                                                                          \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            store_odd(d, p, i *stride, (double)v[i]);                                              \
     }
 STORER(store_f, float)
 STORER(store_d, double)
 
-#define INT_STORER(name, T)                                                                                            \
-    void name(DType d, void *p, int64_t stride, int64_t n, const T *v) {                                               \
-        switch (d) {                                                                                                   \
-            STORE_FLOATS(T)                                                                                            \
-            INTS(STORE_INT)                                                                                            \
-        default: break;                                                                                                \
-        }                                                                                                              \
-        for (int64_t i = 0; i < n; i++)                                                                                \
-            store_odd(d, p, i * stride, (double)v[i]);                                                                 \
+#define INT_STORER(name, T)                                                                        \
+    void name(DType d, void *p, int64_t stride, int64_t n, const T *v) {                           \
+        switch (d) {                                                                               \
+            STORE_FLOATS(T)                                                                        \
+            INTS(STORE_INT)                                                                        \
+        default:                                                                                   \
+            break;                                                                                 \
+        }                                                                                          \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            store_odd(d, p, i *stride, (double)v[i]);                                              \
     }
 INT_STORER(store_i, int64_t)
 INT_STORER(store_b, uint8_t)
 
 double round_to(DType d, double v) {
     switch (d) {
-    case DT_f32: return (double)(float)v;
-    case DT_bf16: return (double)from_bf16(to_bf16((float)v));
-    case DT_f16: return (double)f16_to_f32(f32_to_f16((float)v));
-    default: return v;
+    case DT_f32:
+        return (double)(float)v;
+    case DT_bf16:
+        return (double)from_bf16(to_bf16((float)v));
+    case DT_f16:
+        return (double)f16_to_f32(f32_to_f16((float)v));
+    default:
+        return v;
     }
 }
 

@@ -1,6 +1,6 @@
-// run.c: the interpreter of an FX graph: node by node, at the level of Dynamo (torch functions, methods,
-// Python operators) and of ATen alike. A node's tensors are dropped after their last use. Symbolic sizes are
-// read off the inputs.
+// run.c: the interpreter of an FX graph: node by node, at the level of Dynamo (torch functions,
+// methods, Python operators) and of ATen alike. A node's tensors are dropped after their last use.
+// Symbolic sizes are read off the inputs.
 #include "core/eager/kernel.h"
 
 #include <string.h>
@@ -9,18 +9,18 @@
 #include "core/ops/torch.h"
 
 typedef struct Slot {
-    Value v;                    // the node's value
-    bool made;                  // it was computed and not yet dropped
-    int last;                   // position of the last node that uses it
+    Value v;   // the node's value
+    bool made; // it was computed and not yet dropped
+    int last;  // position of the last node that uses it
 } Slot;
 
 typedef struct Interp {
     Eager x;
     EagerRun *run;
     const Graph *g;
-    Slot *slots;                // by node id
-    Map held;                   // Live * -> slots that hold it
-    const Expr **symbols;       // known size symbols and their values
+    Slot *slots;          // by node id
+    Map held;             // Live * -> slots that hold it
+    const Expr **symbols; // known size symbols and their values
     int64_t *sizes;
     int n_symbols, cap_symbols;
 } Interp;
@@ -87,13 +87,15 @@ static bool evaluate(Interp *in, const Value *v, Value *out) {
     switch (v->kind) {
     case VAL_node:
         if (!in->slots[v->node->id].made)
-            return eager_fail(&in->x, "RuntimeError: '%s' is used before it has a value", v->node->name);
+            return eager_fail(&in->x, "RuntimeError: '%s' is used before it has a value",
+                              v->node->name);
         *out = in->slots[v->node->id].v;
         return true;
     case VAL_sym: {
         int64_t i;
         if (!sym_eval(v->sym, symbol_value, in, &i))
-            return eager_fail(&in->x, "RuntimeError: the size %s is unknown", sym_str(in->x.arena, v->sym));
+            return eager_fail(&in->x, "RuntimeError: the size %s is unknown",
+                              sym_str(in->x.arena, v->sym));
         *out = val_int(i);
         return true;
     }
@@ -101,13 +103,17 @@ static bool evaluate(Interp *in, const Value *v, Value *out) {
         if (in->x.in_f64 && dtype_is_float(v->dtype))
             out->dtype = DT_f64;
         return true;
-    case VAL_list: case VAL_tuple: case VAL_slice: case VAL_dict:
+    case VAL_list:
+    case VAL_tuple:
+    case VAL_slice:
+    case VAL_dict:
         *out = val_list(in->x.arena, v->kind, v->n);
         for (int i = 0; i < v->n; i++)
             if (!evaluate(in, &v->at[i], &out->at[i]))
                 return false;
         return true;
-    default: return true;
+    default:
+        return true;
     }
 }
 
@@ -115,8 +121,9 @@ static bool evaluate(Interp *in, const Value *v, Value *out) {
 
 static bool run_placeholder(Interp *in, const Node *n, int index, Value *out) {
     if (index >= in->run->n_inputs)
-        return eager_fail(&in->x, "RuntimeError: the graph takes '%s' as input %d, but %d were given", n->name, index,
-                         in->run->n_inputs);
+        return eager_fail(&in->x,
+                          "RuntimeError: the graph takes '%s' as input %d, but %d were given",
+                          n->name, index, in->run->n_inputs);
     Value v = value_from_rt(&in->x, in->x.arena, &in->run->inputs[index]);
     const Tensor *t = tensor_at(&v);
     if (t && in->x.in_f64 && dtype_is_float(t->dtype) && t->dtype != DT_f64) {
@@ -171,8 +178,8 @@ static bool node_args(Interp *in, const Node *n, Args *a) {
 
 static bool run_op(Interp *in, const Node *n, const Args *a, Value *out) {
     Value *bound = ARENA_ARRAY(in->x.arena, n->def->n_args + 1, Value);
-    return op_bind(n->def, a->args, n->n_args, a->kw, a->kwargs, n->n_kwargs, bound, in->x.arena, in->x.c->diag,
-                   in->x.c->at) &&
+    return op_bind(n->def, a->args, n->n_args, a->kw, a->kwargs, n->n_kwargs, bound, in->x.arena,
+                   in->x.c->diag, in->x.c->at) &&
            eager_op(&in->x, n->def, bound, out);
 }
 
@@ -191,7 +198,8 @@ static Value settled(Interp *in, const Value *v, const Value *done) {
 
 // torch.tensor([[1, 2], [3, 4]]); false if the data is no list of numbers.
 static bool run_literal(Interp *in, const Node *n, const Args *a, Value *out) {
-    bool list = a->args && n->n_args == 1 && (a->args[0].kind == VAL_list || a->args[0].kind == VAL_tuple);
+    bool list =
+        a->args && n->n_args == 1 && (a->args[0].kind == VAL_list || a->args[0].kind == VAL_tuple);
     if (!list || strcmp(n->target, "torch.tensor") != 0)
         return false;
     DType dtype = DT_none;
@@ -212,8 +220,13 @@ static bool run_literal(Interp *in, const Node *n, const Args *a, Value *out) {
 // A call of Python's torch: resolved to ops on the values at hand, then run op by op.
 static bool run_torch(Interp *in, const Node *n, const Args *a, Value *out) {
     Arena *arena = in->x.arena;
-    TorchCall call = {.target = n->target, .method = n->op == FX_call_method, .args = a->args, .n_args = n->n_args,
-                      .kw = a->kw, .kwargs = a->kwargs, .n_kwargs = n->n_kwargs};
+    TorchCall call = {.target = n->target,
+                      .method = n->op == FX_call_method,
+                      .args = a->args,
+                      .n_args = n->n_args,
+                      .kw = a->kw,
+                      .kwargs = a->kwargs,
+                      .n_kwargs = n->n_kwargs};
     MetaCtx m = {.arena = arena, .sym = in->x.sym, .diag = in->x.c->diag, .at = in->x.c->at};
     TorchResult r;
     if (!ops_resolve_torch(&m, &call, &r))
@@ -292,7 +305,7 @@ static void mark_use(Node *input, void *ctx) {
 
 static void find_last_uses(Interp *in) {
     Use u = {.in = in};
-    GRAPH_EACH(in->g, n) {
+    GRAPH_EACH (in->g, n) {
         u.position++;
         node_each_input(n, mark_use, &u);
     }
@@ -316,13 +329,25 @@ static bool run_node(Interp *in, const Node *n, int *placeholder) {
     int64_t start = in->run->on_node ? clock_ns() : 0;
     bool ok = true;
     if (n->flags & NODE_opaque)
-        return eager_fail(&in->x, "NotImplementedError: '%s' calls %s, which is not known here", n->name, n->target);
+        return eager_fail(&in->x, "NotImplementedError: '%s' calls %s, which is not known here",
+                          n->name, n->target);
     switch (n->op) {
-    case FX_placeholder: ok = run_placeholder(in, n, (*placeholder)++, &out); break;
-    case FX_get_attr: ok = run_get_attr(in, n, &out); break;
-    case FX_call_function: case FX_call_method: ok = run_call(in, n, &out); break;
-    case FX_call_module: ok = eager_fail(&in->x, "NotImplementedError: '%s' calls the module %s", n->name, n->target); break;
-    case FX_output: return run_output(in, n);
+    case FX_placeholder:
+        ok = run_placeholder(in, n, (*placeholder)++, &out);
+        break;
+    case FX_get_attr:
+        ok = run_get_attr(in, n, &out);
+        break;
+    case FX_call_function:
+    case FX_call_method:
+        ok = run_call(in, n, &out);
+        break;
+    case FX_call_module:
+        ok =
+            eager_fail(&in->x, "NotImplementedError: '%s' calls the module %s", n->name, n->target);
+        break;
+    case FX_output:
+        return run_output(in, n);
     }
     if (!ok)
         return false;
@@ -365,7 +390,7 @@ bool eager_run(EagerCtx *c, EagerRun *run) {
     find_last_uses(&in);
     int placeholder = 0, position = 0;
     bool ok = true;
-    GRAPH_EACH(g, n) {
+    GRAPH_EACH (g, n) {
         position++;
         ctx.at = place_of(n);
         if (run->cancel && *run->cancel)
@@ -378,7 +403,7 @@ bool eager_run(EagerCtx *c, EagerRun *run) {
         drop_dead(&in, n, position);
     }
     eager_drop_from(&in.x, 0);
-    GRAPH_EACH(g, n)
+    GRAPH_EACH (g, n)
         drop_slot(&in, n);
     for (int i = 0; i < diag.n; i++)
         vec_push(c->diag->arena, c->diag, diag.at[i]);

@@ -10,7 +10,7 @@ typedef struct Scan {
     Runs in, out;
     const Tensor *t;
     Tensor *to;
-    char how;                   // + * l
+    char how; // + * l
 } Scan;
 
 static void scan_run(const Scan *s, int64_t r, double *x, int64_t *n) {
@@ -28,8 +28,10 @@ static void scan_run(const Scan *s, int64_t r, double *x, int64_t *n) {
     double acc = s->how == '*' ? 1 : s->how == '+' ? 0 : -(double)INFINITY;
     load_d(s->t->dtype, from, s->in.step, len, x);
     for (int64_t i = 0; i < len; i++)
-        x[i] = acc = s->how == '*' ? acc * x[i] : s->how == '+' ? acc + x[i]
-                     : acc != acc || x[i] != x[i] ? (double)NAN : special_logaddexp(acc, x[i]);
+        x[i] = acc = s->how == '*'                ? acc * x[i]
+                     : s->how == '+'              ? acc + x[i]
+                     : acc != acc || x[i] != x[i] ? (double)NAN
+                                                  : special_logaddexp(acc, x[i]);
     store_d(s->to->dtype, to, s->out.step, len, x);
 }
 
@@ -49,7 +51,8 @@ static bool scan(K *k, char how) {
     Tensor *out = k->res[0];
     int dim;
     bool narrows = is_int_like(out->dtype) && !is_int_like(t->dtype);
-    if (!k_dim(k, ki(k, 1, 0), t->ndim, &dim) || ((narrows || out->dtype != t->dtype) && !(t = eager_contiguous(k->x, t, out->dtype))))
+    if (!k_dim(k, ki(k, 1, 0), t->ndim, &dim) ||
+        ((narrows || out->dtype != t->dtype) && !(t = eager_contiguous(k->x, t, out->dtype))))
         return false;
     Scan s = {.in = runs_of(t, dim), .out = runs_of(out, dim), .t = t, .to = out, .how = how};
     if (s.in.len)
@@ -89,7 +92,8 @@ bool kern_diff(K *k) {
         int64_t len = n > 0 ? n - 1 : 0;
         Value hi = CALL(k, aten_narrow_default, v, INT(dim), INT(n > 0), INT(len));
         Value lo = CALL(k, aten_narrow_default, v, INT(dim), INT(0), INT(len));
-        v = tensor_at(&v)->dtype == DT_b8 ? CALL(k, aten_logical_xor_default, hi, lo) : CALL(k, aten_sub_Tensor, hi, lo);
+        v = tensor_at(&v)->dtype == DT_b8 ? CALL(k, aten_logical_xor_default, hi, lo)
+                                          : CALL(k, aten_sub_Tensor, hi, lo);
     }
     k->out = v;
     return eager_ok(k->x);
@@ -99,12 +103,14 @@ bool kern_diff(K *k) {
 bool kern_bincount(K *k) {
     const Tensor *in = k->in[0], *w = k->in[1];
     int64_t n = ki(k, 2, 0), top = -1;
-    if (in->ndim != 1 || !is_int_like(in->dtype) || n < 0 || (w && (w->ndim != 1 || w->size[0] != in->size[0])))
+    if (in->ndim != 1 || !is_int_like(in->dtype) || n < 0 ||
+        (w && (w->ndim != 1 || w->size[0] != in->size[0])))
         return k_fail(k, "RuntimeError: bincount only supports 1-d non-negative integral inputs.");
     for (int64_t i = 0; i < in->size[0]; i++) {
         int64_t v = get_i(in, i * in->stride[0]);
         if (v < 0)
-            return k_fail(k, "RuntimeError: bincount only supports 1-d non-negative integral inputs.");
+            return k_fail(k,
+                          "RuntimeError: bincount only supports 1-d non-negative integral inputs.");
         top = v > top ? v : top;
     }
     n = top + 1 > n ? top + 1 : n;
@@ -144,8 +150,9 @@ static bool data_range(K *k, const Tensor *in, double *lo, double *hi, double wi
 
 // Computed in the tensor's type, as the recorded results were.
 static int64_t bin_of(DType d, double v, double lo, double hi, int64_t bins) {
-    double at = d == DT_f64 ? (v - lo) * (double)bins / (hi - lo)
-                            : (double)(((float)v - (float)lo) * (float)bins / ((float)hi - (float)lo));
+    double at = d == DT_f64
+                    ? (v - lo) * (double)bins / (hi - lo)
+                    : (double)(((float)v - (float)lo) * (float)bins / ((float)hi - (float)lo));
     if (dtype_is_low(d)) {
         lo = round_to(d, lo);
         hi = round_to(d, hi);
@@ -176,7 +183,8 @@ bool kern_histc(K *k) {
 static void edges(const Tensor *out, double lo, double hi, int64_t bins) {
     bool single = out->dtype != DT_f64;
     for (int64_t i = 0; i <= bins; i++) {
-        double step = single ? (double)(((float)hi - (float)lo) / (float)bins) : (hi - lo) / (double)bins;
+        double step =
+            single ? (double)(((float)hi - (float)lo) / (float)bins) : (hi - lo) / (double)bins;
         double v = i < (bins + 1) / 2 ? lo + step * (double)i : hi - step * (double)(bins - i);
         if (single)
             v = i < (bins + 1) / 2 ? (double)((float)lo + (float)step * (float)i)
@@ -218,10 +226,11 @@ static void densities(Tensor *hist, Tensor *const *edge, int dims) {
 }
 
 // Points (n, dims) into bins; uniform: edges are evenly spaced and the bin is computed.
-static bool fill_histogram(K *k, const Tensor *points, const Tensor *weight, Tensor *hist, Tensor *const *edge, int dims,
-                           bool uniform) {
+static bool fill_histogram(K *k, const Tensor *points, const Tensor *weight, Tensor *hist,
+                           Tensor *const *edge, int dims, bool uniform) {
     int64_t n = dims ? tensor_numel(points) / dims : 0, total = tensor_numel(hist);
-    const Tensor *p = eager_contiguous(k->x, points, points->dtype), *w = weight ? eager_contiguous(k->x, weight, weight->dtype) : NULL;
+    const Tensor *p = eager_contiguous(k->x, points, points->dtype),
+                 *w = weight ? eager_contiguous(k->x, weight, weight->dtype) : NULL;
     if (!p || (weight && (!w || tensor_numel(w) != n)))
         return k_fail(k, "RuntimeError: %s: weight of another size than the input", k->op->name);
     double *sum = ARENA_ARRAY(k->x->arena, total + 1, double);
@@ -229,7 +238,8 @@ static bool fill_histogram(K *k, const Tensor *points, const Tensor *weight, Ten
         int64_t at = 0;
         bool inside = true;
         for (int d = 0; inside && d < dims; d++) {
-            double v = get_d(p, i * dims + d), lo = get_d(edge[d], 0), hi = get_d(edge[d], tensor_numel(edge[d]) - 1);
+            double v = get_d(p, i * dims + d), lo = get_d(edge[d], 0),
+                   hi = get_d(edge[d], tensor_numel(edge[d]) - 1);
             int64_t bins = tensor_numel(edge[d]) - 1, b = find_bin(edge[d], v);
             if (uniform && b >= 0) {
                 // Near an edge the computed bin is corrected by the edges themselves.
@@ -246,7 +256,8 @@ static bool fill_histogram(K *k, const Tensor *points, const Tensor *weight, Ten
     return true;
 }
 
-// histogram.bin_ct(self, bins, *, range, weight, density), histogram.bins_tensor(self, bins, *, weight, density)
+// histogram.bin_ct(self, bins, *, range, weight, density), histogram.bins_tensor(self, bins, *,
+// weight, density)
 bool kern_histogram(K *k) {
     const Tensor *in = k->in[0], *bins = kt(k, 1);
     Tensor *edge = k->res[1];
@@ -275,7 +286,8 @@ static int64_t columns(const Tensor *t) {
 
 static bool histogramdd_edges(K *k, Tensor **edge) {
     const Tensor *in = eager_contiguous(k->x, k->in[0], k->in[0]->dtype);
-    int64_t bins[TENSOR_DIMS], dims = columns(k->in[0]), n = dims ? tensor_numel(k->in[0]) / dims : 0;
+    int64_t bins[TENSOR_DIMS], dims = columns(k->in[0]),
+                               n = dims ? tensor_numel(k->in[0]) / dims : 0;
     const Value *range = &k->args[karg(k, "range")];
     if (!in || dims > TENSOR_DIMS || kints(k, 1, bins, TENSOR_DIMS) != dims)
         return k_fail(k, "RuntimeError: torch.histogramdd(): bins and dimensions differ");

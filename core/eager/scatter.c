@@ -1,5 +1,5 @@
-// scatter.c: writes along a dimension at places that an index names, one after the other: scatter, index_add,
-// index_copy, index_fill, index_reduce, and embedding bags.
+// scatter.c: writes along a dimension at places that an index names, one after the other: scatter,
+// index_add, index_copy, index_fill, index_reduce, and embedding bags.
 #include "core/eager/kernel.h"
 
 #include <math.h>
@@ -9,10 +9,14 @@ typedef enum Join { JOIN_set, JOIN_add, JOIN_mul, JOIN_mean, JOIN_max, JOIN_min 
 
 static bool join_of(K *k, const char *name, Join *out) {
     static const char *const names[] = {"sum", "add", "prod", "multiply", "mean", "amax", "amin"};
-    static const Join joins[] = {JOIN_add, JOIN_add, JOIN_mul, JOIN_mul, JOIN_mean, JOIN_max, JOIN_min};
+    static const Join joins[] = {JOIN_add,  JOIN_add, JOIN_mul, JOIN_mul,
+                                 JOIN_mean, JOIN_max, JOIN_min};
     int i = str_index(name, names, COUNT(names));
     if (i < 0)
-        return k_fail(k, "RuntimeError: reduce argument must be either sum, prod, mean, amax or amin, got %s.", name);
+        return k_fail(
+            k,
+            "RuntimeError: reduce argument must be either sum, prod, mean, amax or amin, got %s.",
+            name);
     *out = joins[i];
     return true;
 }
@@ -20,11 +24,22 @@ static bool join_of(K *k, const char *name, Join *out) {
 static void join_int(const Tensor *t, int64_t at, int64_t v, Join how) {
     int64_t a = get_i(t, at);
     switch (how) {
-    case JOIN_set: a = v; break;
-    case JOIN_add: case JOIN_mean: a = (int64_t)((uint64_t)a + (uint64_t)v); break;
-    case JOIN_mul: a = (int64_t)((uint64_t)a * (uint64_t)v); break;
-    case JOIN_max: a = v > a ? v : a; break;
-    case JOIN_min: a = v < a ? v : a; break;
+    case JOIN_set:
+        a = v;
+        break;
+    case JOIN_add:
+    case JOIN_mean:
+        a = (int64_t)((uint64_t)a + (uint64_t)v);
+        break;
+    case JOIN_mul:
+        a = (int64_t)((uint64_t)a * (uint64_t)v);
+        break;
+    case JOIN_max:
+        a = v > a ? v : a;
+        break;
+    case JOIN_min:
+        a = v < a ? v : a;
+        break;
     }
     put_i(t, at, a);
 }
@@ -32,11 +47,22 @@ static void join_int(const Tensor *t, int64_t at, int64_t v, Join how) {
 static void join_float(const Tensor *t, int64_t at, double v, Join how) {
     double a = get_d(t, at);
     switch (how) {
-    case JOIN_set: a = v; break;
-    case JOIN_add: case JOIN_mean: a += v; break;
-    case JOIN_mul: a *= v; break;
-    case JOIN_max: a = a != a ? a : v != v || v > a ? v : a; break;
-    case JOIN_min: a = a != a ? a : v != v || v < a ? v : a; break;
+    case JOIN_set:
+        a = v;
+        break;
+    case JOIN_add:
+    case JOIN_mean:
+        a += v;
+        break;
+    case JOIN_mul:
+        a *= v;
+        break;
+    case JOIN_max:
+        a = a != a ? a : v != v || v > a ? v : a;
+        break;
+    case JOIN_min:
+        a = a != a ? a : v != v || v < a ? v : a;
+        break;
     }
     put_d(t, at, a);
 }
@@ -51,18 +77,26 @@ static void join(const Tensor *t, int64_t at, const Tensor *src, int64_t from, J
 }
 
 static double start_of(Join how) {
-    return how == JOIN_mul ? 1 : how == JOIN_max ? -(double)INFINITY : how == JOIN_min ? (double)INFINITY : 0;
+    return how == JOIN_mul   ? 1
+           : how == JOIN_max ? -(double)INFINITY
+           : how == JOIN_min ? (double)INFINITY
+                             : 0;
 }
 
 static void put_start(const Tensor *t, int64_t at, Join how) {
     if (!is_int_like(t->dtype))
         put_d(t, at, start_of(how));
     else if (how == JOIN_max || how == JOIN_min) {
-        static const int64_t lows[] = {[DT_i64] = INT64_MIN, [DT_i32] = INT32_MIN, [DT_i16] = INT16_MIN, [DT_i8] = INT8_MIN};
-        static const int64_t highs[] = {[DT_i64] = INT64_MAX, [DT_i32] = INT32_MAX, [DT_i16] = INT16_MAX,
-                                        [DT_i8] = INT8_MAX, [DT_u8] = UINT8_MAX, [DT_b8] = 1};
+        static const int64_t lows[] = {
+            [DT_i64] = INT64_MIN, [DT_i32] = INT32_MIN, [DT_i16] = INT16_MIN, [DT_i8] = INT8_MIN};
+        static const int64_t highs[] = {
+            [DT_i64] = INT64_MAX, [DT_i32] = INT32_MAX, [DT_i16] = INT16_MAX,
+            [DT_i8] = INT8_MAX,   [DT_u8] = UINT8_MAX,  [DT_b8] = 1};
         bool known = t->dtype < COUNT(highs);
-        put_i(t, at, how == JOIN_max ? (t->dtype < COUNT(lows) ? lows[t->dtype] : 0) : known ? highs[t->dtype] : INT64_MAX);
+        put_i(t, at,
+              how == JOIN_max ? (t->dtype < COUNT(lows) ? lows[t->dtype] : 0)
+              : known         ? highs[t->dtype]
+                              : INT64_MAX);
     } else
         put_i(t, at, how == JOIN_mul);
 }
@@ -79,14 +113,14 @@ static void divide(const Tensor *t, int64_t at, int64_t n) {
 }
 
 typedef struct Scatter {
-    Tensor *out;                // holds self already
-    const Tensor *src;          // NULL: value
+    Tensor *out;       // holds self already
+    const Tensor *src; // NULL: value
     double value;
     int64_t ivalue;
     Join how;
     bool include_self;
     int dim;
-    bool stepwise;              // every step is rounded to the result's dtype
+    bool stepwise; // every step is rounded to the result's dtype
 } Scatter;
 
 // Floats are gathered up in double (means and sums of many) and rounded at the end.
@@ -107,10 +141,14 @@ static bool scatter(K *k, const Scatter *s, const Tensor *index) {
         return true;
     bool fits = index->ndim == out->ndim || (index->ndim <= 1 && out->ndim <= 1);
     for (int d = 0; fits && d < index->ndim && out->ndim; d++)
-        fits = (d == s->dim || index->size[d] <= out->size[d]) && (!s->src || !s->src->ndim || index->size[d] <= s->src->size[d]);
+        fits = (d == s->dim || index->size[d] <= out->size[d]) &&
+               (!s->src || !s->src->ndim || index->size[d] <= s->src->size[d]);
     if (!fits || (s->src && s->src->ndim != index->ndim && (s->src->ndim > 1 || index->ndim > 1)))
-        return k_fail(k, "RuntimeError: Expected index to be no larger than self apart from dimension %d and to be no "
-                      "larger size than src", s->dim);
+        return k_fail(k,
+                      "RuntimeError: Expected index to be no larger than self apart from dimension "
+                      "%d and to be no "
+                      "larger size than src",
+                      s->dim);
     int64_t *counts = NULL, src_stride[TENSOR_DIMS] = {0}, out_stride[TENSOR_DIMS] = {0};
     int64_t n = out->ndim ? out->size[s->dim] : 1;
     for (int d = 0; d < index->ndim; d++) {
@@ -123,8 +161,9 @@ static bool scatter(K *k, const Scatter *s, const Tensor *index) {
     WALK(w, walk_dims(index->ndim, index->size, strides, 3)) {
         int64_t i = get_i(index, w.at[0]);
         if (i < 0 || i >= n)
-            return k_fail(k, "RuntimeError: index %lld is out of bounds for dimension %d with size %lld", (long long)i,
-                          s->dim, (long long)n);
+            return k_fail(
+                k, "RuntimeError: index %lld is out of bounds for dimension %d with size %lld",
+                (long long)i, s->dim, (long long)n);
         int64_t at = w.at[2] + (out->ndim ? i * out->stride[s->dim] : 0);
         if (counts && counts[at]++ == 0 && !s->include_self)
             put_start(out, at, s->how);
@@ -138,7 +177,7 @@ static bool scatter(K *k, const Scatter *s, const Tensor *index) {
     if (s->how == JOIN_mean) {
         const Tensor *o = out;
         WALK(w, walk_tensors(&o, 1))
-            divide(out, w.at[0], counts[w.at[0]] + (s->include_self && counts[w.at[0]] ? 1 : 0));
+        divide(out, w.at[0], counts[w.at[0]] + (s->include_self && counts[w.at[0]] ? 1 : 0));
     }
     return out == s->out || copy_into(k->x, s->out, out);
 }
@@ -175,14 +214,16 @@ static bool slices(K *k, Scatter *s, const Tensor *index, double alpha) {
     if (!out)
         return false;
     if (!is_int_like(index->dtype) || index->ndim > 1)
-        return k_fail(k, "IndexError: %s(): Index is supposed to be a vector of integers", k->op->name);
+        return k_fail(k, "IndexError: %s(): Index is supposed to be a vector of integers",
+                      k->op->name);
     int64_t *counts = ARENA_ARRAY(k->x->arena, n + 1, int64_t);
     for (int64_t j = 0; j < count; j++) {
         int64_t i = get_i(index, index->ndim ? j * index->stride[0] : 0);
         bool fill = !s->src;
         if (i < -n || i >= n || (i < 0 && !fill))
-            return k_fail(k, "IndexError: index %lld is out of bounds for dimension %d with size %lld", (long long)i, s->dim,
-                          (long long)n);
+            return k_fail(k,
+                          "IndexError: index %lld is out of bounds for dimension %d with size %lld",
+                          (long long)i, s->dim, (long long)n);
         i += i < 0 ? n : 0;
         Tensor to = *out, from = s->src ? *s->src : *out;
         if (out->ndim) {
@@ -208,7 +249,9 @@ static bool slices(K *k, Scatter *s, const Tensor *index, double alpha) {
             else if (fill)
                 put_d(&to, w.at[0], s->value);
             else if (alpha != 1 && is_int_like(out->dtype))
-                join_int(&to, w.at[0], (int64_t)((uint64_t)get_i(&from, w.at[1]) * (uint64_t)(int64_t)alpha), s->how);
+                join_int(&to, w.at[0],
+                         (int64_t)((uint64_t)get_i(&from, w.at[1]) * (uint64_t)(int64_t)alpha),
+                         s->how);
             else if (alpha != 1)
                 join_float(&to, w.at[0], get_d(&from, w.at[1]) * alpha, s->how);
             else
@@ -223,7 +266,7 @@ static bool slices(K *k, Scatter *s, const Tensor *index, double alpha) {
         }
         const Tensor *one = &to;
         WALK(w, walk_tensors(&one, 1))
-            divide(&to, w.at[0], counts[i] + (s->include_self && counts[i] ? 1 : 0));
+        divide(&to, w.at[0], counts[i] + (s->include_self && counts[i] ? 1 : 0));
     }
     return out == s->out || copy_into(k->x, s->out, out);
 }
@@ -268,7 +311,8 @@ bool kern_index_reduce(K *k) {
 
 // (data, reduce, lengths, indices, offsets, axis, unsafe, initial)
 bool kern_segment_reduce(K *k) {
-    const Tensor *data = eager_contiguous(k->x, k->in[0], k->in[0]->dtype), *lengths = kt(k, 2), *offsets = kt(k, 4);
+    const Tensor *data = eager_contiguous(k->x, k->in[0], k->in[0]->dtype), *lengths = kt(k, 2),
+                 *offsets = kt(k, 4);
     const Tensor *bounds = lengths ? lengths : offsets;
     const char *name = ks(k, 1, "");
     Join how = strcmp(name, "max") == 0 ? JOIN_max : strcmp(name, "min") == 0 ? JOIN_min : JOIN_add;
@@ -276,11 +320,14 @@ bool kern_segment_reduce(K *k) {
         return false;
     int axis = (int)ki(k, 5, 0);
     if (!bounds || axis < 0 || axis >= data->ndim || bounds->ndim != axis + 1)
-        return k_fail(k, "RuntimeError: segment_reduce(): lengths or offsets are missing or of another shape");
+        return k_fail(
+            k,
+            "RuntimeError: segment_reduce(): lengths or offsets are missing or of another shape");
     int64_t size[TENSOR_DIMS], n = bounds->size[axis] - (lengths ? 0 : 1);
     memcpy(size, data->size, sizeof size);
     size[axis] = n < 0 ? 0 : n;
-    Tensor *out = eager_new(k->x, data->dtype, data->ndim, size), *b = eager_contiguous(k->x, bounds, DT_i64);
+    Tensor *out = eager_new(k->x, data->dtype, data->ndim, size),
+           *b = eager_contiguous(k->x, bounds, DT_i64);
     if (!out || !b)
         return false;
     Axis in = axis_of(data, axis);
@@ -290,7 +337,8 @@ bool kern_segment_reduce(K *k) {
             int64_t to = lengths ? at + get_i(b, o * n + s) : get_i(b, o * (n + 1) + s + 1);
             at = to;
             if (from < 0 || to > in.n || from > to)
-                return k_fail(k, "RuntimeError: segment_reduce(): a segment reaches out of the data");
+                return k_fail(k,
+                              "RuntimeError: segment_reduce(): a segment reaches out of the data");
             for (int64_t i = 0; i < in.inner; i++) {
                 double v = start_of(how);
                 if (k_given(k, 7))
@@ -298,11 +346,15 @@ bool kern_segment_reduce(K *k) {
                 bool empty = from == to;
                 for (int64_t j = from; j < to; j++) {
                     double e = get_d(data, (o * in.n + j) * in.inner + i);
-                    v = how == JOIN_mul ? v * e : how == JOIN_max ? (e != e || e > v ? e : v)
-                        : how == JOIN_min ? (e != e || e < v ? e : v) : v + e;
+                    v = how == JOIN_mul   ? v * e
+                        : how == JOIN_max ? (e != e || e > v ? e : v)
+                        : how == JOIN_min ? (e != e || e < v ? e : v)
+                                          : v + e;
                 }
                 if (how == JOIN_mean)
-                    v = empty && !k_given(k, 7) ? (double)NAN : to > from ? v / (double)(to - from) : v;
+                    v = empty && !k_given(k, 7) ? (double)NAN
+                        : to > from             ? v / (double)(to - from)
+                                                : v;
                 put_d(out, (o * n + s) * in.inner + i, v);
             }
         }
@@ -310,34 +362,47 @@ bool kern_segment_reduce(K *k) {
     return true;
 }
 
-// (weight, indices, offsets, scale_grad, mode, sparse, per_sample_weights, include_last_offset, padding_idx)
+// (weight, indices, offsets, scale_grad, mode, sparse, per_sample_weights, include_last_offset,
+// padding_idx)
 bool kern_embedding_bag(K *k) {
-    const Tensor *w = k->in[0], *index = eager_contiguous(k->x, k->in[1], DT_i64), *offsets = eager_contiguous(k->x, k->in[2], DT_i64);
+    const Tensor *w = k->in[0], *index = eager_contiguous(k->x, k->in[1], DT_i64),
+                 *offsets = eager_contiguous(k->x, k->in[2], DT_i64);
     const Tensor *psw = kt(k, 6);
     int64_t mode = ki(k, 4, 0), pad = ki(k, 8, -1);
     if (!index || !offsets || w->ndim != 2 || index->ndim != 1 || offsets->ndim != 1)
-        return k_fail(k, "RuntimeError: embedding_bag: weight must be 2-D, indices and offsets 1-D");
-    int64_t n = index->size[0], bags = offsets->size[0] - kb(k, 7), width = w->size[1], size[2] = {bags < 0 ? 0 : bags, width};
+        return k_fail(k,
+                      "RuntimeError: embedding_bag: weight must be 2-D, indices and offsets 1-D");
+    int64_t n = index->size[0], bags = offsets->size[0] - kb(k, 7), width = w->size[1],
+            size[2] = {bags < 0 ? 0 : bags, width};
     // The fast path of plain sums leaves the list of bags and the counts out.
-    bool fast = mode == 0 && w->dtype != DT_f64 && w->stride[1] == 1 && pad < 0 && (!psw || psw->stride[0] == 1);
+    bool fast = mode == 0 && w->dtype != DT_f64 && w->stride[1] == 1 && pad < 0 &&
+                (!psw || psw->stride[0] == 1);
     Tensor *out = eager_new(k->x, w->dtype, 2, size);
     int64_t none[1] = {0}, all[1] = {n}, per_bag[1] = {size[0]}, bag_sizes[1] = {offsets->size[0]};
     Tensor *to_bag = eager_new(k->x, DT_i64, 1, fast ? none : all);
     Tensor *sizes = eager_new(k->x, DT_i64, 1, mode == 0 ? bag_sizes : per_bag);
-    Tensor *top = eager_new(k->x, DT_i64, mode == 2 ? 2 : 1, mode == 2 ? size : mode == 0 ? bag_sizes : per_bag);
+    Tensor *top = eager_new(k->x, DT_i64, mode == 2 ? 2 : 1,
+                            mode == 2   ? size
+                            : mode == 0 ? bag_sizes
+                                        : per_bag);
     double *acc = ARENA_ARRAY(k->x->arena, width + 1, double);
     if (!out || !to_bag || !sizes || !top)
         return false;
     for (int64_t b = 0; b < size[0]; b++) {
-        int64_t from = get_i(offsets, b), to = b + 1 < offsets->size[0] ? get_i(offsets, b + 1) : n, used = 0;
+        int64_t from = get_i(offsets, b), to = b + 1 < offsets->size[0] ? get_i(offsets, b + 1) : n,
+                used = 0;
         if (from < 0 || to > n || from > to)
-            return k_fail(k, "RuntimeError: embedding_bag: offsets must be increasing and within indices");
+            return k_fail(
+                k, "RuntimeError: embedding_bag: offsets must be increasing and within indices");
         memset(acc, 0, (size_t)width * sizeof *acc);
         for (int64_t j = from; j < to; j++) {
             int64_t i = get_i(index, j);
             if (i < 0 || i >= w->size[0])
-                return k_fail(k, "RuntimeError: embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be "
-                              "%lld", (long long)i);
+                return k_fail(k,
+                              "RuntimeError: embedding_bag: Expected idx >= 0 && idx < "
+                              "num_embeddings but found idx to be "
+                              "%lld",
+                              (long long)i);
             if (to_bag->size[0])
                 put_i(to_bag, j, b);
             if (i == pad)
@@ -359,7 +424,7 @@ bool kern_embedding_bag(K *k) {
         if (mode != 0)
             put_i(sizes, b, used);
     }
-    k->out = tuple_value(k->x, tensor_value(k->x, out), tensor_value(k->x, to_bag), tensor_value(k->x, sizes),
-                         tensor_value(k->x, top), END);
+    k->out = tuple_value(k->x, tensor_value(k->x, out), tensor_value(k->x, to_bag),
+                         tensor_value(k->x, sizes), tensor_value(k->x, top), END);
     return true;
 }

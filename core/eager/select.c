@@ -1,6 +1,7 @@
-// select.c: selection among n elements. Which of several equal elements comes first is not defined by PyTorch but
-// follows from the algorithms that it runs: the C++ library's introselect and heaps (D. Musser, "Introspective
-// sorting and selection algorithms", 1997) for topk, quickselect with a median of three for kthvalue.
+// select.c: selection among n elements. Which of several equal elements comes first is not defined
+// by PyTorch but follows from the algorithms that it runs: the C++ library's introselect and heaps
+// (D. Musser, "Introspective sorting and selection algorithms", 1997) for topk, quickselect with a
+// median of three for kthvalue.
 #include "core/eager/select.h"
 
 #include <string.h>
@@ -79,7 +80,8 @@ static void sift(const Order *o, Rank *first, int64_t hole, int64_t len, Rank v)
         first[hole] = first[child - 1];
         hole = child - 1;
     }
-    for (int64_t parent = (hole - 1) / 2; hole > top && before(o, &first[parent], &v); parent = (hole - 1) / 2) {
+    for (int64_t parent = (hole - 1) / 2; hole > top && before(o, &first[parent], &v);
+         parent = (hole - 1) / 2) {
         first[hole] = first[parent];
         hole = parent;
     }

@@ -1,4 +1,5 @@
-// select.h: inside of core/eager: partial orders that leave equal elements where PyTorch's CPU leaves them.
+// select.h: inside of core/eager: partial orders that leave equal elements where PyTorch's CPU
+// leaves them.
 #ifndef CORE_EAGER_SELECT_H
 #define CORE_EAGER_SELECT_H
 
@@ -6,8 +7,8 @@
 #include <stdint.h>
 
 typedef struct Rank {
-    uint64_t key;               // orders as the value does
-    int64_t index;              // of the element
+    uint64_t key;  // orders as the value does
+    int64_t index; // of the element
 } Rank;
 
 // The k first of n in the order of `largest`, as topk leaves them.

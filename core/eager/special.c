@@ -1,5 +1,5 @@
-// special.c: functions of statistics that the C library lacks, in double: the gamma family, the error
-// function's inverse and scaled forms. Values at poles and outside the domains are PyTorch's.
+// special.c: functions of statistics that the C library lacks, in double: the gamma family, the
+// error function's inverse and scaled forms. Values at poles and outside the domains are PyTorch's.
 #include <math.h>
 
 #include "core/eager/loops.h"
@@ -22,7 +22,8 @@ double special_digamma(double x) {
     for (; x < 12; x += 1)
         shift -= 1 / x;
     double y = 1 / (x * x);
-    static const double b[] = {1.0 / 12, -1.0 / 120, 1.0 / 252, -1.0 / 240, 1.0 / 132, -691.0 / 32760, 1.0 / 12};
+    static const double b[] = {1.0 / 12,  -1.0 / 120,     1.0 / 252, -1.0 / 240,
+                               1.0 / 132, -691.0 / 32760, 1.0 / 12};
     double sum = 0;
     for (int i = COUNT(b) - 1; i >= 0; i--)
         sum = (sum + b[i]) * y;
@@ -49,7 +50,9 @@ double special_erfinv(double y) {
     if (a > 0.5)
         return copysign(erfc_inverse(1 - a), y);
     double w = -log1p(-y * y);
-    double x = copysign(sqrt(sqrt((4.3307 + w / 2 * -1) * (4.3307 + w / 2 * -1) + w / 0.147) - (4.3307 - w / 2)), y);
+    double x = copysign(
+        sqrt(sqrt((4.3307 + w / 2 * -1) * (4.3307 + w / 2 * -1) + w / 0.147) - (4.3307 - w / 2)),
+        y);
     for (int i = 0; i < 4; i++) {
         double err = erf(x) - y;
         x -= err / (1.12837916709551257 * exp(-x * x) + x * err);
@@ -114,9 +117,18 @@ double special_zeta(double x, double q) {
     }
     s += b * a / (x - 1) - 0.5 * b;
     // 2k! / B2k
-    static const double c[] = {12.0, -720.0, 30240.0, -1209600.0, 47900160.0, -1.8924375803183791606e9,
-                               7.47242496e10, -2.950130727918164224e12, 1.1646782814350067249e14,
-                               -4.5979787224074726105e15, 1.8152105401943546773e17, -7.1661652561756670113e18};
+    static const double c[] = {12.0,
+                               -720.0,
+                               30240.0,
+                               -1209600.0,
+                               47900160.0,
+                               -1.8924375803183791606e9,
+                               7.47242496e10,
+                               -2.950130727918164224e12,
+                               1.1646782814350067249e14,
+                               -4.5979787224074726105e15,
+                               1.8152105401943546773e17,
+                               -7.1661652561756670113e18};
     double f = 1, k = 0;
     for (int i = 0; i < COUNT(c); i++) {
         f *= x + k;
@@ -142,7 +154,8 @@ static double trigamma(double x) {
     for (; x < 12; x += 1)
         shift += 1 / (x * x);
     double y = 1 / (x * x);
-    static const double b[] = {1.0 / 6, -1.0 / 30, 1.0 / 42, -1.0 / 30, 5.0 / 66, -691.0 / 2730, 7.0 / 6};
+    static const double b[] = {1.0 / 6,  -1.0 / 30,     1.0 / 42, -1.0 / 30,
+                               5.0 / 66, -691.0 / 2730, 7.0 / 6};
     double sum = 0;
     for (int i = COUNT(b) - 1; i >= 0; i--)
         sum = (sum + b[i]) * y;

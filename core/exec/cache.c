@@ -1,5 +1,5 @@
-// cache.c: compiled shared objects below the user's cache folder, named by the hash of text, flags and
-// compiler version: a second run of the same graph compiles nothing.
+// cache.c: compiled shared objects below the user's cache folder, named by the hash of text, flags
+// and compiler version: a second run of the same graph compiles nothing.
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,7 +23,8 @@ char *cache_path(Arena *a, const Toolchain *t, Str text, Diag *d) {
     g = hash_mix(g, hash_text(version ? version : ""));
     for (int i = 0; t->flags[i]; i++)
         g = hash_mix(g, hash_text(t->flags[i]));
-    return arena_printf(a, "%s/%s-%016llx%016llx.so", dir, t->name, (unsigned long long)h, (unsigned long long)g);
+    return arena_printf(a, "%s/%s-%016llx%016llx.so", dir, t->name, (unsigned long long)h,
+                        (unsigned long long)g);
 }
 
 int cache_list(Arena *a, CacheEntry **out, Diag *d) {

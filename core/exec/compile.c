@@ -1,5 +1,5 @@
-// compile.c: text to loaded code. gcc and clang go through a child process and the cache; their messages come
-// back with the line of output_code.c.
+// compile.c: text to loaded code. gcc and clang go through a child process and the cache; their
+// messages come back with the line of output_code.c.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -65,7 +65,8 @@ static bool run_compiler(Arena *a, const Toolchain *t, Str text, const char *so,
     return ok;
 }
 
-// OpenMP's threads outlive the code that started them: its library must stay when that code is unloaded.
+// OpenMP's threads outlive the code that started them: its library must stay when that code is
+// unloaded.
 static void keep_openmp(void) {
     static bool kept;
     if (!kept)

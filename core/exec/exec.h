@@ -1,6 +1,6 @@
-// exec.h: from generated C to timed results: toolchains (tcc in memory, gcc and clang through a child
-// process), the code cache, the runtime that generated code calls, extern kernels, timing. Runs only inside
-// helper processes; compiling with gcc may run anywhere.
+// exec.h: from generated C to timed results: toolchains (tcc in memory, gcc and clang through a
+// child process), the code cache, the runtime that generated code calls, extern kernels, timing.
+// Runs only inside helper processes; compiling with gcc may run anywhere.
 #ifndef CORE_EXEC_EXEC_H
 #define CORE_EXEC_EXEC_H
 
@@ -9,9 +9,9 @@
 #include "core/inductor/abi.h"
 
 typedef struct Toolchain {
-    const char *name;           // tcc, gcc, clang
+    const char *name; // tcc, gcc, clang
     const char *doc;
-    const char *const *flags;   // of the full tier, ends with NULL
+    const char *const *flags; // of the full tier, ends with NULL
     bool in_memory;
 } Toolchain;
 extern const Toolchain *const toolchains[];
@@ -22,10 +22,10 @@ const char *toolchain_version(const Toolchain *t, Arena *a, const char **reason)
 // The best one that works: gcc, then clang, then tcc.
 const Toolchain *toolchain_default(Arena *a);
 
-typedef struct Compiled Compiled;   // loaded code with its `call`
+typedef struct Compiled Compiled; // loaded code with its `call`
 typedef int CallFn(FxRuntime *rt, FxTensor *const in[], FxTensor out[]);
-// Compiles output_code.c, or finds it in the cache by hash of text, flags and compiler version. Errors come
-// back with the C line (Place.file "output_code.c").
+// Compiles output_code.c, or finds it in the cache by hash of text, flags and compiler version.
+// Errors come back with the C line (Place.file "output_code.c").
 Compiled *exec_compile(Arena *a, const Toolchain *t, Str text, const bool *cancel, Diag *d);
 void exec_unload(Compiled *c);
 CallFn *exec_entry(const Compiled *c);
@@ -38,35 +38,36 @@ typedef struct KernelTime {
     int runs;
 } KernelTime;
 typedef struct Timing {
-    int64_t median_ns, min_ns, p90_ns;  // of whole calls
+    int64_t median_ns, min_ns, p90_ns; // of whole calls
     int runs;
-    bool noisy;                 // p90 / median > 1.3
-    KernelTime *kernels;        // by call
+    bool noisy;          // p90 / median > 1.3
+    KernelTime *kernels; // by call
     int n_kernels;
 } Timing;
 
 enum { EXEC_WHERE_BYTES = 256 };
 typedef struct ExecRun {
     const Compiled *code;
-    RtValue *inputs;            // tensors and ints; tensors that the code writes are changed in place
+    RtValue *inputs; // tensors and ints; tensors that the code writes are changed in place
     int n_in;
-    RtValue *outputs;           // (n_out) made: copies that the caller drops; kind none for None
+    RtValue *outputs; // (n_out) made: copies that the caller drops; kind none for None
     int n_out;
     int threads;
-    int repeat;                 // 0: one call; else timed calls follow, this many at least
-    Timing timing;              // made if repeat
-    int64_t peak_bytes;         // made: most bytes of buffers in use
+    int repeat;         // 0: one call; else timed calls follow, this many at least
+    Timing timing;      // made if repeat
+    int64_t peak_bytes; // made: most bytes of buffers in use
     const bool *cancel;
-    char *where;                // (EXEC_WHERE_BYTES) gets the name of what is running; may be NULL
-    void (*before_timing)(void *ctx);   // after the first call, before inputs are written again
+    char *where; // (EXEC_WHERE_BYTES) gets the name of what is running; may be NULL
+    void (*before_timing)(void *ctx); // after the first call, before inputs are written again
     void *ctx;
 } ExecRun;
-// Errors of generated code (bounds, failed extern) come back in the diag; a crash is the helper's to report.
+// Errors of generated code (bounds, failed extern) come back in the diag; a crash is the helper's
+// to report.
 bool exec_run(ExecRun *run, Arena *a, Diag *d);
 
 typedef struct CacheEntry {
     const char *key, *toolchain, *path;
-    int64_t bytes, made;        // made: seconds since 1970
+    int64_t bytes, made; // made: seconds since 1970
 } CacheEntry;
 int cache_list(Arena *a, CacheEntry **out, Diag *d);
 bool cache_clear(Diag *d);

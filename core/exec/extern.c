@@ -26,7 +26,8 @@ Tensor tensor_of(const FxTensor *t) {
         empty |= t->size[i] == 0;
         span += t->size[i] > 0 ? (t->size[i] - 1) * t->stride[i] : 0;
     }
-    out.storage = storage_borrow(t->data, (size_t)(empty ? 0 : span) * (size_t)dtype_info[out.dtype].bytes);
+    out.storage =
+        storage_borrow(t->data, (size_t)(empty ? 0 : span) * (size_t)dtype_info[out.dtype].bytes);
     return out;
 }
 
@@ -119,13 +120,15 @@ static int arg_index(const Op *op, const FxArg *arg, int position) {
     return -1;
 }
 
-static bool bind_args(EagerCtx *c, const Op *op, const char *name, const FxArg *args, int n_args, RtValue *out) {
+static bool bind_args(EagerCtx *c, const Op *op, const char *name, const FxArg *args, int n_args,
+                      RtValue *out) {
     for (int i = 0; i < op->n_args; i++)
         out[i] = rt_default(c->arena, &op->args[i].dflt);
     for (int i = 0; i < n_args; i++) {
         int k = arg_index(op, &args[i], i);
         if (k < 0 || k >= op->n_args) {
-            diag_tool(c->diag, "%s has no argument %s", name, args[i].kw ? args[i].kw : "at that position");
+            diag_tool(c->diag, "%s has no argument %s", name,
+                      args[i].kw ? args[i].kw : "at that position");
             return false;
         }
         out[k] = rt_of(c->arena, &args[i]);
@@ -133,7 +136,8 @@ static bool bind_args(EagerCtx *c, const Op *op, const char *name, const FxArg *
         if (op->args[k].type == AT_ints && out[k].kind == RT_int) {
             RtValue one = out[k];
             int n = op->args[k].fixed ? op->args[k].fixed : 1;
-            out[k] = (RtValue){.kind = RT_list, .n = n, .at = ARENA_ARRAY(c->arena, n + 1, RtValue)};
+            out[k] =
+                (RtValue){.kind = RT_list, .n = n, .at = ARENA_ARRAY(c->arena, n + 1, RtValue)};
             for (int m = 0; m < n; m++)
                 out[k].at[m] = one;
         }
@@ -162,8 +166,8 @@ static bool deliver(FxRuntime *rt, const Tensor *from, FxTensor *to, Diag *d, co
     return same;
 }
 
-static bool deliver_all(EagerCtx *c, FxRuntime *rt, const char *name, const Op *op, const RtValue *results,
-                        FxTensor *const out[], int n_out) {
+static bool deliver_all(EagerCtx *c, FxRuntime *rt, const char *name, const Op *op,
+                        const RtValue *results, FxTensor *const out[], int n_out) {
     int n = op->n_returns;
     const RtValue *at = results;
     if (n == 1 && results[0].kind == RT_list) {
@@ -181,8 +185,8 @@ static bool deliver_all(EagerCtx *c, FxRuntime *rt, const char *name, const Op *
     return true;
 }
 
-bool extern_call(EagerCtx *c, FxRuntime *rt, const char *name, FxTensor *const out[], int n_out, const FxArg *args,
-                 int n_args) {
+bool extern_call(EagerCtx *c, FxRuntime *rt, const char *name, FxTensor *const out[], int n_out,
+                 const FxArg *args, int n_args) {
     const Op *op = find_op(name);
     if (!op || !eager_has(op->id)) {
         diag_tool(c->diag, "the generated code calls %s, which cannot be run here", name);

@@ -1,6 +1,6 @@
-// extern_gemm.c: the matrix products of generated code straight to the BLAS-class library. They are called often on small
-// matrices, where the road through the reference kernels (schema, metadata, a result to be copied) costs more than the
-// product. What does not fit here takes that road.
+// extern_gemm.c: the matrix products of generated code straight to the BLAS-class library. They are
+// called often on small matrices, where the road through the reference kernels (schema, metadata, a
+// result to be copied) costs more than the product. What does not fit here takes that road.
 #include <string.h>
 
 #include "core/exec/internal.h"

@@ -5,8 +5,8 @@
 #include "core/exec/exec.h"
 
 struct Compiled {
-    void *dl;               // dlopen handle; NULL for tcc
-    void *tcc;              // TCCState; NULL for a shared object
+    void *dl;  // dlopen handle; NULL for tcc
+    void *tcc; // TCCState; NULL for a shared object
     CallFn *entry;
     int64_t compile_ns;
     bool cached;
@@ -21,21 +21,22 @@ void tcc_unload(Compiled *c);
 // NULL and an error if there is no cache folder.
 char *cache_path(Arena *a, const Toolchain *t, Str text, Diag *d);
 
-// pool.c: memory for the buffers of generated code: freed blocks are kept by size and given again, so that a
-// timed call asks the system for nothing.
+// pool.c: memory for the buffers of generated code: freed blocks are kept by size and given again,
+// so that a timed call asks the system for nothing.
 typedef struct Pool Pool;
 Pool *pool_new(Arena *a);
-void *pool_alloc(Pool *p, int64_t bytes);   // 64-byte aligned; NULL if there is no memory
+void *pool_alloc(Pool *p, int64_t bytes); // 64-byte aligned; NULL if there is no memory
 void pool_free(Pool *p, void *block);
-void pool_free_all(Pool *p);                // every block is free again
-void pool_drop(Pool *p);                    // gives the memory back
-int64_t pool_peak(const Pool *p);           // most bytes in use at once
+void pool_free_all(Pool *p);      // every block is free again
+void pool_drop(Pool *p);          // gives the memory back
+int64_t pool_peak(const Pool *p); // most bytes in use at once
 
-// extern.c: fx_call: `extern_kernels.addmm`, `torch.ops.aten.topk.default` through the reference kernels.
-// false and an error if it fails.
-bool extern_call(EagerCtx *c, FxRuntime *rt, const char *name, FxTensor *const out[], int n_out, const FxArg *args,
-                 int n_args);
-// extern_gemm.c: mm, addmm, bmm, baddbmm on f32 and f64 without the way round; false: not such a call.
+// extern.c: fx_call: `extern_kernels.addmm`, `torch.ops.aten.topk.default` through the reference
+// kernels. false and an error if it fails.
+bool extern_call(EagerCtx *c, FxRuntime *rt, const char *name, FxTensor *const out[], int n_out,
+                 const FxArg *args, int n_args);
+// extern_gemm.c: mm, addmm, bmm, baddbmm on f32 and f64 without the way round; false: not such a
+// call.
 bool extern_gemm(const char *name, int threads, FxTensor *const out[], int n_out, const FxArg *args,
                  int n_args);
 // A generated tensor as a Tensor that borrows its memory.

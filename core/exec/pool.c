@@ -1,5 +1,6 @@
-// pool.c: blocks of generated code's buffers. Sizes are rounded up to 64 bytes; a freed block waits in the
-// list of its size. Large blocks come from storages of their own, small ones are cut from shared slabs.
+// pool.c: blocks of generated code's buffers. Sizes are rounded up to 64 bytes; a freed block waits
+// in the list of its size. Large blocks come from storages of their own, small ones are cut from
+// shared slabs.
 #include "core/exec/internal.h"
 
 enum { SLAB = 1 << 20, ALIGN = 64 };
@@ -7,17 +8,17 @@ enum { SLAB = 1 << 20, ALIGN = 64 };
 typedef struct Block {
     void *data;
     int64_t bytes;
-    struct Block *next;     // in the free list of its size
+    struct Block *next; // in the free list of its size
     bool used;
 } Block;
 
 struct Pool {
     Arena *arena;
-    Map by_size;            // rounded bytes -> first free Block *
-    Map by_data;            // address -> Block *
+    Map by_size; // rounded bytes -> first free Block *
+    Map by_data; // address -> Block *
     VEC(Block *) blocks;
     VEC(Storage *) storages;
-    char *slab;             // rest of the newest slab
+    char *slab; // rest of the newest slab
     int64_t slab_left;
     int64_t in_use, peak;
 };

@@ -1,5 +1,5 @@
-// run.c: calling generated code: its runtime, its results, its times. A failing check or extern leaves call()
-// by longjmp; the pool takes back what it had allocated.
+// run.c: calling generated code: its runtime, its results, its times. A failing check or extern
+// leaves call() by longjmp; the pool takes back what it had allocated.
 #include <dlfcn.h>
 #include <setjmp.h>
 #include <stdlib.h>

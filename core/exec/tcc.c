@@ -1,5 +1,5 @@
-// tcc.c: generated C compiled in memory by libtcc. Nothing on disk is needed: no headers, no libtcc1.a; every
-// symbol that the code or the compiler's own helpers may want is given by name.
+// tcc.c: generated C compiled in memory by libtcc. Nothing on disk is needed: no headers, no
+// libtcc1.a; every symbol that the code or the compiler's own helpers may want is given by name.
 #include <libtcc.h>
 
 #include <math.h>
@@ -34,7 +34,10 @@ typedef struct Symbol {
     AnyFn *address;
 } Symbol;
 
-#define SYM1(name) {#name, (AnyFn *)(name)}, {#name "f", (AnyFn *)(name##f)}
+#define SYM1(name)                                                                                 \
+    {#name, (AnyFn *)(name)}, {                                                                    \
+#name "f", (AnyFn *)(name##f)                                                              \
+    }
 static const Symbol symbols[] = {
     {"__fixunsdfdi", (AnyFn *)fix_uns_df},
     {"__fixunssfdi", (AnyFn *)fix_uns_sf},
@@ -45,11 +48,45 @@ static const Symbol symbols[] = {
     {"memset", (AnyFn *)memset},
     {"memcpy", (AnyFn *)memcpy},
     {"memmove", (AnyFn *)memmove},
-    SYM1(exp), SYM1(exp2), SYM1(expm1), SYM1(log), SYM1(log1p), SYM1(log2), SYM1(log10), SYM1(sqrt), SYM1(sin),
-    SYM1(cos), SYM1(tan), SYM1(asin), SYM1(acos), SYM1(atan), SYM1(atan2), SYM1(sinh), SYM1(cosh), SYM1(tanh),
-    SYM1(asinh), SYM1(acosh), SYM1(atanh), SYM1(erf), SYM1(erfc), SYM1(lgamma), SYM1(tgamma), SYM1(hypot),
-    SYM1(nextafter), SYM1(copysign), SYM1(ceil), SYM1(floor), SYM1(trunc), SYM1(rint), SYM1(nearbyint), SYM1(fmod),
-    SYM1(fma), SYM1(pow), SYM1(fabs), SYM1(cbrt), SYM1(ldexp),
+    SYM1(exp),
+    SYM1(exp2),
+    SYM1(expm1),
+    SYM1(log),
+    SYM1(log1p),
+    SYM1(log2),
+    SYM1(log10),
+    SYM1(sqrt),
+    SYM1(sin),
+    SYM1(cos),
+    SYM1(tan),
+    SYM1(asin),
+    SYM1(acos),
+    SYM1(atan),
+    SYM1(atan2),
+    SYM1(sinh),
+    SYM1(cosh),
+    SYM1(tanh),
+    SYM1(asinh),
+    SYM1(acosh),
+    SYM1(atanh),
+    SYM1(erf),
+    SYM1(erfc),
+    SYM1(lgamma),
+    SYM1(tgamma),
+    SYM1(hypot),
+    SYM1(nextafter),
+    SYM1(copysign),
+    SYM1(ceil),
+    SYM1(floor),
+    SYM1(trunc),
+    SYM1(rint),
+    SYM1(nearbyint),
+    SYM1(fmod),
+    SYM1(fma),
+    SYM1(pow),
+    SYM1(fabs),
+    SYM1(cbrt),
+    SYM1(ldexp),
 };
 #undef SYM1
 
@@ -62,7 +99,7 @@ static const void *object_of(AnyFn *fn) {
 
 typedef struct Errors {
     Diag *diag;
-    Str text;       // source, for the line in question
+    Str text; // source, for the line in question
 } Errors;
 
 static const char *source_line(Arena *a, Str text, int line) {
@@ -107,7 +144,8 @@ bool tcc_compile(Compiled *c, Arena *a, Str text, Diag *d) {
     memcpy(&c->entry, &entry, sizeof entry);
     if (!c->entry) {
         if (d->errors == before)
-            diag_tool(d, ok ? "the generated code has no call()" : "tcc could not compile the generated code");
+            diag_tool(d, ok ? "the generated code has no call()"
+                            : "tcc could not compile the generated code");
         tcc_delete(s);
         return false;
     }

@@ -1,17 +1,38 @@
-// toolchain.c: the C compilers that generated code can go through, with the flags of each, and which of
-// them work on this machine.
+// toolchain.c: the C compilers that generated code can go through, with the flags of each, and
+// which of them work on this machine.
 #include <string.h>
 
 #include "core/exec/internal.h"
 
-// -ffp-contract=off keeps a*b+c two roundings, as PyTorch's kernels have it; -ffast-math is never used.
+// -ffp-contract=off keeps a*b+c two roundings, as PyTorch's kernels have it; -ffast-math is never
+// used.
 static const char *const gcc_flags[] = {
-    "-O3", "-march=native", "-mprefer-vector-width=512", "-std=gnu11", "-fopenmp", "-ffp-contract=off",
-    "-fno-math-errno", "-fno-trapping-math", "-fPIC", "-shared", "-w", NULL,
+    "-O3",
+    "-march=native",
+    "-mprefer-vector-width=512",
+    "-std=gnu11",
+    "-fopenmp",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fPIC",
+    "-shared",
+    "-w",
+    NULL,
 };
 static const char *const clang_flags[] = {
-    "-O3", "-march=native", "-mprefer-vector-width=512", "-std=gnu11", "-fopenmp-simd", "-ffp-contract=off",
-    "-fno-math-errno", "-fno-trapping-math", "-fPIC", "-shared", "-w", NULL,
+    "-O3",
+    "-march=native",
+    "-mprefer-vector-width=512",
+    "-std=gnu11",
+    "-fopenmp-simd",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fPIC",
+    "-shared",
+    "-w",
+    NULL,
 };
 static const char *const no_flags[] = {NULL};
 
@@ -19,8 +40,10 @@ static const Toolchain gcc = {
     .name = "gcc", .doc = "optimised, OpenMP; one process a graph, cached", .flags = gcc_flags};
 static const Toolchain clang = {
     .name = "clang", .doc = "optimised, one thread: a second opinion", .flags = clang_flags};
-static const Toolchain tcc = {
-    .name = "tcc", .doc = "in memory, instant, not optimised", .flags = no_flags, .in_memory = true};
+static const Toolchain tcc = {.name = "tcc",
+                              .doc = "in memory, instant, not optimised",
+                              .flags = no_flags,
+                              .in_memory = true};
 
 // In order of preference.
 const Toolchain *const toolchains[] = {&gcc, &clang, &tcc};

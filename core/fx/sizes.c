@@ -39,7 +39,8 @@ static void check_tensor(Sizes *s, const TensorMeta *t) {
     int64_t elements = 1, last = 0, v = 0, step = 0;
     bool empty = false, too_large = t->offset && impossible(t->offset);
     for (int i = 0; i < t->ndim; i++) {
-        too_large |= impossible(t->size[i]) || (t->stride && t->stride[i] && impossible(t->stride[i]));
+        too_large |=
+            impossible(t->size[i]) || (t->stride && t->stride[i] && impossible(t->stride[i]));
         if (too_large || !number(s, t->size[i], &v))
             continue;
         if (v < 0) {
@@ -75,7 +76,7 @@ static void check_value(Sizes *s, const Value *v) {
 
 bool graph_check_sizes(const Graph *g, Diag *d) {
     Sizes s = {.g = g, .d = d, .ok = true};
-    GRAPH_EACH(g, n) {
+    GRAPH_EACH (g, n) {
         s.node = n;
         if (s.ok)
             check_value(&s, &n->val);

@@ -61,8 +61,8 @@ void helper_main(int sock, char *where) {
     prctl(PR_SET_NAME, "fxray-helper");
     // Ctrl-C belongs to the program; crashes and broken pipes end a helper, as they should.
     signal(SIGINT, SIG_IGN);
-    // Threads that wait between kernels spin for some ten microseconds, then sleep: on a shared machine
-    // longer spinning takes the core from whoever is to end the wait.
+    // Threads that wait between kernels spin for some ten microseconds, then sleep: on a shared
+    // machine longer spinning takes the core from whoever is to end the wait.
     setenv("GOMP_SPINCOUNT", "20000", 0);
     static const int plain[] = {SIGTERM, SIGSEGV,  SIGBUS,  SIGFPE,  SIGILL,
                                 SIGABRT, SIGWINCH, SIGTSTP, SIGCONT, SIGPIPE};

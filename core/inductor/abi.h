@@ -1,5 +1,5 @@
-// abi.h: what generated C and the runtime share. The generated text repeats these declarations in its
-// prelude (abi_prelude.c), with the same layout; ABI_VERSION guards cached code.
+// abi.h: what generated C and the runtime share. The generated text repeats these declarations in
+// its prelude (abi_prelude.c), with the same layout; ABI_VERSION guards cached code.
 #ifndef CORE_INDUCTOR_ABI_H
 #define CORE_INDUCTOR_ABI_H
 
@@ -8,18 +8,28 @@
 enum { FX_ABI_VERSION = 1, FX_ABI_DIMS = 16 };
 
 typedef struct FxTensor {
-    void *data;                 // first element
-    void *base;                 // start of the memory that data lies in; NULL: borrowed (an input)
+    void *data; // first element
+    void *base; // start of the memory that data lies in; NULL: borrowed (an input)
     int64_t size[FX_ABI_DIMS], stride[FX_ABI_DIMS];
     int32_t ndim;
-    int32_t dtype;              // DType
+    int32_t dtype; // DType
 } FxTensor;
 
-typedef enum FxArgTag { FXA_none, FXA_tensor, FXA_int, FXA_float, FXA_bool, FXA_str, FXA_ints, FXA_tensors, FXA_dtype } FxArgTag;
+typedef enum FxArgTag {
+    FXA_none,
+    FXA_tensor,
+    FXA_int,
+    FXA_float,
+    FXA_bool,
+    FXA_str,
+    FXA_ints,
+    FXA_tensors,
+    FXA_dtype
+} FxArgTag;
 typedef struct FxArg {
-    int32_t tag;                // FxArgTag
-    int32_t n;                  // ints, tensors
-    const char *kw;             // keyword, 0 if positional
+    int32_t tag;    // FxArgTag
+    int32_t n;      // ints, tensors
+    const char *kw; // keyword, 0 if positional
     union {
         int64_t i;
         double f;
@@ -32,16 +42,20 @@ typedef struct FxArg {
 
 typedef struct FxRuntime FxRuntime;
 struct FxRuntime {
-    void *(*alloc)(FxRuntime *rt, int64_t bytes);           // 64-byte aligned; never returns 0 (it leaves call())
+    void *(*alloc)(FxRuntime *rt,
+                   int64_t bytes); // 64-byte aligned; never returns 0 (it leaves call())
     void (*free)(FxRuntime *rt, void *base);
     // out tensors are filled (their memory exists for extern_kernels.*; is made for fallbacks).
-    void (*call)(FxRuntime *rt, const char *name, FxTensor *const out[], int32_t n_out, const FxArg *args, int32_t n_args);
-    void (*fail)(FxRuntime *rt, const char *what);          // index out of bounds, bad size: does not return
-    void (*kernel)(FxRuntime *rt, const char *name, int32_t end);   // before (end 0) and after (1) each generated kernel
+    void (*call)(FxRuntime *rt, const char *name, FxTensor *const out[], int32_t n_out,
+                 const FxArg *args, int32_t n_args);
+    void (*fail)(FxRuntime *rt, const char *what); // index out of bounds, bad size: does not return
+    void (*kernel)(FxRuntime *rt, const char *name,
+                   int32_t end); // before (end 0) and after (1) each generated kernel
     int32_t threads;
 };
 
-// Lines of the declarations above and of the helpers (fx_relu_f32, fx_bf16 conversions …) as plain C99; ends with NULL.
+// Lines of the declarations above and of the helpers (fx_relu_f32, fx_bf16 conversions …) as plain
+// C99; ends with NULL.
 const char *const *abi_prelude(void);
 
 #endif

@@ -55,9 +55,11 @@ static const char *linear_index(Nest *n) {
 
 static void take_extreme(Emit *e, const Acc *acc, const char *x) {
     const char *s = at(e->nest, acc->name, "");
-    c_line(&e->nest->taken, acc->op, e->position, "%s = %s %c %s ? %s : %s;", s, x, wants_most(acc) ? '>' : '<', s, x, s);
+    c_line(&e->nest->taken, acc->op, e->position, "%s = %s %c %s ? %s : %s;", s, x,
+           wants_most(acc) ? '>' : '<', s, x, s);
     if (dtype_is_float(acc->src))
-        c_line(&e->nest->taken, acc->op, e->position, "%s |= %s != %s;", at(e->nest, acc->name, "_nan"), x, x);
+        c_line(&e->nest->taken, acc->op, e->position, "%s |= %s != %s;",
+               at(e->nest, acc->name, "_nan"), x, x);
 }
 
 // The first NaN wins over all, else the first of the best.
@@ -66,10 +68,12 @@ static void take_place(Emit *e, const Acc *acc, const char *x) {
     const char *i = at(n, acc->name, "_index"), *s = at(n, acc->name, ""), *test;
     char sign = wants_most(acc) ? '>' : '<';
     if (dtype_is_float(acc->src))
-        test = arena_printf(n->k->g->arena, "((%s %c %s || %s != %s) && %s == %s)", x, sign, s, x, x, s, s);
+        test = arena_printf(n->k->g->arena, "((%s %c %s || %s != %s) && %s == %s)", x, sign, s, x,
+                            x, s, s);
     else
         test = arena_printf(n->k->g->arena, "%s %c %s", x, sign, s);
-    c_line(&n->taken, acc->op, e->position, "if (%s < 0 || %s) { %s = %s; %s = %s; }", i, test, s, x, i, linear_index(n));
+    c_line(&n->taken, acc->op, e->position, "if (%s < 0 || %s) { %s = %s; %s = %s; }", i, test, s,
+           x, i, linear_index(n));
 }
 
 static void take(Emit *e, const Acc *acc) {
@@ -98,7 +102,8 @@ static void take(Emit *e, const Acc *acc) {
         break;
     case ACC_welford:
         c_line(&n->taken, acc->op, e->position, "%s += (double)%s;", s, x);
-        c_line(&n->taken, acc->op, e->position, "%s += (double)%s * (double)%s;", at(n, acc->name, "_sq"), x, x);
+        c_line(&n->taken, acc->op, e->position, "%s += (double)%s * (double)%s;",
+               at(n, acc->name, "_sq"), x, x);
         break;
     case ACC_n:
         break;
@@ -110,13 +115,16 @@ CVal nest_reduce(Emit *e, const LoopOp *op, CVal v) {
     Nest *n = e->nest;
     int kind = op->mode ? str_index(op->mode, acc_mode, ACC_n) : -1;
     if (kind < 0) {
-        diag_fail(e->k->g->r->diag, "no C for the reduction '%s' in %s", op->mode ? op->mode : "", e->member->name);
+        diag_fail(e->k->g->r->diag, "no C for the reduction '%s' in %s", op->mode ? op->mode : "",
+                  e->member->name);
         return (CVal){"0", op->dtype, ALL_VARS};
     }
-    const char *key = arena_printf(a, "%s %s %s", acc_mode[kind], dtype_info[op->dtype].abbr, v.text);
+    const char *key =
+        arena_printf(a, "%s %s %s", acc_mode[kind], dtype_info[op->dtype].abbr, v.text);
     MapEntry *known = map_at(&n->reductions, key);
     if (!known->i) {
-        Acc acc = {.kind = (AccKind)kind, .src = v.dtype, .out = op->dtype, .value = v.text, .op = op};
+        Acc acc = {
+            .kind = (AccKind)kind, .src = v.dtype, .out = op->dtype, .value = v.text, .op = op};
         acc.type = type_of(n, acc.kind, v.dtype, op->dtype);
         acc.name = arena_printf(a, "tmp_acc%d", e->k->n_acc++);
         vec_push(a, &n->accs, acc);
@@ -157,15 +165,17 @@ static const char *first_value(const Nest *n, const Acc *acc) {
     return "0";
 }
 
-// An accumulator's variables: name suffix, C type, first value, the operator that joins two of them.
+// An accumulator's variables: name suffix, C type, first value, the operator that joins two of
+// them.
 typedef struct Part {
     const char *suffix, *type, *init, *join;
 } Part;
 
 static int parts_of(const Nest *n, const Acc *acc, Part out[3]) {
-    static const char *const join[ACC_n] = {[ACC_sum] = "+", [ACC_prod] = "*", [ACC_max] = "max", [ACC_min] = "min",
-                                            [ACC_any] = "|", [ACC_xor] = "^", [ACC_argmax] = "max",
-                                            [ACC_argmin] = "min", [ACC_welford] = "+"};
+    static const char *const join[ACC_n] = {
+        [ACC_sum] = "+",      [ACC_prod] = "*",     [ACC_max] = "max",
+        [ACC_min] = "min",    [ACC_any] = "|",      [ACC_xor] = "^",
+        [ACC_argmax] = "max", [ACC_argmin] = "min", [ACC_welford] = "+"};
     int count = 0;
     out[count++] = (Part){"", acc->type, first_value(n, acc), join[acc->kind]};
     if (is_extreme(acc) && dtype_is_float(acc->src) && (!is_arg(acc) || n->two_passes))
@@ -184,12 +194,15 @@ void acc_declare(Nest *n, CText *t) {
         int count = parts_of(n, acc, part);
         for (int k = 0; k < count; k++) {
             if (!n->lanes) {
-                c_line(t, acc->op, n->position, "%s %s%s = %s;", part[k].type, acc->name, part[k].suffix, part[k].init);
+                c_line(t, acc->op, n->position, "%s %s%s = %s;", part[k].type, acc->name,
+                       part[k].suffix, part[k].init);
                 continue;
             }
-            c_line(t, acc->op, n->position, "%s %s%s[%d];", part[k].type, acc->name, part[k].suffix, LANES);
-            c_line(t, acc->op, n->position, "for (int64_t lane = 0; lane < %d; lane++) %s%s[lane] = %s;", LANES,
-                   acc->name, part[k].suffix, part[k].init);
+            c_line(t, acc->op, n->position, "%s %s%s[%d];", part[k].type, acc->name, part[k].suffix,
+                   LANES);
+            c_line(t, acc->op, n->position,
+                   "for (int64_t lane = 0; lane < %d; lane++) %s%s[lane] = %s;", LANES, acc->name,
+                   part[k].suffix, part[k].init);
         }
     }
 }
@@ -200,8 +213,8 @@ const char *acc_clause(Nest *n) {
         Part part[3];
         int count = parts_of(n, &n->accs.at[i], part);
         for (int k = 0; k < count; k++)
-            buf_printf(&clause, n->lanes ? " reduction(%s:%s%s[:%d])" : " reduction(%s:%s%s)", part[k].join,
-                       n->accs.at[i].name, part[k].suffix, LANES);
+            buf_printf(&clause, n->lanes ? " reduction(%s:%s%s[:%d])" : " reduction(%s:%s%s)",
+                       part[k].join, n->accs.at[i].name, part[k].suffix, LANES);
     }
     return buf_str(&clause);
 }
@@ -211,7 +224,8 @@ const char *acc_clause(Nest *n) {
 void acc_find_declare(Nest *n, CText *t) {
     for (int i = 0; i < n->accs.n; i++)
         if (is_arg(&n->accs.at[i]))
-            c_line(t, n->accs.at[i].op, n->position, "int64_t %s_index = 9223372036854775807LL;", n->accs.at[i].name);
+            c_line(t, n->accs.at[i].op, n->position, "int64_t %s_index = 9223372036854775807LL;",
+                   n->accs.at[i].name);
 }
 
 const char *acc_find_clause(Nest *n) {
@@ -230,12 +244,16 @@ void acc_find(Nest *n, CText *t) {
         if (!is_arg(acc))
             continue;
         if (dtype_is_float(acc->src))
-            c_line(t, acc->op, n->position, "const int64_t %s_place = (%s_nan ? %s != %s : %s == %s) ? %s : 9223372036854775807LL;",
+            c_line(t, acc->op, n->position,
+                   "const int64_t %s_place = (%s_nan ? %s != %s : %s == %s) ? %s : "
+                   "9223372036854775807LL;",
                    s, s, x, x, x, s, linear_index(n));
         else
-            c_line(t, acc->op, n->position, "const int64_t %s_place = %s == %s ? %s : 9223372036854775807LL;", s, x, s,
+            c_line(t, acc->op, n->position,
+                   "const int64_t %s_place = %s == %s ? %s : 9223372036854775807LL;", s, x, s,
                    linear_index(n));
-        c_line(t, acc->op, n->position, "%s_index = %s_place < %s_index ? %s_place : %s_index;", s, s, s, s, s);
+        c_line(t, acc->op, n->position, "%s_index = %s_place < %s_index ? %s_place : %s_index;", s,
+               s, s, s, s);
     }
 }
 
@@ -249,12 +267,14 @@ static const char *count_text(Nest *n) {
 // Sum and sum of squares in double give mean and squared distances. An infinity makes the mean NaN,
 // as it does in Welford's recurrence.
 static void finish_welford(Nest *n, CText *t, const Acc *acc, const char *type) {
-    const char *s = at(n, acc->name, ""), *sq = at(n, acc->name, "_sq"), *count = count_text(n), *o = acc->name;
+    const char *s = at(n, acc->name, ""), *sq = at(n, acc->name, "_sq"), *count = count_text(n),
+               *o = acc->name;
     int p = n->position;
     c_line(t, acc->op, p, "const double %s_mean64 = %s / (%s) + (%s - %s);", o, s, count, s, s);
     c_line(t, acc->op, p, "const double %s_m264 = %s - %s_mean64 * %s;", o, sq, o, s);
     c_line(t, acc->op, p, "const %s %s_out_mean = (%s)%s_mean64;", type, o, type, o);
-    c_line(t, acc->op, p, "const %s %s_out_m2 = (%s)(%s_m264 < 0 ? 0 : %s_m264);", type, o, type, o, o);
+    c_line(t, acc->op, p, "const %s %s_out_m2 = (%s)(%s_m264 < 0 ? 0 : %s_m264);", type, o, type, o,
+           o);
     c_line(t, acc->op, p, "const %s %s_out_weight = (%s)(%s);", type, o, type, count);
 }
 
@@ -263,10 +283,11 @@ static void finish(Nest *n, CText *t, const Acc *acc) {
     if (acc->kind == ACC_welford)
         finish_welford(n, t, acc, type);
     else if (is_arg(acc))
-        c_line(t, acc->op, n->position, "const %s %s_out = %s;", type, acc->name, at(n, acc->name, "_index"));
+        c_line(t, acc->op, n->position, "const %s %s_out = %s;", type, acc->name,
+               at(n, acc->name, "_index"));
     else if (is_extreme(acc) && dtype_is_float(acc->src))
-        c_line(t, acc->op, n->position, "const %s %s_out = %s ? (%s)(0.0f / 0.0f) : %s;", type, acc->name,
-               at(n, acc->name, "_nan"), type, s);
+        c_line(t, acc->op, n->position, "const %s %s_out = %s ? (%s)(0.0f / 0.0f) : %s;", type,
+               acc->name, at(n, acc->name, "_nan"), type, s);
     else
         c_line(t, acc->op, n->position, "const %s %s_out = (%s)%s;", type, acc->name, type, s);
 }

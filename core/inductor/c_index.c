@@ -42,7 +42,8 @@ static bool is_not_negative(Printer *p, const Expr *e) {
 }
 
 // C's / and % agree with Python's on numbers that are not negative.
-static void print_quotient(Printer *p, const Expr *a, const Expr *b, const char *op, const char *fn) {
+static void print_quotient(Printer *p, const Expr *a, const Expr *b, const char *op,
+                           const char *fn) {
     bool plain = is_not_negative(p, a) && is_not_negative(p, b);
     buf_puts(p->out, plain ? "(" : fn);
     print(p, a);

@@ -1,11 +1,12 @@
-// c_kernel.c: which scheduler nodes make one C function, its arguments, its name. Consecutive computed nodes go into one
-// function until a call of something else comes between (torch/_inductor/codegen/cpp.py, KernelGroup).
+// c_kernel.c: which scheduler nodes make one C function, its arguments, its name. Consecutive
+// computed nodes go into one function until a call of something else comes between
+// (torch/_inductor/codegen/cpp.py, KernelGroup).
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/inductor/cgen.h"
 
-enum { MAX_ARGS = 500 };    // PyTorch's limit of a group
+enum { MAX_ARGS = 500 }; // PyTorch's limit of a group
 
 static const char *real_name(const KernelGen *k, const char *buf) {
     for (int i = 0; i < 64; i++) {
@@ -47,7 +48,8 @@ DType kernel_dtype(const KernelGen *k, const char *buf) {
 }
 
 bool kernel_has_memory(const KernelGen *k, const char *buf) {
-    return map_find(&k->g->planned, real_name(k, buf)) != NULL || map_find(&k->g->planned, kernel_memory(k, buf)) != NULL;
+    return map_find(&k->g->planned, real_name(k, buf)) != NULL ||
+           map_find(&k->g->planned, kernel_memory(k, buf)) != NULL;
 }
 
 // A buffer is an in_out argument if the plan writes some buffer of this function over it.
@@ -79,8 +81,12 @@ const char *kernel_ptr(KernelGen *k, const char *buf, bool write) {
     }
     Arena *arena = k->g->arena;
     bool in_out = is_in_out(k, memory);
-    KernelArg a = {.buf = memory, .call_buf = real, .dtype = kernel_dtype(k, memory), .read = !write, .written = write};
-    a.name = in_out ? arena_printf(arena, "in_out_ptr%d", k->n_in_out++)
+    KernelArg a = {.buf = memory,
+                   .call_buf = real,
+                   .dtype = kernel_dtype(k, memory),
+                   .read = !write,
+                   .written = write};
+    a.name = in_out  ? arena_printf(arena, "in_out_ptr%d", k->n_in_out++)
              : write ? arena_printf(arena, "out_ptr%d", k->n_out++)
                      : arena_printf(arena, "in_ptr%d", k->n_in++);
     a.written |= in_out;
@@ -92,7 +98,8 @@ const char *kernel_size(KernelGen *k, const Expr *symbol) {
     for (int i = 0; i < k->args.n; i++)
         if (k->args.at[i].sym == symbol)
             return k->args.at[i].name;
-    KernelArg a = {.sym = symbol, .name = arena_printf(k->g->arena, "ks%d", k->n_ks++), .dtype = DT_i64};
+    KernelArg a = {
+        .sym = symbol, .name = arena_printf(k->g->arena, "ks%d", k->n_ks++), .dtype = DT_i64};
     vec_push(k->g->arena, &k->args, a);
     return a.name;
 }
@@ -145,7 +152,8 @@ static void collect_packets(KernelGen *k, const IrOp *op, Map *seen) {
     }
 }
 
-// cpp_fused_ and the packets of the origins' original ATen ops, sorted; names of ops are identifiers.
+// cpp_fused_ and the packets of the origins' original ATen ops, sorted; names of ops are
+// identifiers.
 static const char *kernel_stem(KernelGen *k) {
     Map seen = {.arena = k->g->arena};
     for (int i = 0; i < k->nodes.n; i++) {
@@ -165,7 +173,10 @@ static const char *kernel_stem(KernelGen *k) {
     for (int i = 0; i < names.n; i++) {
         buf_putc(&b, '_');
         for (const char *c = names.at[i]; *c; c++)
-            buf_putc(&b, (*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ? *c : '_');
+            buf_putc(&b, (*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'z') ||
+                                 (*c >= 'A' && *c <= 'Z')
+                             ? *c
+                             : '_');
     }
     return buf_str(&b);
 }

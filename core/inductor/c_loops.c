@@ -1,6 +1,7 @@
-// c_loops.c: the loops of a nest. Three forms: plain loops; reductions inside iteration loops; and, where the last
-// iteration variable walks memory and the reduction variable does not, reductions of LANES iterations at once, so that
-// the inner loop runs along memory. Plain loops whose loads go across the grain are cut into square tiles.
+// c_loops.c: the loops of a nest. Three forms: plain loops; reductions inside iteration loops; and,
+// where the last iteration variable walks memory and the reduction variable does not, reductions of
+// LANES iterations at once, so that the inner loop runs along memory. Plain loops whose loads go
+// across the grain are cut into square tiles.
 #include <string.h>
 
 #include "core/inductor/c_nest.h"
@@ -11,7 +12,8 @@ void loops_open(Nest *n, CText *t, int loop, const char *pragma) {
     const char *x = expr_name(n->vars[loop]);
     if (*pragma)
         c_line(t, NULL, n->position, "%s", pragma);
-    c_line(t, NULL, n->position, "for (int64_t %s = 0; %s < %s; %s++) {", x, x, nest_size(n, loop), x);
+    c_line(t, NULL, n->position, "for (int64_t %s = 0; %s < %s; %s++) {", x, x, nest_size(n, loop),
+           x);
     t->indent++;
 }
 
@@ -42,10 +44,16 @@ int64_t loops_work(const Nest *n) {
 int loops_parallel(const Nest *n, int loops) {
     CGen *g = n->k->g;
     int threads = g->r->config->threads;
-    int64_t work = loops_work(n), floor_work = saturating(g->r->config->cpp_min_chunk_size, threads);
-    bool worth = threads > 1 && work >= PARALLEL_WORK && work >= floor_work && !n->serial && loops > 0;
-    Decide q = {.kind = DECIDE_parallel, .key = n->members[0]->name, .by_default = worth, .score = (double)work,
-                .reason = n->serial ? "adds to memory in order" : "work against the cost of a parallel region"};
+    int64_t work = loops_work(n),
+            floor_work = saturating(g->r->config->cpp_min_chunk_size, threads);
+    bool worth =
+        threads > 1 && work >= PARALLEL_WORK && work >= floor_work && !n->serial && loops > 0;
+    Decide q = {.kind = DECIDE_parallel,
+                .key = n->members[0]->name,
+                .by_default = worth,
+                .score = (double)work,
+                .reason = n->serial ? "adds to memory in order"
+                                    : "work against the cost of a parallel region"};
     if (!decide(g->r->decisions, &q) || n->serial || loops < 1 || threads < 2)
         return 0;
     int64_t share = 1;
@@ -58,7 +66,8 @@ int loops_parallel(const Nest *n, int loops) {
 const char *loops_pragma(Arena *a, int parallel, bool simd, const char *clause) {
     const char *vector = simd ? " simd" : "";
     if (parallel > 1)
-        return arena_printf(a, "#pragma omp parallel for%s collapse(%d) schedule(static)%s", vector, parallel, clause);
+        return arena_printf(a, "#pragma omp parallel for%s collapse(%d) schedule(static)%s", vector,
+                            parallel, clause);
     if (parallel == 1)
         return arena_printf(a, "#pragma omp parallel for%s schedule(static)%s", vector, clause);
     return simd ? arena_printf(a, "#pragma omp simd%s", clause) : "";
@@ -90,7 +99,8 @@ static void open_tiles(Nest *n, CText *t, int loop, const char *pragma) {
     const char *x = expr_name(n->vars[loop]);
     if (*pragma)
         c_line(t, NULL, n->position, "%s", pragma);
-    c_line(t, NULL, n->position, "for (int64_t %s_tile = 0; %s_tile < %s; %s_tile += %d) {", x, x, nest_size(n, loop), x, TILE);
+    c_line(t, NULL, n->position, "for (int64_t %s_tile = 0; %s_tile < %s; %s_tile += %d) {", x, x,
+           nest_size(n, loop), x, TILE);
     t->indent++;
 }
 
@@ -104,7 +114,8 @@ static void open_within_tile(Nest *n, CText *t, int loop, const char *pragma) {
 
 static void print_tile_ends(Nest *n, CText *t, int loop) {
     const char *x = expr_name(n->vars[loop]), *size = nest_size(n, loop);
-    c_line(t, NULL, n->position, "const int64_t %s_end = %s - %s_tile < %d ? %s : %s_tile + %d;", x, size, x, TILE, size, x, TILE);
+    c_line(t, NULL, n->position, "const int64_t %s_end = %s - %s_tile < %d ? %s : %s_tile + %d;", x,
+           size, x, TILE, size, x, TILE);
 }
 
 static void print_tiled(Nest *n, CText *t) {
@@ -112,8 +123,10 @@ static void print_tiled(Nest *n, CText *t) {
     int loops = n->n_iter, outer = loops - 2, last = n->order[loops - 1];
     const char *x = expr_name(n->vars[n->tiled]), *y = expr_name(n->vars[last]);
     for (int i = 0; i < outer; i++)
-        loops_open(n, t, n->order[i], i == 0 && n->parallel ? loops_pragma(a, n->parallel, false, "") : "");
-    open_tiles(n, t, n->tiled, outer == 0 && n->parallel ? loops_pragma(a, n->parallel, false, "") : "");
+        loops_open(n, t, n->order[i],
+                   i == 0 && n->parallel ? loops_pragma(a, n->parallel, false, "") : "");
+    open_tiles(n, t, n->tiled,
+               outer == 0 && n->parallel ? loops_pragma(a, n->parallel, false, "") : "");
     open_tiles(n, t, last, "");
     for (int i = 0; i <= outer; i++)
         c_append(t, &n->level[i]);
@@ -122,7 +135,9 @@ static void print_tiled(Nest *n, CText *t) {
     for (int i = 0; i < n->tiles.n; i++) {
         const Tile *tile = &n->tiles.at[i];
         c_line(t, tile->op, n->position, "float %s[%d];", tile->name, TILE * TILE);
-        c_line(t, tile->op, n->position, "fx_turn_f32(%s, %s + (%s) + %s_tile + (%s) * %s_tile, %s, %s_end - %s_tile, %s_end - %s_tile);",
+        c_line(t, tile->op, n->position,
+               "fx_turn_f32(%s, %s + (%s) + %s_tile + (%s) * %s_tile, %s, %s_end - %s_tile, %s_end "
+               "- %s_tile);",
                tile->name, tile->ptr, tile->corner, x, tile->pitch, y, tile->pitch, x, x, y, y);
     }
     open_within_tile(n, t, n->tiled, "");
@@ -201,14 +216,17 @@ static void print_lanes(Nest *n, CText *t) {
         loops_open(n, t, i, i == 0 && shared ? loops_pragma(a, shared, false, "") : "");
     if (last == 0 && shared)
         c_line(t, NULL, n->position, "%s", loops_pragma(a, 1, false, ""));
-    c_line(t, NULL, n->position, "for (int64_t %s_block = 0; %s_block < %s; %s_block += %d) {", x, x, size, x, LANES);
+    c_line(t, NULL, n->position, "for (int64_t %s_block = 0; %s_block < %s; %s_block += %d) {", x,
+           x, size, x, LANES);
     t->indent++;
-    c_line(t, NULL, n->position, "const int64_t lanes = %s - %s_block < %d ? %s - %s_block : %d;", size, x, LANES, size, x, LANES);
+    c_line(t, NULL, n->position, "const int64_t lanes = %s - %s_block < %d ? %s - %s_block : %d;",
+           size, x, LANES, size, x, LANES);
     for (int i = n->first; i <= last; i++)
         c_append(t, &n->level[i]);
     acc_declare(n, t);
     for (int i = n->n_iter; i < total; i++) {
-        loops_open(n, t, i, i == n->n_iter && n->inside ? loops_pragma(a, 1, false, acc_clause(n)) : "");
+        loops_open(n, t, i,
+                   i == n->n_iter && n->inside ? loops_pragma(a, 1, false, acc_clause(n)) : "");
         c_append(t, &n->level[i]);
     }
     open_lanes(n, t, vector);

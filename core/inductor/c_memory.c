@@ -1,5 +1,6 @@
-// c_memory.c: loads and stores of a nest. What a nest has just stored is known; a buffer without memory of its own lives
-// in a row that the nests under common outer loops share; a load across the grain comes out of a turned tile.
+// c_memory.c: loads and stores of a nest. What a nest has just stored is known; a buffer without
+// memory of its own lives in a row that the nests under common outer loops share; a load across the
+// grain comes out of a turned tile.
 #include <string.h>
 
 #include "core/inductor/c_nest.h"
@@ -88,8 +89,11 @@ static int tile_of(Emit *e, const LoopOp *op) {
         if (!strcmp(n->tiles.at[i].corner, corner) && !strcmp(n->tiles.at[i].ptr, ptr))
             return i;
     Arena *a = e->k->g->arena;
-    Tile t = {.name = arena_printf(a, "tile%d", n->tiles.n), .ptr = ptr, .corner = corner,
-              .pitch = emit_expr(e, along), .op = op};
+    Tile t = {.name = arena_printf(a, "tile%d", n->tiles.n),
+              .ptr = ptr,
+              .corner = corner,
+              .pitch = emit_expr(e, along),
+              .op = op};
     vec_push(a, &n->tiles, t);
     return n->tiles.n - 1;
 }
@@ -97,7 +101,8 @@ static int tile_of(Emit *e, const LoopOp *op) {
 // --- loads and stores
 
 static bool may_move(Emit *e, const LoopOp *op) {
-    return kernel_has_memory(e->k, op->buf) && !map_find(&e->nest->written, kernel_memory(e->k, op->buf));
+    return kernel_has_memory(e->k, op->buf) &&
+           !map_find(&e->nest->written, kernel_memory(e->k, op->buf));
 }
 
 CVal nest_load(Emit *e, const LoopOp *op, const char *index) {
@@ -111,13 +116,15 @@ CVal nest_load(Emit *e, const LoopOp *op, const char *index) {
     known = scope_find(e->scope, key);
     if (known)
         return *known;
-    CVal v = {arena_printf(a, "tmp%d", e->k->n_tmp++), d, may_move(e, op) ? emit_vars(e, op->index) : ALL_VARS};
+    CVal v = {arena_printf(a, "tmp%d", e->k->n_tmp++), d,
+              may_move(e, op) ? emit_vars(e, op->index) : ALL_VARS};
     int tile = tile_of(e, op);
     if (tile >= 0)
         at = arena_printf(a, "%s[(%s - %s_tile) * %d + %s - %s_tile]", n->tiles.at[tile].name,
                           expr_name(n->vars[n->tiled]), expr_name(n->vars[n->tiled]), TILE,
                           expr_name(n->vars[n->n_iter - 1]), expr_name(n->vars[n->n_iter - 1]));
-    c_line(emit_to(e, v.vars), op, e->position, "const %s %s = %s;", c_value_type(d), v.text, widened(a, at, d));
+    c_line(emit_to(e, v.vars), op, e->position, "const %s %s = %s;", c_value_type(d), v.text,
+           widened(a, at, d));
     scope_put(e->scope, a, key, v);
     return v;
 }
@@ -132,7 +139,8 @@ static const char *stored_text(Arena *a, CVal v, DType to) {
 
 static void add_to_memory(Emit *e, const LoopOp *op, const char *at, DType d, CVal v) {
     Arena *a = e->k->g->arena;
-    CVal sum = {arena_printf(a, "(%s + %s)", widened(a, at, d), v.text), dtype_is_low(d) ? DT_f32 : d, ALL_VARS};
+    CVal sum = {arena_printf(a, "(%s + %s)", widened(a, at, d), v.text),
+                dtype_is_low(d) ? DT_f32 : d, ALL_VARS};
     c_line(emit_to(e, ALL_VARS), op, e->position, "%s = %s;", at, stored_text(a, sum, d));
 }
 
@@ -144,7 +152,8 @@ void nest_store(Emit *e, const LoopOp *op, const char *index, CVal v) {
         return;
     }
     if (e->nest->first > 0 || kernel_has_memory(e->k, op->buf))
-        c_line(emit_to(e, ALL_VARS), op, e->position, "%s = %s;", place(e, op, index, true), stored_text(a, v, d));
+        c_line(emit_to(e, ALL_VARS), op, e->position, "%s = %s;", place(e, op, index, true),
+               stored_text(a, v, d));
     // What a reader gets is what memory would hold: of the stored type, rounded if that is a small
     // float.
     if (d != v.dtype && !(d == DT_f32 && dtype_is_low(v.dtype)))

@@ -1,6 +1,6 @@
-// c_nest.c: the shape of a loop nest and what its members put into it. The members share the loops; a reduction's
-// members come first inside the reduction loops, what uses its result behind them. A statement stands in the outermost
-// loop in which all that it needs is known.
+// c_nest.c: the shape of a loop nest and what its members put into it. The members share the loops;
+// a reduction's members come first inside the reduction loops, what uses its result behind them. A
+// statement stands in the outermost loop in which all that it needs is known.
 #include <string.h>
 
 #include "core/inductor/c_nest.h"
@@ -84,7 +84,7 @@ static void note_effects(void *ctx, const LoopBody *b, const LoopOp *op) {
 typedef struct Steps {
     const Nest *n;
     int loop;
-    int ones, jumps, stores;    // stores: of the ones
+    int ones, jumps, stores; // stores: of the ones
 } Steps;
 
 static void note_step(void *ctx, const LoopBody *b, const LoopOp *op) {
@@ -113,7 +113,8 @@ static bool wants_lanes(const Nest *n) {
     return steps_of(n, n->n_iter - 1).ones > steps_of(n, n->n_iter + n->n_red - 1).ones;
 }
 
-// The loop that most loads which jump along the innermost loop walk along; -1 if none, or not worth it.
+// The loop that most loads which jump along the innermost loop walk along; -1 if none, or not worth
+// it.
 static int tiled_loop(const Nest *n) {
     int last = n->n_iter - 1;
     if (n->n_red || n->first || last < 1 || !nest_is_wide(n) || nest_hint(n, last) < TILE / 2)
@@ -122,14 +123,15 @@ static int tiled_loop(const Nest *n) {
         return -1;
     int best = -1;
     for (int i = 0; i < last; i++)
-        if (nest_hint(n, i) >= TILE / 2 && steps_of(n, i).ones > (best < 0 ? 0 : steps_of(n, best).ones))
+        if (nest_hint(n, i) >= TILE / 2 &&
+            steps_of(n, i).ones > (best < 0 ? 0 : steps_of(n, best).ones))
             best = i;
     return best;
 }
 
 static void set_order(Nest *n) {
     int all = n->n_iter + n->n_red, at = 0, last = n->n_iter - 1;
-    int moved = n->lanes ? last : n->tiled;     // goes to the end, or before the last
+    int moved = n->lanes ? last : n->tiled; // goes to the end, or before the last
     n->order = ARENA_ARRAY(n->k->g->arena, all + 1, int);
     for (int i = 0; i < all; i++)
         if (moved < 0 || (i != moved && (n->lanes || i != last)))
@@ -185,10 +187,16 @@ static void text_init(CText *t, Arena *a) {
     t->arena = t->buf.arena = a;
 }
 
-static Nest nest_new(KernelGen *k, const SchedNode **members, int n_members, int position, int first) {
+static Nest nest_new(KernelGen *k, const SchedNode **members, int n_members, int position,
+                     int first) {
     Arena *a = k->g->arena;
     const LoopBody *shape = shape_of(members, n_members)->body;
-    Nest n = {.k = k, .position = position, .members = members, .n = n_members, .first = first, .tiled = -1};
+    Nest n = {.k = k,
+              .position = position,
+              .members = members,
+              .n = n_members,
+              .first = first,
+              .tiled = -1};
     n.n_iter = shape->n_iter;
     n.n_red = shape->n_vars - shape->n_iter;
     n.sizes = shape->sizes;
@@ -212,7 +220,12 @@ static Nest nest_new(KernelGen *k, const SchedNode **members, int n_members, int
 // --- members
 
 static void emit_member(Nest *n, const SchedNode *m) {
-    Emit e = {.k = n->k, .nest = n, .member = m, .position = n->position, .body = m->body, .vars = n->vars};
+    Emit e = {.k = n->k,
+              .nest = n,
+              .member = m,
+              .position = n->position,
+              .body = m->body,
+              .vars = n->vars};
     e.scope = &n->in;
     e.indirect = ARENA_ARRAY(n->k->g->arena, m->body->indirect.n + 1, CVal);
     if (n->n_red && m->body->n_vars == n->n_iter)
@@ -231,7 +244,8 @@ static bool is_empty(const Nest *n) {
     return false;
 }
 
-static void print_nest(KernelGen *k, const SchedNode **members, int n_members, int position, int first, CText *t) {
+static void print_nest(KernelGen *k, const SchedNode **members, int n_members, int position,
+                       int first, CText *t) {
     Nest n = nest_new(k, members, n_members, position, first);
     for (int i = 0; i < n_members; i++)
         emit_member(&n, members[i]);
@@ -253,8 +267,8 @@ static bool has_rows(const KernelGen *k, const SchedNode *node) {
     return false;
 }
 
-// The plan wants it so, or a reduction would have to walk memory across the grain. Each nest alone is
-// right as long as none hands a row to the next.
+// The plan wants it so, or a reduction would have to walk memory across the grain. Each nest alone
+// is right as long as none hands a row to the next.
 static bool prints_apart(KernelGen *k, const SchedNode *node, int position) {
     const MemoryPlan *plan = k->g->r->plan;
     if (plan && map_find(&plan->split, node->name))
@@ -291,7 +305,8 @@ static void print_outer(KernelGen *k, const SchedNode *node, int position, CText
     Nest shape = outer_nest(k, node, position);
     int depth = loops_parallel(&shape, node->outer_depth);
     for (int i = 0; i < node->outer_depth; i++)
-        loops_open(&shape, t, i, i == 0 && depth ? loops_pragma(k->g->arena, depth, false, "") : "");
+        loops_open(&shape, t, i,
+                   i == 0 && depth ? loops_pragma(k->g->arena, depth, false, "") : "");
     CText inner = {.arena = t->arena, .buf.arena = t->arena};
     for (int i = 0; i < node->outer.n; i++) {
         int count;
@@ -300,7 +315,8 @@ static void print_outer(KernelGen *k, const SchedNode *node, int position, CText
     }
     for (MapEntry *e = map_first(&k->locals); e; e = map_next(&k->locals, e)) {
         const CLocal *l = e->ptr;
-        c_line(t, NULL, position, "%s %s[%lld];", c_type(l->dtype), l->name, (long long)(l->elems ? l->elems : 1));
+        c_line(t, NULL, position, "%s %s[%lld];", c_type(l->dtype), l->name,
+               (long long)(l->elems ? l->elems : 1));
     }
     c_append(t, &inner);
     for (int i = 0; i < node->outer_depth; i++)

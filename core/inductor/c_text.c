@@ -1,5 +1,5 @@
-// c_text.c: lines of generated C with their origins; names and text from files pass through here and nowhere
-// else on their way into C.
+// c_text.c: lines of generated C with their origins; names and text from files pass through here
+// and nowhere else on their way into C.
 #include <ctype.h>
 #include <string.h>
 
@@ -64,13 +64,15 @@ void c_string(Buf *out, const char *text) {
     buf_putc(out, '"');
 }
 
-// The names that PyTorch gives (arg0_1, primals_3, buf12, s77) are C identifiers and read best as they are;
-// any other name comes from a file and gets a prefix, so that it is no keyword and no name of ours.
+// The names that PyTorch gives (arg0_1, primals_3, buf12, s77) are C identifiers and read best as
+// they are; any other name comes from a file and gets a prefix, so that it is no keyword and no
+// name of ours.
 static bool is_plain(const char *name) {
     static const char *const stems[] = {"arg", "buf", "primals_", "tangents_", "s", "u"};
     for (int i = 0; i < COUNT(stems); i++) {
         size_t n = strlen(stems[i]);
-        if (!strncmp(name, stems[i], n) && name[n] && strspn(name + n, "0123456789_") == strlen(name + n))
+        if (!strncmp(name, stems[i], n) && name[n] &&
+            strspn(name + n, "0123456789_") == strlen(name + n))
             return true;
     }
     return false;

@@ -1,5 +1,5 @@
-// c_value.c: one operation of the loop IR to one C statement. Equal computations are made once in a scope; a load of
-// what was just stored takes the stored value.
+// c_value.c: one operation of the loop IR to one C statement. Equal computations are made once in a
+// scope; a load of what was just stored takes the stored value.
 #include <string.h>
 
 #include "core/inductor/cgen.h"
@@ -32,7 +32,8 @@ static const char *symbol_text(void *ctx, const Expr *symbol) {
 }
 
 const Expr *emit_index_of(Emit *e, int index) {
-    return sym_subst(e->k->g->sym, e->body->index.at[index], e->body->vars, e->vars, e->body->n_vars);
+    return sym_subst(e->k->g->sym, e->body->index.at[index], e->body->vars, e->vars,
+                     e->body->n_vars);
 }
 
 const char *emit_expr(Emit *e, const Expr *x) {
@@ -82,7 +83,8 @@ static bool is_word(char c) {
 }
 
 // An op's C template with arguments, T their type and R the result's.
-static const char *expand(Arena *a, const char *template, const CVal *arg, DType in, DType out_type) {
+static const char *expand(Arena *a, const char *template, const CVal *arg, DType in,
+                          DType out_type) {
     Buf out = {.arena = a};
     for (const char *s = template; *s;) {
         const char *end = s;
@@ -114,7 +116,8 @@ static const char *wrap(Arena *a, LoopOpKind kind, const CVal *arg, DType d, con
     bool wide = d == DT_i32 || d == DT_i64;
     const char *u = d == DT_i64 ? "uint64_t" : "uint32_t";
     if (d == DT_b8)
-        return kind == LOOP_bitwise_not ? arena_printf(a, "!%s", arg[0].text) : arena_printf(a, "(%s) != 0", plain);
+        return kind == LOOP_bitwise_not ? arena_printf(a, "!%s", arg[0].text)
+                                        : arena_printf(a, "(%s) != 0", plain);
     if (wide && sign[kind])
         return arena_printf(a, "(%s)((%s)%s %s (%s)%s)", c_type(d), u, arg[0].text, sign[kind], u,
                             arg[kind == LOOP_square ? 0 : 1].text);
@@ -135,7 +138,8 @@ static DType result_type(const LoopOp *op, DType in) {
     }
 }
 
-// The type that arguments are brought to: what they promote to; functions of real numbers want floats.
+// The type that arguments are brought to: what they promote to; functions of real numbers want
+// floats.
 static DType common_type(const LoopOp *op, const CVal *arg) {
     const LoopOpInfo *info = &loop_op_info[op->kind];
     int first = op->kind == LOOP_where;
@@ -165,7 +169,9 @@ static const char *convert(Arena *a, const char *v, DType from, DType to) {
     if (dtype_is_low(to))
         return from == to ? v : arena_printf(a, "fx_round_%s((float)%s)", dtype_info[to].abbr, v);
     if (dtype_is_float(to))
-        return from == to || (to == DT_f32 && dtype_is_low(from)) ? v : arena_printf(a, "(%s)%s", c_type(to), v);
+        return from == to || (to == DT_f32 && dtype_is_low(from))
+                   ? v
+                   : arena_printf(a, "(%s)%s", c_type(to), v);
     // Narrow integers of a float go through 64 bits, so that what is out of range wraps.
     bool narrow = dtype_info[to].bytes < 4 && dtype_is_float(from);
     return arena_printf(a, narrow ? "(%s)(int64_t)%s" : "(%s)%s", c_type(to), v);
@@ -174,11 +180,13 @@ static const char *convert(Arena *a, const char *v, DType from, DType to) {
 static CVal emit_cast(Emit *e, const LoopOp *op, const CVal *arg) {
     Arena *a = e->k->g->arena;
     if (op->kind == LOOP_to_dtype_bitcast) {
-        const char *text = arena_printf(a, "fx_bits_%s_%s(%s)", c_suffix(arg->dtype), c_suffix(op->dtype), arg->text);
+        const char *text = arena_printf(a, "fx_bits_%s_%s(%s)", c_suffix(arg->dtype),
+                                        c_suffix(op->dtype), arg->text);
         return define(e, op, op->dtype, text, arg->vars);
     }
     const char *text = convert(a, arg->text, arg->dtype, op->dtype);
-    return text == arg->text ? (CVal){text, op->dtype, arg->vars} : define(e, op, op->dtype, text, arg->vars);
+    return text == arg->text ? (CVal){text, op->dtype, arg->vars}
+                             : define(e, op, op->dtype, text, arg->vars);
 }
 
 static CVal emit_index_expr(Emit *e, const LoopOp *op) {
@@ -195,14 +203,18 @@ static const char *indirect_size(Emit *e, int number) {
                : NULL;
 }
 
-// An index out of bounds is told after the kernel: nothing can leave a parallel loop. It reads element 0.
-static void emit_check(Emit *e, const LoopOp *op, CVal index, const char *size, bool lower, bool upper) {
+// An index out of bounds is told after the kernel: nothing can leave a parallel loop. It reads
+// element 0.
+static void emit_check(Emit *e, const LoopOp *op, CVal index, const char *size, bool lower,
+                       bool upper) {
     Arena *a = e->k->g->arena;
     const char *i = index.text, *test = arena_printf(a, "%s < 0", i);
     if (upper)
-        test = lower ? arena_printf(a, "(uint64_t)%s >= (uint64_t)(%s)", i, size) : arena_printf(a, "%s >= (%s)", i, size);
+        test = lower ? arena_printf(a, "(uint64_t)%s >= (uint64_t)(%s)", i, size)
+                     : arena_printf(a, "%s >= (%s)", i, size);
     c_line(emit_to(e, index.vars), op, e->position,
-           "if (FX_UNLIKELY(%s)) { fx_oob = \"index out of bounds: 0 <= index < %s\"; %s = 0; }", test, size, i);
+           "if (FX_UNLIKELY(%s)) { fx_oob = \"index out of bounds: 0 <= index < %s\"; %s = 0; }",
+           test, size, i);
 }
 
 static CVal emit_indirect(Emit *e, const LoopOp *op, const CVal *arg) {
@@ -225,8 +237,10 @@ static CVal emit_indirect(Emit *e, const LoopOp *op, const CVal *arg) {
 }
 
 static void emit_check_bounds(Emit *e, const LoopOp *op) {
-    CVal v = {arena_printf(e->k->g->arena, "tmp%d", e->k->n_tmp++), DT_i64, emit_vars(e, op->index)};
-    c_line(emit_to(e, v.vars), op, e->position, "int64_t %s = %s;", v.text, emit_index(e, op->index));
+    CVal v = {arena_printf(e->k->g->arena, "tmp%d", e->k->n_tmp++), DT_i64,
+              emit_vars(e, op->index)};
+    c_line(emit_to(e, v.vars), op, e->position, "int64_t %s = %s;", v.text,
+           emit_index(e, op->index));
     emit_check(e, op, v, emit_index(e, op->index2), op->lower, op->upper);
 }
 
@@ -246,7 +260,8 @@ static CVal emit_masked(Emit *e, const LoopOp *op, const CVal *arg) {
     emit_block(&sub, op->number, &v);
     scope_rewind(e->scope, mark);
     CVal r = {arena_printf(a, "tmp%d", e->k->n_tmp++), v.dtype, ALL_VARS};
-    c_line(out, op, e->position, "%s %s = %s;", c_value_type(r.dtype), r.text, c_constant(a, &op->value, r.dtype));
+    c_line(out, op, e->position, "%s %s = %s;", c_value_type(r.dtype), r.text,
+           c_constant(a, &op->value, r.dtype));
     c_line(out, op, e->position, "if (%s) {", arg->text);
     c_line(&inner, op, e->position, "%s = %s;", r.text, v.text);
     c_append(out, &inner);
@@ -261,7 +276,8 @@ static CVal emit_seed(Emit *e, const LoopOp *op) {
 
 static CVal emit_item(Emit *e, const LoopOp *op, const CVal *arg) {
     static const char *const part[] = {"_mean", "_m2", "_weight"};
-    return (CVal){arena_printf(e->k->g->arena, "%s%s", arg->text, part[op->number % 3]), arg->dtype, ALL_VARS};
+    return (CVal){arena_printf(e->k->g->arena, "%s%s", arg->text, part[op->number % 3]), arg->dtype,
+                  ALL_VARS};
 }
 
 static CVal emit_random(Emit *e, const LoopOp *op, const CVal *arg) {
@@ -308,7 +324,8 @@ static CVal emit_op(Emit *e, const LoopOp *op, const CVal *arg) {
     case LOOP_scan:
     case LOOP_sort:
     case LOOP_bucketize:
-        diag_fail(e->k->g->r->diag, "no C for ops.%s in %s", loop_op_info[op->kind].name, e->member->name);
+        diag_fail(e->k->g->r->diag, "no C for ops.%s in %s", loop_op_info[op->kind].name,
+                  e->member->name);
         return (CVal){"0", DT_f32, 0};
     default:
         return emit_plain(e, op, arg);

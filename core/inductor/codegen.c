@@ -45,7 +45,8 @@ CModule *codegen_c(const CodegenRequest *r) {
     Arena *a = r->arena;
     CGen g = {.r = r, .arena = a, .sym = r->schedule->module->sym, .s = r->schedule};
     g.text.arena = g.text.buf.arena = a;
-    g.kernel_by_text.arena = g.c_names.arena = g.c_taken.arena = g.planned.arena = g.declared.arena = g.results.arena = a;
+    g.kernel_by_text.arena = g.c_names.arena = g.c_taken.arena = g.planned.arena =
+        g.declared.arena = g.results.arena = a;
     g.module = ARENA_NEW(a, CModule);
     mark_planned(&g);
     collect_results(&g);

@@ -47,8 +47,8 @@ static Value arg_value(const Prop *p, const Value *v) {
 
 typedef enum Accord { AC_same, AC_unknown, AC_differs } Accord;
 
-// Of a result by the op's rule with its annotation. Sizes with symbols may be equal though they look
-// different.
+// Of a result by the op's rule with its annotation. Sizes with symbols may be equal though they
+// look different.
 static Accord accord(const Value *got, const Value *noted) {
     if (noted->kind == VAL_none)
         return AC_same;

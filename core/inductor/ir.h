@@ -1,6 +1,7 @@
-// ir.h: what lowering makes: buffers with layouts, operations that fill them, and for computed buffers a
-// loop body: the loop IR of ir_pre_fusion.txt (grammar: torch/_inductor/scheduler.py debug_str, loop_body.py).
-// An IrModule is an artifact of one compiled graph; it does not change once made.
+// ir.h: what lowering makes: buffers with layouts, operations that fill them, and for computed
+// buffers a loop body: the loop IR of ir_pre_fusion.txt (grammar: torch/_inductor/scheduler.py
+// debug_str, loop_body.py). An IrModule is an artifact of one compiled graph; it does not change
+// once made.
 #ifndef CORE_INDUCTOR_IR_H
 #define CORE_INDUCTOR_IR_H
 
@@ -18,15 +19,30 @@ typedef enum LoopOpKind {
 } LoopOpKind;
 
 typedef enum LoopClass {
-    LC_NONE, LC_MEMORY, LC_REDUCE, LC_LEAF, LC_CAST, LC_BLOCK, LC_INDIRECT, LC_ITEM, LC_CHECK, LC_ARITH, LC_MATH,
-    LC_ROUND, LC_COMPARE, LC_LOGIC, LC_BITS, LC_SELECT, LC_RANDOM
+    LC_NONE,
+    LC_MEMORY,
+    LC_REDUCE,
+    LC_LEAF,
+    LC_CAST,
+    LC_BLOCK,
+    LC_INDIRECT,
+    LC_ITEM,
+    LC_CHECK,
+    LC_ARITH,
+    LC_MATH,
+    LC_ROUND,
+    LC_COMPARE,
+    LC_LOGIC,
+    LC_BITS,
+    LC_SELECT,
+    LC_RANDOM
 } LoopClass;
 
 typedef struct LoopOpInfo {
-    const char *name;       // as printed: ops.NAME
-    int n_args;             // value arguments
+    const char *name; // as printed: ops.NAME
+    int n_args;       // value arguments
     LoopClass cls;
-    const char *c_expr;     // scalar C, see the table's head; "" if the emitter has its own rule
+    const char *c_expr; // scalar C, see the table's head; "" if the emitter has its own rule
     const char *doc;
 } LoopOpInfo;
 extern const LoopOpInfo loop_op_info[LOOP_n_kinds];
@@ -34,52 +50,63 @@ extern const LoopOpInfo loop_op_info[LOOP_n_kinds];
 // One operation; its result is known by its number in the block.
 typedef struct LoopOp {
     LoopOpKind kind;
-    int arg[4];             // numbers of values in the same block; n_args of the kind used
-    DType dtype;            // of the result; for constant, to_dtype, index_expr, reduction the one printed
-    DType src_dtype;        // to_dtype: src_dtype=…; reduction: second dtype
-    const char *buf;        // load, store, store_reduction, load_seed: buffer name
-    const char *mode;       // store: NULL or "atomic_add"; reduction: "sum", "welford_reduce", …
-    int index;              // load, store, index_expr, check_bounds: number of an index expression, else -1
-    int index2;             // check_bounds: number of the size's expression, else -1
-    Value value;            // constant: its value; masked: `other`
-    int number;             // masked: block number; set_indirect: k of indirectK; getitem: which item; load_seed: offset
-    bool lower, upper;      // check_bounds: which sides are checked
-    int n_origins;          // FX nodes (ids in the lowered graph) that this operation came from
+    int arg[4];      // numbers of values in the same block; n_args of the kind used
+    DType dtype;     // of the result; for constant, to_dtype, index_expr, reduction the one printed
+    DType src_dtype; // to_dtype: src_dtype=…; reduction: second dtype
+    const char *buf; // load, store, store_reduction, load_seed: buffer name
+    const char *mode; // store: NULL or "atomic_add"; reduction: "sum", "welford_reduce", …
+    int index;   // load, store, index_expr, check_bounds: number of an index expression, else -1
+    int index2;  // check_bounds: number of the size's expression, else -1
+    Value value; // constant: its value; masked: `other`
+    // masked: block number; set_indirect: k of indirectK; getitem: which item; load_seed: offset
+    int number;
+    bool lower, upper; // check_bounds: which sides are checked
+    int n_origins;     // FX nodes (ids in the lowered graph) that this operation came from
     const int *origins;
 } LoopOp;
 
 typedef struct LoopBlock {
-    VEC(LoopOp) ops;        // in order of tracing
-    int result;             // value returned: masked sub-blocks; -1: none
+    VEC(LoopOp) ops; // in order of tracing
+    int result;      // value returned: masked sub-blocks; -1: none
 } LoopBlock;
 
 typedef struct LoopBody {
-    int n_vars;             // p0 … : iteration loops, then reduction loops
-    int n_iter;             // of them iteration
-    const Expr **vars;      // (n_vars)
-    const Expr **sizes;     // (n_vars)
-    VEC(const Expr *) index;        // distinct index expressions in order of first use; over vars, indirectK, sizes
-    VEC(const Expr *) indirect;     // symbols indirect0 …
-    VEC(const Expr *) indirect_size;    // the size that each of them indexes into
-    VEC(bool) indirect_wrap;            // negative values count from the end
-    VEC(LoopBlock) blocks;  // 0 is the body, the others are masked sub-blocks
-    VEC(int) block_number;  // N of masked_subblockN, by block; 0 for the body
+    int n_vars;         // p0 … : iteration loops, then reduction loops
+    int n_iter;         // of them iteration
+    const Expr **vars;  // (n_vars)
+    const Expr **sizes; // (n_vars)
+    VEC(const Expr *)
+    index; // distinct index expressions in order of first use; over vars, indirectK, sizes
+    VEC(const Expr *) indirect;      // symbols indirect0 …
+    VEC(const Expr *) indirect_size; // the size that each of them indexes into
+    VEC(bool) indirect_wrap;         // negative values count from the end
+    VEC(LoopBlock) blocks;           // 0 is the body, the others are masked sub-blocks
+    VEC(int) block_number;           // N of masked_subblockN, by block; 0 for the body
 } LoopBody;
 
 // `class op0_loop_body:` and what stands under it, without indentation of its own.
 // line_ops, if given: for each line the number of the op in block 0, or -1.
 void loop_body_print(Buf *out, const char *op_name, const LoopBody *b, IntVec *line_ops);
-// Same body over other loops: var i of old is exprs[i] of new vars (used by merging, reordering, recompute).
-// A substituted index is simplified with the new loops' ranges; numbers of indexes stay.
-LoopBody *loop_body_reindex(Arena *a, Sym *sym, const LoopBody *old, const Expr *const exprs[], const Expr *const vars[],
-                            const Expr *const sizes[], int n_vars, int n_iter);
+// Same body over other loops: var i of old is exprs[i] of new vars (used by merging, reordering,
+// recompute). A substituted index is simplified with the new loops' ranges; numbers of indexes
+// stay.
+LoopBody *loop_body_reindex(Arena *a, Sym *sym, const LoopBody *old, const Expr *const exprs[],
+                            const Expr *const vars[], const Expr *const sizes[], int n_vars,
+                            int n_iter);
 
-// Orders and merges the loops of a body as traced (IrOp.plain); extra: further index expressions over its
-// variables that must also allow a merge (fusion by recompute). prefix names the new variables: "p".
-LoopBody *loop_body_simplify(Arena *a, Sym *sym, const LoopBody *plain, const Expr *const extra[], int n_extra);
+// Orders and merges the loops of a body as traced (IrOp.plain); extra: further index expressions
+// over its variables that must also allow a merge (fusion by recompute). prefix names the new
+// variables: "p".
+LoopBody *loop_body_simplify(Arena *a, Sym *sym, const LoopBody *plain, const Expr *const extra[],
+                             int n_extra);
 
 typedef enum IrLayoutKind {
-    IRL_fixed, IRL_flexible, IRL_non_owning, IRL_mutation, IRL_none, IRL_multi_output
+    IRL_fixed,
+    IRL_flexible,
+    IRL_non_owning,
+    IRL_mutation,
+    IRL_none,
+    IRL_multi_output
 } IrLayoutKind;
 
 typedef struct IrLayout {
@@ -87,116 +114,135 @@ typedef struct IrLayout {
     Device device;
     DType dtype;
     int ndim;
-    const Expr **size, **stride;    // (ndim)
-    const Expr *offset;             // non_owning: where it begins in its owner; neither printed nor part of its indexes
-    bool as_tuple;                  // strides print as a tuple (ConcatKernel in channels_last)
-    const char *view_of;            // non_owning: buffer that owns the memory; mutation: the target
+    const Expr **size, **stride; // (ndim)
+    const Expr *
+        offset; // non_owning: where it begins in its owner; neither printed nor part of its indexes
+    bool as_tuple;       // strides print as a tuple (ConcatKernel in channels_last)
+    const char *view_of; // non_owning: buffer that owns the memory; mutation: the target
 } IrLayout;
-void ir_layout_print(Buf *out, const IrLayout *l);      // FixedLayout('cpu', torch.float32, size=[…], stride=[…])
+void ir_layout_print(Buf *out,
+                     const IrLayout *l); // FixedLayout('cpu', torch.float32, size=[…], stride=[…])
 
 typedef enum IrClass {
-    IR_computed, IR_extern_out, IR_extern_alloc, IR_fallback, IR_multi_output, IR_concat, IR_random_seeds,
-    IR_scatter_fallback, IR_index_put_fallback, IR_device_copy, IR_template, IR_inplace_bernoulli, IR_other, IR_n_classes
+    IR_computed,
+    IR_extern_out,
+    IR_extern_alloc,
+    IR_fallback,
+    IR_multi_output,
+    IR_concat,
+    IR_random_seeds,
+    IR_scatter_fallback,
+    IR_index_put_fallback,
+    IR_device_copy,
+    IR_template,
+    IR_inplace_bernoulli,
+    IR_other,
+    IR_n_classes
 } IrClass;
-extern const char *const ir_class_name[IR_n_classes];   // ComputedBuffer, ExternKernelOut, …
+extern const char *const ir_class_name[IR_n_classes]; // ComputedBuffer, ExternKernelOut, …
 
 typedef struct IrOp IrOp;
 
 typedef struct IrBuffer {
-    const char *name;           // buf3; graph inputs and constants: their own name
+    const char *name; // buf3; graph inputs and constants: their own name
     IrLayout *layout;
-    IrOp *op;                   // that makes it; NULL for inputs and constants
-    VEC(const char *) aliases;  // .aliases
-    VEC(const char *) mutations;    // .mutations: buffers it writes into
+    IrOp *op;                    // that makes it; NULL for inputs and constants
+    VEC(const char *) aliases;   // .aliases
+    VEC(const char *) mutations; // .mutations: buffers it writes into
 } IrBuffer;
 
-// An argument of an extern kernel, or a graph output: a buffer seen through a view, or a plain value.
+// An argument of an extern kernel, or a graph output: a buffer seen through a view, or a plain
+// value.
 typedef struct IrArg {
-    const char *kw;             // keyword, NULL if positional
-    const char *buf;            // buffer name, NULL for a plain value
-    const TensorMeta *view;     // size, stride, offset if seen through a reinterpret_tensor, NULL: as it is
-    Value value;                // if buf is NULL: scalars, syms, lists
-    int n_items;                // list of buffers (Tensor[]): items below
+    const char *kw;  // keyword, NULL if positional
+    const char *buf; // buffer name, NULL for a plain value
+    const TensorMeta
+        *view;   // size, stride, offset if seen through a reinterpret_tensor, NULL: as it is
+    Value value; // if buf is NULL: scalars, syms, lists
+    int n_items; // list of buffers (Tensor[]): items below
     struct IrArg *items;
 } IrArg;
 
 struct IrOp {
-    const char *name;           // op3
-    int number;                 // 3
+    const char *name; // op3
+    int number;       // 3
     IrClass cls;
-    const char *cls_name;       // printed; for IR_other the only name
+    const char *cls_name; // printed; for IR_other the only name
     VEC(IrBuffer *) outputs;
     // computed
-    const char *loop_kind;      // Pointwise, Reduction, WelfordReduction, Scatter, …
-    const char *reduction;      // "sum", "max", … NULL for pointwise
-    LoopBody *body;             // after simplify_and_reorder
-    LoopBody *plain;            // as traced: loops q0 … in their original order, those of size 1 left out
-    int n_ranges;               // original iteration ranges (before merging), for fusion by recompute
+    const char *loop_kind; // Pointwise, Reduction, WelfordReduction, Scatter, …
+    const char *reduction; // "sum", "max", … NULL for pointwise
+    LoopBody *body;        // after simplify_and_reorder
+    LoopBody *plain; // as traced: loops q0 … in their original order, those of size 1 left out
+    int n_ranges;    // original iteration ranges (before merging), for fusion by recompute
     const Expr **ranges;
     // extern, fallback
-    const char *kernel;         // python_kernel_name: extern_kernels.addmm, torch.ops.aten.topk.default; NULL: None
-    const Op *def;              // the ATen op it calls, NULL if none
-    VEC(IrArg) args;            // as the call prints them, out= not included
-    int item;                   // multi_output: which result
-    VEC(const char *) reads_star;   // whole buffers that it reads, in order
+    const char *
+        kernel; // python_kernel_name: extern_kernels.addmm, torch.ops.aten.topk.default; NULL: None
+    const Op *def;                // the ATen op it calls, NULL if none
+    VEC(IrArg) args;              // as the call prints them, out= not included
+    int item;                     // multi_output: which result
+    VEC(const char *) reads_star; // whole buffers that it reads, in order
     // where from
-    VEC(int) origins;           // FX node ids in the lowered graph, in order
-    int origin_node;            // the one it stands for, -1
-    bool side_effects;          // never dead
+    VEC(int) origins;  // FX node ids in the lowered graph, in order
+    int origin_node;   // the one it stands for, -1
+    bool side_effects; // never dead
 };
 
 typedef struct IrInput {
-    const char *name;           // arg0_1, primals_1
-    IrBuffer *buf;              // NULL for a symbol
-    const Expr *sym;            // for a SymInt input
-    bool donated;               // saved for backward and needed by nobody else: its memory may be overwritten
+    const char *name; // arg0_1, primals_1
+    IrBuffer *buf;    // NULL for a symbol
+    const Expr *sym;  // for a SymInt input
+    bool donated;     // saved for backward and needed by nobody else: its memory may be overwritten
 } IrInput;
 
 typedef struct IrModule {
     Arena *arena;
     Sym *sym;
-    const Graph *graph;         // that was lowered (post_grad)
+    const Graph *graph; // that was lowered (post_grad)
     VEC(IrInput) inputs;
-    VEC(IrOp *) ops;            // in order of registration, dead ones included
-    Map buffers;                // name -> IrBuffer *
-    VEC(IrBuffer *) constants;  // graph constants, by name
+    VEC(IrOp *) ops;           // in order of registration, dead ones included
+    Map buffers;               // name -> IrBuffer *
+    VEC(IrBuffer *) constants; // graph constants, by name
     VEC(IrArg) outputs;
     VEC(const char *) mutated_inputs;
-    VEC(const char *) mutated_buffers;  // targets of mutation, inputs among them, once an operation
-    Origins *origins;           // item = op number -> node ids of graph
+    VEC(const char *) mutated_buffers; // targets of mutation, inputs among them, once an operation
+    Origins *origins;                  // item = op number -> node ids of graph
 } IrModule;
 
 // Settings with PyTorch's names and defaults (torch/_inductor/config.py).
 typedef struct InductorConfig {
-    int realize_reads_threshold;            // 4
-    int realize_opcount_threshold;          // 30
-    int realize_acc_reads_threshold;        // 8
-    int unroll_reductions_threshold;        // 8
-    int max_fusion_size;                    // 64
-    int max_fusion_buffer_group_pairwise_attempts;  // 64
-    int score_fusion_memory_threshold;      // 10
-    int cpp_max_horizontal_fusion_size;     // 16
-    int cpp_min_chunk_size;                 // 512
-    bool layout_optimization, pick_loop_orders, inplace_buffers, allow_buffer_reuse, epilogue_fusion,
-        reorder_for_peak_memory, use_dce, split_reductions;
-    int cpp_simdlen;                        // 512 bits assumed
-    int threads;                            // 2 assumed
+    int realize_reads_threshold;                   // 4
+    int realize_opcount_threshold;                 // 30
+    int realize_acc_reads_threshold;               // 8
+    int unroll_reductions_threshold;               // 8
+    int max_fusion_size;                           // 64
+    int max_fusion_buffer_group_pairwise_attempts; // 64
+    int score_fusion_memory_threshold;             // 10
+    int cpp_max_horizontal_fusion_size;            // 16
+    int cpp_min_chunk_size;                        // 512
+    bool layout_optimization, pick_loop_orders, inplace_buffers, allow_buffer_reuse,
+        epilogue_fusion, reorder_for_peak_memory, use_dce, split_reductions;
+    int cpp_simdlen; // 512 bits assumed
+    int threads;     // 2 assumed
     bool deterministic;
 } InductorConfig;
 InductorConfig inductor_config_default(void);
 
 typedef struct LowerRequest {
-    const Graph *graph;         // post_grad graph
+    const Graph *graph; // post_grad graph
     Arena *arena;
-    Decisions *decisions;       // realize, decomposition fallbacks, layout choices
+    Decisions *decisions; // realize, decomposition fallbacks, layout choices
     Diag *diag;
     const InductorConfig *config;
     int stage;
-    int n_visible;              // outputs that the user sees, first in the list; the others are saved for backward. 0: unknown
+    // outputs that the user sees, first in the list; the others are saved for backward. 0: unknown
+    int n_visible;
 } LowerRequest;
-IrModule *inductor_lower(const LowerRequest *request);  // NULL and errors on failure
+IrModule *inductor_lower(const LowerRequest *request); // NULL and errors on failure
 
-// Post-grad passes in PyTorch's order (torch/_inductor/fx_passes/post_grad.py), view_to_reshape first.
+// Post-grad passes in PyTorch's order (torch/_inductor/fx_passes/post_grad.py), view_to_reshape
+// first.
 struct GraphPass;
 extern const struct GraphPass *const post_grad_passes[];
 extern const int n_post_grad_passes;

@@ -13,8 +13,8 @@ bool pass_wanted(PassCtx *c, const char *name);
 bool rewrite_wanted(PassCtx *c, const Node *n, const char *reason);
 void node_set_op(Node *n, const Op *op);
 
-// fake_prop.c: what every node yields, by id, strides and offsets known. With d, an op that refuses its
-// arguments, or another result than annotated, is an error and NULL.
+// fake_prop.c: what every node yields, by id, strides and offsets known. With d, an op that refuses
+// its arguments, or another result than annotated, is an error and NULL.
 Value *fake_values(Arena *a, const Graph *g, int stage, Diag *d);
 // By id: the node that owns the memory that a node's result lies in; itself unless it is a view.
 int *node_storages(Arena *a, const Graph *g, const Value *val);

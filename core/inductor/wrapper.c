@@ -1,5 +1,5 @@
-// wrapper.c: call(): checks its inputs, allocates, calls kernels and externs, reuses and frees memory in the plan's
-// order, and hands out the results (torch/_inductor/codegen/wrapper.py).
+// wrapper.c: call(): checks its inputs, allocates, calls kernels and externs, reuses and frees
+// memory in the plan's order, and hands out the results (torch/_inductor/codegen/wrapper.py).
 #include <string.h>
 
 #include "core/inductor/abi.h"

@@ -10,7 +10,7 @@
 #include "core/load/loaders.def"
 #undef LOADER
 
-enum { LOAD_HEAD = 64 * 1024 };     // bytes that sniffing looks at
+enum { LOAD_HEAD = 64 * 1024 }; // bytes that sniffing looks at
 
 // load.c
 // The file's text: what was read from standard input, else the file; kept in m->text. ptr NULL on
@@ -20,7 +20,7 @@ Str load_text(LoadedModel *m, const char *path, Diag *d);
 // foreign.c: what a file that no loader takes is, in words ("a TorchScript archive"), and what to
 // do.
 typedef struct Foreign {
-    const char *what, *hint;        // what NULL: nobody knows
+    const char *what, *hint; // what NULL: nobody knows
 } Foreign;
 Foreign foreign_bytes(Str head);
 // The same for a zip archive by the names in it.
@@ -50,7 +50,8 @@ bool fx_text_add(LoadedModel *m, Str text, const char *path, Diag *d);
 void fx_consts_read(LoadedModel *m, Graph *g, Str init);
 bool fx_runnable_add(LoadedModel *m, Str text, const char *path, Diag *d);
 // Readable and transformed graphs are printed without strides; the fx_graph_runnable.py beside them
-// has those of the inputs, and hints of symbols. Nothing happens if it is not there or does not fit.
+// has those of the inputs, and hints of symbols. Nothing happens if it is not there or does not
+// fit.
 void fx_runnable_layouts(LoadedModel *m, Graph *g, const char *path);
 
 #endif

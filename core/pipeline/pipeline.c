@@ -98,8 +98,8 @@ static void name_unit(Pipeline *p, Unit *u) {
     u->name = arena_printf(&p->arena, "model__%d_%s_%d.%d", u->number, u->kind, u->nth, u->counter);
 }
 
-// A dump folder holds the same graph before and after the post-grad passes, a log the captured graph
-// and what AOTAutograd made of it: the earliest is opened.
+// A dump folder holds the same graph before and after the post-grad passes, a log the captured
+// graph and what AOTAutograd made of it: the earliest is opened.
 static bool is_duplicate(const LoadedModel *m, int i) {
     const LoadedGraph *g = &m->graphs.at[i];
     for (int k = 0; k < m->graphs.n; k++) {

@@ -181,7 +181,7 @@ static const Expr *make_mod(Sym *s, const Expr *a, const Expr *b) {
 // Minimum and maximum as one: flattens, folds numbers, drops doubles.
 typedef struct Extremes {
     VEC(const Expr *) found; // arguments that are no numbers
-    const Expr *number; // the extreme one, NULL: none
+    const Expr *number;      // the extreme one, NULL: none
     bool bad;
 } Extremes;
 
@@ -269,8 +269,8 @@ const Expr *sym_identity(Sym *s, const Expr *a) {
     return is_poison(a) ? a : expr_intern(s, SYM_identity, &a, 1);
 }
 
-// Whether sympy would rather write -e: more of its terms have a minus sign, or as many and the first
-// that is no number has one.
+// Whether sympy would rather write -e: more of its terms have a minus sign, or as many and the
+// first that is no number has one.
 static bool leads_with_minus(const Expr *e) {
     if (e->kind == SYM_int)
         return e->value < 0;

@@ -1,5 +1,5 @@
-// aot_corpus.c: inference graphs traced from captured graphs, against what PyTorch logged, byte for byte; from
-// exported programs, against the same up to names.
+// aot_corpus.c: inference graphs traced from captured graphs, against what PyTorch logged, byte for
+// byte; from exported programs, against the same up to names.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,14 +13,16 @@
 static const char *const roots[] = {"../shared/corpus", "../shared/corpus_large", "tests/corpus"};
 
 static AotResult trace(Arena *a, const Graph *g, DecompTable table, Diag *d) {
-    AotRequest r = {.graph = g, .arena = a, .diag = d, .decomps = table, .keep_input_mutations = true};
+    AotRequest r = {
+        .graph = g, .arena = a, .diag = d, .decomps = table, .keep_input_mutations = true};
     return aot_trace_inference(&r);
 }
 
 // The forward graphs of a log, each up to the line that describes its metadata.
 static int logged_graphs(Arena *a, const char *text, const char **out, int max) {
     int n = 0;
-    for (const char *p = strstr(text, "class <lambda>"); p && n < max; p = strstr(p + 1, "class <lambda>")) {
+    for (const char *p = strstr(text, "class <lambda>"); p && n < max;
+         p = strstr(p + 1, "class <lambda>")) {
         const char *end = strstr(p, "aot_config id:");
         size_t len = end ? (size_t)(end - p) : strlen(p);
         const char *next = strstr(p, "\nTRACED GRAPH");
@@ -43,7 +45,7 @@ static const char *printed(Arena *a, const Graph *g, const FxStyle *style) {
 
 // Metadata written by the tracer is what the meta functions say of the node's own arguments.
 static void check_metas(Arena *a, const Graph *g) {
-    GRAPH_EACH(g, n) {
+    GRAPH_EACH (g, n) {
         if (n->op != FX_call_function || !n->def || !n->def->meta || n->def->tags & OPT_sym)
             continue;
         Value *args = node_bound(n, a), out;
@@ -67,19 +69,23 @@ static void check_metas(Arena *a, const Graph *g) {
 }
 
 // The graph after the joint passes, against what the compiler was given.
-static void check_joint(Arena *a, const Graph *g, const char *cpu, int i, const char *name, Diag *d) {
+static void check_joint(Arena *a, const Graph *g, const char *cpu, int i, const char *name,
+                        Diag *d) {
     int n = 0, at = 0;
     char **folders = file_is_dir(cpu) ? dir_list(a, cpu, &n, d) : NULL;
     for (int k = 0; k < n; k++) {
         if (!strstr(folders[k], "_inference_") || at++ != i)
             continue;
-        Str want = file_read(a, path_join(a, path_join(a, cpu, folders[k]), "fx_graph_readable.py"), d);
+        Str want =
+            file_read(a, path_join(a, path_join(a, cpu, folders[k]), "fx_graph_readable.py"), d);
         ck_assert(want.ptr != NULL);
         for (int p = 0; p < n_joint_passes; p++) {
             PassCtx ctx = {.arena = a, .diag = d, .origins = origins_new(a), .inference = true};
             const Graph *next = joint_passes[p]->run(&ctx, g);
-            ck_assert_msg(graph_verify(next, d), "%s after %s: %s", name, joint_passes[p]->name, diag_first(d));
-            ck_assert_msg((next == g) == (ctx.matches == 0), "%s: %s copies without a match", name, joint_passes[p]->name);
+            ck_assert_msg(graph_verify(next, d), "%s after %s: %s", name, joint_passes[p]->name,
+                          diag_first(d));
+            ck_assert_msg((next == g) == (ctx.matches == 0), "%s: %s copies without a match", name,
+                          joint_passes[p]->name);
             g = next;
         }
         size_t len = want.len;
@@ -93,7 +99,9 @@ static int check_model(const char *root, const char *name) {
     Arena a = {0};
     Diag d = {.arena = &a};
     const char *dir = path_join(&a, root, name), *want[16];
-    Str log = file_exists(path_join(&a, dir, "aot_graphs.txt")) ? file_read(&a, path_join(&a, dir, "aot_graphs.txt"), &d) : (Str){0};
+    Str log = file_exists(path_join(&a, dir, "aot_graphs.txt"))
+                  ? file_read(&a, path_join(&a, dir, "aot_graphs.txt"), &d)
+                  : (Str){0};
     int n = log.ptr ? logged_graphs(&a, log.ptr, want, 16) : 0;
     LoadedModel *m = n ? load_model(&a, path_join(&a, dir, "graph_code.txt"), &d) : NULL;
     for (int i = 0; m && i < n; i++) {
@@ -105,7 +113,8 @@ static int check_model(const char *root, const char *name) {
         if (strcmp(got, want[i]) != 0) {
             TextDiff t;
             text_diff(&t, &a, want[i], got, true);
-            ck_abort_msg("%s graph %d: %d lines missing, %d too many (up to renaming)", name, i, t.removed, t.added);
+            ck_abort_msg("%s graph %d: %d lines missing, %d too many (up to renaming)", name, i,
+                         t.removed, t.added);
         }
         check_joint(&a, r.graph, path_join(&a, dir, "cpu"), i, name, &d);
     }
@@ -130,25 +139,30 @@ START_TEST(inference_graphs_as_logged) {
 }
 END_TEST
 
-// An exported program of the same model gives the same statements, without frames of the user's source.
+// An exported program of the same model gives the same statements, without frames of the user's
+// source.
 START_TEST(exported_programs_agree) {
-    static const char *const models[] = {"chain", "mlp_softmax", "cnn_pool", "inplace_view", "cat_split_pad", "bf16_norm",
-                                         "reductions_mixed", "gather_scatter", "int_bitwise", "conv_bn_eval"};
+    static const char *const models[] = {
+        "chain",     "mlp_softmax",      "cnn_pool",       "inplace_view", "cat_split_pad",
+        "bf16_norm", "reductions_mixed", "gather_scatter", "int_bitwise",  "conv_bn_eval"};
     for (int i = 0; i < COUNT(models); i++) {
         Arena a = {0};
         Diag d = {.arena = &a};
         const char *dir = path_join(&a, file_is_dir(roots[0]) ? roots[0] : roots[2], models[i]);
-        if (!file_exists(path_join(&a, dir, "model.pt2")) || !file_exists(path_join(&a, dir, "graph_code.txt")))
+        if (!file_exists(path_join(&a, dir, "model.pt2")) ||
+            !file_exists(path_join(&a, dir, "graph_code.txt")))
             continue;
         LoadedModel *p = load_model(&a, path_join(&a, dir, "model.pt2"), &d);
         LoadedModel *q = load_model(&a, path_join(&a, dir, "graph_code.txt"), &d);
         ck_assert_msg(p && q, "%s", diag_first(&d));
-        AotResult x = trace(&a, p->graphs.at[0].graph, DECOMP_inductor, &d), y = trace(&a, q->graphs.at[0].graph, DECOMP_inductor, &d);
-        ck_assert_msg(x.graph && y.graph && graph_verify(x.graph, &d), "%s: %s", models[i], diag_first(&d));
+        AotResult x = trace(&a, p->graphs.at[0].graph, DECOMP_inductor, &d),
+                  y = trace(&a, q->graphs.at[0].graph, DECOMP_inductor, &d);
+        ck_assert_msg(x.graph && y.graph && graph_verify(x.graph, &d), "%s: %s", models[i],
+                      diag_first(&d));
         int nx = 0, ny = 0;
-        GRAPH_EACH(x.graph, n)
+        GRAPH_EACH (x.graph, n)
             nx += n->op == FX_call_function;
-        GRAPH_EACH(y.graph, n)
+        GRAPH_EACH (y.graph, n)
             ny += n->op == FX_call_function;
         ck_assert_msg(nx == ny, "%s: %d nodes from .pt2, %d from graph_code", models[i], nx, ny);
         load_close(p);

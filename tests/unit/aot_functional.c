@@ -1,5 +1,6 @@
 // aot_functional.c: writes, views and aliasing taken out of small graphs. What is expected is what
-// FunctionalTensorWrapper does, node for node, or follows from eager semantics where PyTorch has been reported wrong.
+// FunctionalTensorWrapper does, node for node, or follows from eager semantics where PyTorch has
+// been reported wrong.
 #include <string.h>
 
 #include "core/aot/aot.h"
@@ -9,7 +10,8 @@
 // A captured function of its lines, each at indent 8.
 static const Graph *parse(Arena *a, const char *params, const char *body, Diag *d) {
     Buf text = {.arena = a};
-    buf_printf(&text, "class GraphModule(torch.nn.Module):\n    def forward(self, %s):\n%s", params, body);
+    buf_printf(&text, "class GraphModule(torch.nn.Module):\n    def forward(self, %s):\n%s", params,
+               body);
     FxDoc doc = {0};
     Str s = {buf_str(&text), text.len};
     doc.arena = a;
@@ -19,7 +21,8 @@ static const Graph *parse(Arena *a, const char *params, const char *body, Diag *
 }
 
 static AotResult trace(Arena *a, const Graph *g, DecompTable table, Diag *d) {
-    AotRequest r = {.graph = g, .arena = a, .diag = d, .decomps = table, .keep_input_mutations = true};
+    AotRequest r = {
+        .graph = g, .arena = a, .diag = d, .decomps = table, .keep_input_mutations = true};
     AotResult out = aot_trace_inference(&r);
     ck_assert_msg(out.graph && graph_verify(out.graph, d), "%s", diag_first(d));
     return out;
@@ -81,7 +84,8 @@ START_TEST(as_strided_addresses_the_storage) {
           "        s: \"f32[2][1]cpu\" = d.as_strided((2,), (1,), 0)\n"
           "        add_: \"f32[2][1]cpu\" = s.add_(1)\n"
           "        return (a,)\n",
-          "full = " P "full.default([2, 4], 0, dtype = torch.float32, layout = torch.strided, device = device(type='cpu'), pin_memory = False)\n"
+          "full = " P "full.default([2, 4], 0, dtype = torch.float32, layout = torch.strided, "
+          "device = device(type='cpu'), pin_memory = False)\n"
           "diagonal = " P "diagonal.default(full)\n"
           "as_strided = " P "as_strided.default(diagonal, [2], [1], 0)\n"
           "add = " P "add.Tensor(as_strided, 1)\n"
@@ -145,10 +149,11 @@ START_TEST(unfold_keeps_what_it_skips) {
                            "        l_x_ = L_x_\n"
                            "        v: \"f32[4, 1, 5][6, 5, 1]cpu\" = l_x_.unfold(1, 5, 5)\n"
                            "        add_: \"f32[4, 1, 5][6, 5, 1]cpu\" = v.add_(v)\n"
-                           "        return (l_x_,)\n", &d);
+                           "        return (l_x_,)\n",
+                           &d);
     AotResult r = trace(&a, g, DECOMP_none, &d);
     bool scatter = false;
-    GRAPH_EACH(r.graph, n) {
+    GRAPH_EACH (r.graph, n) {
         scatter = scatter || node_is(n, OP_aten_as_strided_scatter_default);
         ck_assert(!node_is(n, OP_aten_unfold_backward_default));
     }
@@ -160,15 +165,16 @@ END_TEST
 
 // A result of another type is converted back to the type of what it is written to.
 START_TEST(in_place_keeps_its_type) {
-    check("L_x_: \"f16[3][1]cpu\", L_y_: \"f32[3][1]cpu\"",
-          "        l_x_ = L_x_\n"
-          "        l_y_ = L_y_\n"
-          "        add_: \"f16[3][1]cpu\" = l_x_.add_(l_y_)\n"
-          "        return (l_x_,)\n",
-          "add = " P "add.Tensor(arg0_1, arg1_1)\n"
-          "convert_element_type = torch.ops.prims.convert_element_type.default(add, torch.float16)\n"
-          "copy_ = " P "copy_.default(arg0_1, convert_element_type)\n"
-          "return (arg0_1,)\n");
+    check(
+        "L_x_: \"f16[3][1]cpu\", L_y_: \"f32[3][1]cpu\"",
+        "        l_x_ = L_x_\n"
+        "        l_y_ = L_y_\n"
+        "        add_: \"f16[3][1]cpu\" = l_x_.add_(l_y_)\n"
+        "        return (l_x_,)\n",
+        "add = " P "add.Tensor(arg0_1, arg1_1)\n"
+        "convert_element_type = torch.ops.prims.convert_element_type.default(add, torch.float16)\n"
+        "copy_ = " P "copy_.default(arg0_1, convert_element_type)\n"
+        "return (arg0_1,)\n");
 }
 END_TEST
 
@@ -176,14 +182,16 @@ END_TEST
 START_TEST(functional_stage_keeps_ops_whole) {
     Arena a = {0};
     Diag d = {.arena = &a};
-    const Graph *g = parse(&a, "L_x_: \"f32[3, 4][4, 1]cpu\", L_w_: \"f32[5, 4][4, 1]cpu\", L_b_: \"f32[5][1]cpu\"",
-                           "        l_x_ = L_x_\n"
-                           "        l_w_ = L_w_\n"
-                           "        l_b_ = L_b_\n"
-                           "        y: \"f32[3, 5][5, 1]cpu\" = torch._C._nn.linear(l_x_, l_w_, l_b_)\n"
-                           "        z: \"f32[3, 5][5, 1]cpu\" = torch.nn.functional.silu(y, inplace = True)\n"
-                           "        s: \"f32[3, 5][5, 1]cpu\" = torch.softmax(z, dim = 1)\n"
-                           "        return (s,)\n", &d);
+    const Graph *g = parse(
+        &a, "L_x_: \"f32[3, 4][4, 1]cpu\", L_w_: \"f32[5, 4][4, 1]cpu\", L_b_: \"f32[5][1]cpu\"",
+        "        l_x_ = L_x_\n"
+        "        l_w_ = L_w_\n"
+        "        l_b_ = L_b_\n"
+        "        y: \"f32[3, 5][5, 1]cpu\" = torch._C._nn.linear(l_x_, l_w_, l_b_)\n"
+        "        z: \"f32[3, 5][5, 1]cpu\" = torch.nn.functional.silu(y, inplace = True)\n"
+        "        s: \"f32[3, 5][5, 1]cpu\" = torch.softmax(z, dim = 1)\n"
+        "        return (s,)\n",
+        &d);
     AotResult r = trace(&a, g, DECOMP_none, &d);
     ck_assert_str_eq(statements(&a, r.graph), "t = " P "t.default(arg1_1)\n"
                                               "addmm = " P "addmm.default(arg2_1, arg0_1, t)\n"
@@ -194,7 +202,8 @@ START_TEST(functional_stage_keeps_ops_whole) {
 }
 END_TEST
 
-// Each node knows the nodes of the captured graph that it was made for, and the op that reached the tracer.
+// Each node knows the nodes of the captured graph that it was made for, and the op that reached the
+// tracer.
 START_TEST(origins_and_original_aten) {
     Arena a = {0};
     Diag d = {.arena = &a};
@@ -202,7 +211,8 @@ START_TEST(origins_and_original_aten) {
                            "        l_x_ = L_x_\n"
                            "        y: \"f32[3, 4][4, 1]cpu\" = torch.relu(l_x_)\n"
                            "        s: \"f32[3, 4][4, 1]cpu\" = torch.softmax(y, dim = 1)\n"
-                           "        return (s,)\n", &d);
+                           "        return (s,)\n",
+                           &d);
     AotResult r = trace(&a, g, DECOMP_inductor, &d);
     const Node *relu = graph_find(r.graph, "relu"), *exp = graph_find(r.graph, "exp");
     int n;
@@ -239,13 +249,19 @@ START_TEST(decompositions_ask) {
     const Graph *g = parse(&a, "L_x_: \"f32[3][1]cpu\"",
                            "        l_x_ = L_x_\n"
                            "        y: \"f32[3][1]cpu\" = torch.nn.functional.silu(l_x_)\n"
-                           "        return (y,)\n", &d);
+                           "        return (y,)\n",
+                           &d);
     Overrides *o = overrides_new(&a);
     decide_override(o, DECIDE_decomposition, "aten.silu.default", false);
-    AotRequest r = {.graph = g, .arena = &a, .diag = &d, .decomps = DECOMP_inductor, .keep_input_mutations = true,
+    AotRequest r = {.graph = g,
+                    .arena = &a,
+                    .diag = &d,
+                    .decomps = DECOMP_inductor,
+                    .keep_input_mutations = true,
                     .decisions = decisions_new(&a, o)};
     AotResult out = aot_trace_inference(&r);
-    ck_assert_str_eq(statements(&a, out.graph), "silu = " P "silu.default(arg0_1)\nreturn (silu,)\n");
+    ck_assert_str_eq(statements(&a, out.graph),
+                     "silu = " P "silu.default(arg0_1)\nreturn (silu,)\n");
     ck_assert_int_eq(decisions_count(r.decisions), 1);
     arena_free(&a);
 }
@@ -307,7 +323,8 @@ START_TEST(defaults_are_not_passed_on) {
 }
 END_TEST
 
-// Compilers evaluate the right operand of C++'s operators first: one_hot is eq(unsqueeze(x), arange).
+// Compilers evaluate the right operand of C++'s operators first: one_hot is eq(unsqueeze(x),
+// arange).
 START_TEST(composites_in_the_order_of_c) {
     check("L_x_: \"i64[3][1]cpu\"",
           "        l_x_ = L_x_\n"
@@ -348,10 +365,13 @@ START_TEST(a_number_is_written) {
     ck_assert_int_eq(r.graph->consts.n, 1);
     const Tensor *c = r.graph->consts.at[0].tensor;
     ck_assert(c && c->ndim == 0 && tensor_get_f64(c, 0) == 0.25);
-    ck_assert_str_eq(graph_find(r.graph, "lift_fresh_copy")->original_aten, "aten.lift_fresh.default");
+    ck_assert_str_eq(graph_find(r.graph, "lift_fresh_copy")->original_aten,
+                     "aten.lift_fresh.default");
     PassCtx ctx = {.arena = &a, .diag = &d, .origins = r.origins, .inference = true};
     Graph *folded = pass_constant_fold_uniform_value.run(&ctx, r.graph);
-    ck_assert_ptr_ne(strstr(statements(&a, folded), "full_default = " P "full.default([], 0.25, dtype = torch.float32"), NULL);
+    ck_assert_ptr_ne(strstr(statements(&a, folded),
+                            "full_default = " P "full.default([], 0.25, dtype = torch.float32"),
+                     NULL);
     arena_free(&a);
 }
 END_TEST

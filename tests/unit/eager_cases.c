@@ -1,6 +1,7 @@
-// eager_cases.c: single ops by the reference kernels against recorded results (tests/data/opcases.jsonl, and all
-// recorded cases where they are at hand), against facts from public reports (eager_facts.jsonl: NaN, signed zero,
-// wrapping, rounding, duplicates, empty and 0-d tensors), errors, aliasing through graphs, products against sums.
+// eager_cases.c: single ops by the reference kernels against recorded results
+// (tests/data/opcases.jsonl, and all recorded cases where they are at hand), against facts from
+// public reports (eager_facts.jsonl: NaN, signed zero, wrapping, rounding, duplicates, empty and
+// 0-d tensors), errors, aliasing through graphs, products against sums.
 #include "tests/unit/unit.h"
 
 #include <math.h>
@@ -58,7 +59,8 @@ typedef struct Run {
 static void run_graph(Run *r, const char *text, int n) {
     r->d.arena = &r->a;
     FxDoc doc = {.arena = &r->a};
-    ck_assert_msg(fx_parse(&doc, sym_new(&r->a), (Str){text, strlen(text)}, "graph", &r->d), "%s", diag_first(&r->d));
+    ck_assert_msg(fx_parse(&doc, sym_new(&r->a), (Str){text, strlen(text)}, "graph", &r->d), "%s",
+                  diag_first(&r->d));
     r->run = (EagerRun){.graph = doc.at[0].graph, .inputs = r->in, .n_inputs = n};
     EagerCtx c = {.arena = &r->a, .diag = &r->d, .threads = 2};
     eager_run(&c, &r->run);
@@ -76,7 +78,8 @@ static Tensor *input(Run *r, int i, int ndim, const int64_t *size, const float *
 static void expect(const Tensor *t, const float *v, int n) {
     ck_assert_int_eq(tensor_numel(t), n);
     for (int i = 0; i < n; i++)
-        ck_assert_msg((float)tensor_get_f64(t, i) == v[i], "element %d is %g, expected %g", i, tensor_get_f64(t, i), (double)v[i]);
+        ck_assert_msg((float)tensor_get_f64(t, i) == v[i], "element %d is %g, expected %g", i,
+                      tensor_get_f64(t, i), (double)v[i]);
 }
 
 static void done(Run *r) {
@@ -92,8 +95,11 @@ START_TEST(test_views_write_through) {
     Run r = {0};
     const float zeros[8] = {0}, want[8] = {1, 1};
     Tensor *x = input(&r, 0, 2, (int64_t[]){2, 4}, zeros);
-    run_graph(&r, "def forward(self, x):\n    d = x.diagonal();  d = d\n    s = d.as_strided((2,), (1,), 0);  d = None\n"
-                  "    y = s.add_(1);  s = None\n    return (y,)\n", 1);
+    run_graph(&r,
+              "def forward(self, x):\n    d = x.diagonal();  d = d\n    s = d.as_strided((2,), "
+              "(1,), 0);  d = None\n"
+              "    y = s.add_(1);  s = None\n    return (y,)\n",
+              1);
     ck_assert_msg(r.d.errors == 0, "%s", diag_first(&r.d));
     expect(x, want, 8);
     done(&r);
@@ -107,7 +113,10 @@ START_TEST(test_overlapping_windows) {
         v[i] = (float)(i + 1);
     const float want[6] = {2, 2, 3, 4, 5, 12};
     Tensor *x = input(&r, 0, 2, (int64_t[]){4, 6}, v);
-    run_graph(&r, "def forward(self, x):\n    v = x.unfold(1, 1, 5)\n    w = v.add_(v);  v = None\n    return (w,)\n", 1);
+    run_graph(&r,
+              "def forward(self, x):\n    v = x.unfold(1, 1, 5)\n    w = v.add_(v);  v = None\n    "
+              "return (w,)\n",
+              1);
     ck_assert_msg(r.d.errors == 0, "%s", diag_first(&r.d));
     Tensor row = *x;
     row.ndim = 1;
@@ -118,13 +127,18 @@ START_TEST(test_overlapping_windows) {
 }
 END_TEST
 
-// The right side is read in full before the first write; the write reaches the earlier result's input only.
+// The right side is read in full before the first write; the write reaches the earlier result's
+// input only.
 START_TEST(test_index_assignment) {
     Run r = {0};
     const float x[2] = {1, 2}, want[2] = {2, 2};
     Tensor *t = input(&r, 0, 1, (int64_t[]){2}, x);
-    run_graph(&r, "def forward(self, x):\n    i = torch.zeros(2, dtype = torch.int64)\n    a = x[i]\n    b = x[i]\n"
-                  "    c = a + b;  a = b = None\n    x[i] = c;  setitem = x;  i = c = setitem = None\n    return (x,)\n", 1);
+    run_graph(&r,
+              "def forward(self, x):\n    i = torch.zeros(2, dtype = torch.int64)\n    a = x[i]\n  "
+              "  b = x[i]\n"
+              "    c = a + b;  a = b = None\n    x[i] = c;  setitem = x;  i = c = setitem = None\n "
+              "   return (x,)\n",
+              1);
     ck_assert_msg(r.d.errors == 0, "%s", diag_first(&r.d));
     expect(t, want, 2);
     done(&r);
@@ -135,7 +149,9 @@ START_TEST(test_earlier_results_stay) {
     Run r = {0};
     const float x[1] = {3};
     input(&r, 0, 1, (int64_t[]){1}, x);
-    run_graph(&r, "def forward(self, x):\n    y = torch.log(x)\n    z = x.log_()\n    return (y, x, z)\n", 1);
+    run_graph(
+        &r, "def forward(self, x):\n    y = torch.log(x)\n    z = x.log_()\n    return (y, x, z)\n",
+        1);
     ck_assert_int_eq(r.run.n_outputs, 3);
     for (int i = 0; i < 3; i++)
         ck_assert(fabs(tensor_get_f64(&r.run.outputs[i].tensor, 0) - 1.0986122886681098) < 1e-6);
@@ -148,16 +164,19 @@ START_TEST(test_errors) {
     static const struct {
         const char *body, *error;
     } cases[] = {
-        {"    e = x.expand(3, 2)\n    y = e.add_(1);  e = None\n    return (y,)\n", "more than one element"},
+        {"    e = x.expand(3, 2)\n    y = e.add_(1);  e = None\n    return (y,)\n",
+         "more than one element"},
         {"    a = torch.ones(3)\n    y = x + a\n    return (y,)\n", "must match the size"},
         {"    y = x.split([2, 1], 0)\n    return (y,)\n", "split"},
         {"    y = torch.mm(x, x)\n    return (y,)\n", "Error"},
-        {"    i = torch.full((1,), 7, dtype = torch.int64)\n    y = x[i]\n    return (y,)\n", "IndexError"},
+        {"    i = torch.full((1,), 7, dtype = torch.int64)\n    y = x[i]\n    return (y,)\n",
+         "IndexError"},
         {"    y = x[5]\n    return (y,)\n", "Error"},
         {"    y = x.as_strided((4,), (1,), 0)\n    return (y,)\n", "reach out of the storage"},
         {"    y = torch.rand(3)\n    return (y,)\n", "no generator"},
         {"    y = torch.no_such_function(x)\n    return (y,)\n", "no_such_function"},
-        {"    i = x.to(torch.int64)\n    z = i - i\n    y = i // z\n    return (y,)\n", "ZeroDivisionError"},
+        {"    i = x.to(torch.int64)\n    z = i - i\n    y = i // z\n    return (y,)\n",
+         "ZeroDivisionError"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         Run r = {0};
@@ -167,7 +186,8 @@ START_TEST(test_errors) {
         input(&r, 0, 1, (int64_t[]){2}, x);
         run_graph(&r, text, 1);
         ck_assert_msg(r.d.errors > 0, "%s", text);
-        ck_assert_msg(strstr(diag_first(&r.d), cases[i].error) != NULL, "%s\n%s", text, diag_first(&r.d));
+        ck_assert_msg(strstr(diag_first(&r.d), cases[i].error) != NULL, "%s\n%s", text,
+                      diag_first(&r.d));
         done(&r);
     }
 }
@@ -179,25 +199,41 @@ static void check_gemm(DType d, int64_t m, int64_t n, int64_t k, bool ta, bool t
     Diag diag = {.arena = &a};
     Tensor x, y, z;
     int64_t xs[2] = {ta ? k : m, ta ? m : k}, ys[2] = {tb ? n : k, tb ? k : n}, zs[2] = {m, n};
-    ck_assert(tensor_new(&x, d, 2, xs, &diag) && tensor_new(&y, d, 2, ys, &diag) && tensor_new(&z, d, 2, zs, &diag));
+    ck_assert(tensor_new(&x, d, 2, xs, &diag) && tensor_new(&y, d, 2, ys, &diag) &&
+              tensor_new(&z, d, 2, zs, &diag));
     for (int64_t i = 0; i < m * k; i++)
         tensor_set_f64(&x, i, (double)(i * 7 % 13 - 6) / 4);
     for (int64_t i = 0; i < k * n; i++)
         tensor_set_f64(&y, i, (double)(i * 5 % 11 - 5) / 4);
     for (int64_t i = 0; i < m * n; i++)
         tensor_set_f64(&z, i, beta == 0 ? (double)NAN : (double)(i % 3));
-    Gemm g = {.dtype = d, .m = m, .n = n, .k = k, .a = tensor_data(&x), .b = tensor_data(&y), .c = tensor_data(&z),
-              .a_row = ta ? 1 : k, .a_col = ta ? m : 1, .b_row = tb ? 1 : n, .b_col = tb ? k : 1, .c_row = n, .c_col = 1,
-              .alpha = 2, .beta = beta};
+    Gemm g = {.dtype = d,
+              .m = m,
+              .n = n,
+              .k = k,
+              .a = tensor_data(&x),
+              .b = tensor_data(&y),
+              .c = tensor_data(&z),
+              .a_row = ta ? 1 : k,
+              .a_col = ta ? m : 1,
+              .b_row = tb ? 1 : n,
+              .b_col = tb ? k : 1,
+              .c_row = n,
+              .c_col = 1,
+              .alpha = 2,
+              .beta = beta};
     blas_gemm(&g, 2);
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j < n; j++) {
             double want = 0;
             for (int64_t l = 0; l < k; l++)
-                want += tensor_get_f64(&x, ta ? l * m + i : i * k + l) * tensor_get_f64(&y, tb ? j * k + l : l * n + j);
+                want += tensor_get_f64(&x, ta ? l * m + i : i * k + l) *
+                        tensor_get_f64(&y, tb ? j * k + l : l * n + j);
             want = 2 * want + (beta == 0 ? 0 : beta * (double)((i * n + j) % 3));
-            ck_assert_msg(fabs(tensor_get_f64(&z, i * n + j) - want) <= 1e-5 * fabs(want) + 1e-5, "%lld %lld %lld at %lld %lld: %g, expected %g",
-                          (long long)m, (long long)n, (long long)k, (long long)i, (long long)j, tensor_get_f64(&z, i * n + j), want);
+            ck_assert_msg(fabs(tensor_get_f64(&z, i * n + j) - want) <= 1e-5 * fabs(want) + 1e-5,
+                          "%lld %lld %lld at %lld %lld: %g, expected %g", (long long)m,
+                          (long long)n, (long long)k, (long long)i, (long long)j,
+                          tensor_get_f64(&z, i * n + j), want);
         }
     tensor_drop(&x);
     tensor_drop(&y);
@@ -206,7 +242,8 @@ static void check_gemm(DType d, int64_t m, int64_t n, int64_t k, bool ta, bool t
 }
 
 START_TEST(test_products) {
-    static const int64_t sizes[][3] = {{1, 1, 1}, {1, 70, 33}, {70, 1, 33}, {7, 5, 3}, {8, 48, 256}, {61, 97, 300}, {250, 390, 17}, {3, 4, 0}};
+    static const int64_t sizes[][3] = {{1, 1, 1},    {1, 70, 33},   {70, 1, 33},    {7, 5, 3},
+                                       {8, 48, 256}, {61, 97, 300}, {250, 390, 17}, {3, 4, 0}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (int form = 0; form < 8; form++) {
             const int64_t *s = sizes[i];

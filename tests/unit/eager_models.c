@@ -1,6 +1,7 @@
-// eager_models.c: recorded models run by the reference kernels: the captured graph, the exported program, and in
-// float64; outputs, buffers and inputs against PyTorch's within torch.testing's tolerances. The models of
-// tests/corpus, and the whole recording where it is at hand. FX_REPORT=1 names what fails.
+// eager_models.c: recorded models run by the reference kernels: the captured graph, the exported
+// program, and in float64; outputs, buffers and inputs against PyTorch's within torch.testing's
+// tolerances. The models of tests/corpus, and the whole recording where it is at hand. FX_REPORT=1
+// names what fails.
 #include "tests/unit/unit.h"
 
 #include <dirent.h>
@@ -13,7 +14,7 @@
 #include "core/load/load.h"
 
 typedef struct Score {
-    int passed, failed, refused;    // refused: not loaded or inputs missing
+    int passed, failed, refused; // refused: not loaded or inputs missing
 } Score;
 
 static bool near(const RtValue *got, const Tensor *want, const char *row, bool in_f64, Buf *why) {
@@ -21,7 +22,9 @@ static bool near(const RtValue *got, const Tensor *want, const char *row, bool i
     TensorDiff diff;
     if (got->kind != RT_tensor) {
         bool same = tensor_numel(want) == 1 &&
-                    tensor_get_f64(want, 0) == (got->kind == RT_float ? got->f : got->kind == RT_bool ? got->b : (double)got->i);
+                    tensor_get_f64(want, 0) == (got->kind == RT_float  ? got->f
+                                                : got->kind == RT_bool ? got->b
+                                                                       : (double)got->i);
         if (!same)
             buf_printf(why, "%s: no tensor; ", row);
         return same;
@@ -48,7 +51,8 @@ static bool near(const RtValue *got, const Tensor *want, const char *row, bool i
         tensor_diff(&t, want, rtol, atol, &diff);
         same = !diff.bad && !diff.nan_differs;
         if (!same)
-            buf_printf(why, "%s: %lld bad, max abs %.3g rel %.3g; ", row, (long long)diff.bad, diff.max_abs, diff.max_rel);
+            buf_printf(why, "%s: %lld bad, max abs %.3g rel %.3g; ", row, (long long)diff.bad,
+                       diff.max_abs, diff.max_rel);
     }
     tensor_drop(&t);
     arena_free(&a);
@@ -60,14 +64,16 @@ static RtValue *copies(Arena *a, const Tensor *const *bound, int n, Diag *d) {
     RtValue *in = ARENA_ARRAY(a, n + 1, RtValue);
     for (int i = 0; i < n; i++) {
         in[i].kind = RT_tensor;
-        if (!bound[i] || !tensor_new_strided(&in[i].tensor, bound[i]->dtype, bound[i]->ndim, bound[i]->size, bound[i]->stride, d))
+        if (!bound[i] || !tensor_new_strided(&in[i].tensor, bound[i]->dtype, bound[i]->ndim,
+                                             bound[i]->size, bound[i]->stride, d))
             return NULL;
         tensor_copy(&in[i].tensor, bound[i]);
     }
     return in;
 }
 
-static bool check_outputs(Arena *a, const LoadedGraph *g, const EagerRun *run, const TensorFile *values, Buf *why) {
+static bool check_outputs(Arena *a, const LoadedGraph *g, const EagerRun *run,
+                          const TensorFile *values, Buf *why) {
     int user = 0;
     bool ok = true;
     for (int i = 0; i < run->n_outputs; i++) {
@@ -85,15 +91,21 @@ static bool check_outputs(Arena *a, const LoadedGraph *g, const EagerRun *run, c
     return ok;
 }
 
-// In place writes reach the caller's tensors. Which row an input was bound to tells its `after` row.
-static bool check_inputs(Arena *a, const Tensor *const *bound, const EagerRun *run, const TensorFile *values, Buf *why) {
+// In place writes reach the caller's tensors. Which row an input was bound to tells its `after`
+// row.
+static bool check_inputs(Arena *a, const Tensor *const *bound, const EagerRun *run,
+                         const TensorFile *values, Buf *why) {
     bool ok = true;
     for (int i = 0; i < run->n_inputs && !run->in_f64; i++)
-        for (const MapEntry *e = map_first(&values->tensors); e; e = map_next(&values->tensors, e)) {
-            const char *prefix = str_starts(e->key, "in") ? "in" : str_starts(e->key, "state.") ? "" : NULL;
+        for (const MapEntry *e = map_first(&values->tensors); e;
+             e = map_next(&values->tensors, e)) {
+            const char *prefix = str_starts(e->key, "in")       ? "in"
+                                 : str_starts(e->key, "state.") ? ""
+                                                                : NULL;
             if (e->ptr != bound[i] || !prefix)
                 continue;
-            const char *row = arena_printf(a, "after%s%s", *prefix ? "" : ".", e->key + strlen(prefix));
+            const char *row =
+                arena_printf(a, "after%s%s", *prefix ? "" : ".", e->key + strlen(prefix));
             const Tensor *want = map_get(&values->tensors, row);
             if (want)
                 ok = near(&run->inputs[i], want, row, false, why) && ok;
@@ -102,7 +114,8 @@ static bool check_inputs(Arena *a, const Tensor *const *bound, const EagerRun *r
 }
 
 // A lower graph of the same model takes its inputs in the captured graph's order.
-static const LoadedGraph *lower_graph(Arena *a, const char *dir, const char *file, LoadedModel **m, Diag *d) {
+static const LoadedGraph *lower_graph(Arena *a, const char *dir, const char *file, LoadedModel **m,
+                                      Diag *d) {
     static const char *const folders[] = {"model__0_inference_0.0", "model__0_forward_1.0"};
     for (int i = 0; i < 2; i++) {
         const char *path = arena_printf(a, "%s/cpu/%s/%s", dir, folders[i], file);
@@ -120,22 +133,27 @@ static void run_lower(const char *dir, const char *file, Score *s) {
     Buf why = {.arena = &a};
     TensorFile values;
     LoadedModel *captured, *lower = NULL;
-    const char *path = arena_printf(&a, "%s/graph_code.txt", dir), *rows = arena_printf(&a, "%s/values.safetensors", dir);
+    const char *path = arena_printf(&a, "%s/graph_code.txt", dir),
+               *rows = arena_printf(&a, "%s/values.safetensors", dir);
     if (!file_exists(path) || !file_exists(rows))
         return;
     ck_assert(safetensors_open(&values, &a, rows, &d));
     captured = load_model(&a, path, &d);
-    const LoadedGraph *g = lower_graph(&a, dir, file, &lower, &d), *c = captured ? &captured->graphs.at[0] : NULL;
+    const LoadedGraph *g = lower_graph(&a, dir, file, &lower, &d),
+                      *c = captured ? &captured->graphs.at[0] : NULL;
     const Tensor **bound = c ? ARENA_ARRAY(&a, c->n_inputs + 1, const Tensor *) : NULL;
     Node **inputs;
-    EagerRun run = {.graph = g ? g->graph : NULL, .n_inputs = g ? graph_placeholders(g->graph, &inputs, &a) : 0};
-    bool ready = g && captured->graphs.n == 1 && run.n_inputs == c->n_inputs && load_bind(captured, c, &values, NULL, bound, &d) &&
+    EagerRun run = {.graph = g ? g->graph : NULL,
+                    .n_inputs = g ? graph_placeholders(g->graph, &inputs, &a) : 0};
+    bool ready = g && captured->graphs.n == 1 && run.n_inputs == c->n_inputs &&
+                 load_bind(captured, c, &values, NULL, bound, &d) &&
                  (run.inputs = copies(&a, bound, run.n_inputs, &d)) != NULL;
     EagerCtx e = {.arena = &a, .diag = &d, .threads = 1};
     LoadedGraph user = {.n_outputs = 0};
     if (!ready) {
         s->refused++;
-    } else if (eager_run(&e, &run) && check_outputs(&a, &user, &run, &values, &why) && check_inputs(&a, bound, &run, &values, &why)) {
+    } else if (eager_run(&e, &run) && check_outputs(&a, &user, &run, &values, &why) &&
+               check_inputs(&a, bound, &run, &values, &why)) {
         s->passed++;
     } else {
         s->failed++;
@@ -159,7 +177,8 @@ static void run_model(const char *dir, const char *file, bool in_f64, Score *s) 
     Diag d = {.arena = &a};
     Buf why = {.arena = &a};
     TensorFile values;
-    const char *path = arena_printf(&a, "%s/%s", dir, file), *rows = arena_printf(&a, "%s/values.safetensors", dir);
+    const char *path = arena_printf(&a, "%s/%s", dir, file),
+               *rows = arena_printf(&a, "%s/values.safetensors", dir);
     if (!file_exists(path) || !file_exists(rows))
         return;
     ck_assert(safetensors_open(&values, &a, rows, &d));
@@ -171,11 +190,13 @@ static void run_model(const char *dir, const char *file, bool in_f64, Score *s) 
         generator_seed(&generator, 1);
         EagerCtx c = {.arena = &a, .diag = &d, .threads = 1, .generator = &generator};
         EagerRun run = {.graph = g->graph, .n_inputs = g->n_inputs, .in_f64 = in_f64};
-        bool ok = load_bind(m, g, &values, NULL, bound, &d) && (run.inputs = copies(&a, bound, g->n_inputs, &d)) != NULL;
+        bool ok = load_bind(m, g, &values, NULL, bound, &d) &&
+                  (run.inputs = copies(&a, bound, g->n_inputs, &d)) != NULL;
         if (!ok) {
             s->refused++;
             buf_puts(&why, "inputs missing; ");
-        } else if (eager_run(&c, &run) && check_outputs(&a, g, &run, &values, &why) && check_inputs(&a, bound, &run, &values, &why)) {
+        } else if (eager_run(&c, &run) && check_outputs(&a, g, &run, &values, &why) &&
+                   check_inputs(&a, bound, &run, &values, &why)) {
             s->passed++;
         } else {
             s->failed++;
@@ -203,7 +224,8 @@ static Score run_folder(const char *folder, const char *file, bool in_f64) {
     DIR *dir = opendir(folder);
     for (struct dirent *e; dir && (e = readdir(dir));) {
         char path[512];
-        if (e->d_name[0] == '.' || (size_t)snprintf(path, sizeof path, "%s/%s", folder, e->d_name) >= sizeof path)
+        if (e->d_name[0] == '.' ||
+            (size_t)snprintf(path, sizeof path, "%s/%s", folder, e->d_name) >= sizeof path)
             continue;
         if (str_starts(file, "fx_graph"))
             run_lower(path, file, &s);
@@ -213,8 +235,8 @@ static Score run_folder(const char *folder, const char *file, bool in_f64) {
     if (dir)
         closedir(dir);
     if (getenv("FX_REPORT"))
-        printf("%s %s%s: %d passed, %d failed, %d not run\n", folder, file, in_f64 ? " in f64" : "", s.passed, s.failed,
-               s.refused);
+        printf("%s %s%s: %d passed, %d failed, %d not run\n", folder, file, in_f64 ? " in f64" : "",
+               s.passed, s.failed, s.refused);
     return s;
 }
 
