@@ -38,6 +38,18 @@ static const char *type_of(const Nest *n, AccKind kind, DType src, DType out) {
     return c_value_type(kind == ACC_argmax || kind == ACC_argmin ? src : out);
 }
 
+// A sum that runs in float within a chunk.
+static bool has_part(const Nest *n, const Acc *acc) {
+    return n->chunked && acc->kind == ACC_sum && acc->src != DT_f64 && !strcmp(acc->type, "double");
+}
+
+bool acc_any_part(const Nest *n) {
+    for (int i = 0; i < n->accs.n; i++)
+        if (has_part(n, &n->accs.at[i]))
+            return true;
+    return false;
+}
+
 static const char *at(const Nest *n, const char *name, const char *part) {
     return arena_printf(n->k->g->arena, n->lanes ? "%s%s[lane]" : "%s%s", name, part);
 }
@@ -79,7 +91,7 @@ static void take_place(Emit *e, const Acc *acc, const char *x) {
 static void take(Emit *e, const Acc *acc) {
     static const char sign[ACC_n] = {[ACC_sum] = '+', [ACC_prod] = '*', [ACC_xor] = '^'};
     Nest *n = e->nest;
-    const char *x = acc->value, *s = at(n, acc->name, "");
+    const char *x = acc->value, *s = at(n, acc->name, has_part(n, acc) ? "_part" : "");
     switch (acc->kind) {
     case ACC_sum:
     case ACC_prod:
@@ -219,13 +231,65 @@ const char *acc_clause(Nest *n) {
     return buf_str(&clause);
 }
 
+// --- chunks
+
+void acc_part_declare(Nest *n, CText *t) {
+    for (int i = 0; i < n->accs.n; i++) {
+        const Acc *acc = &n->accs.at[i];
+        if (!has_part(n, acc))
+            continue;
+        if (n->lanes)
+            c_line(t, acc->op, n->position, "float %s_part[%d] = {0};", acc->name, LANES);
+        else
+            c_line(t, acc->op, n->position, "float %s_part = 0;", acc->name);
+    }
+}
+
+// The whole is joined outside the chunk, all else in it.
+const char *acc_part_clause(Nest *n) {
+    Buf clause = {.arena = n->k->g->arena};
+    for (int i = 0; i < n->accs.n; i++) {
+        const Acc *acc = &n->accs.at[i];
+        Part part[3];
+        int count = parts_of(n, acc, part);
+        for (int k = 0; k < count; k++)
+            buf_printf(&clause, " reduction(%s:%s%s)", part[k].join, acc->name,
+                       has_part(n, acc) ? "_part" : part[k].suffix);
+    }
+    return buf_str(&clause);
+}
+
+void acc_part_add(Nest *n, CText *t) {
+    const char *each = n->lanes ? "[lane]" : "";
+    for (int i = 0; i < n->accs.n; i++) {
+        const Acc *acc = &n->accs.at[i];
+        if (!has_part(n, acc))
+            continue;
+        if (n->lanes)
+            c_line(t, NULL, n->position, "for (int64_t lane = 0; lane < %d; lane++)", LANES);
+        t->indent += n->lanes;
+        c_line(t, acc->op, n->position, "%s%s += %s_part%s;", acc->name, each, acc->name, each);
+        t->indent -= n->lanes;
+    }
+}
+
 // --- results
 
+// Places that fit are held in 32 bits: twice the lanes.
+bool acc_find_is_narrow(const Nest *n) {
+    for (int i = n->n_iter; i < n->n_iter + n->n_red; i++)
+        if (expr_int_or(n->sizes[i], INT64_MAX) > INT32_MAX)
+            return false;
+    return reduced_elems(n) <= INT32_MAX;
+}
+
 void acc_find_declare(Nest *n, CText *t) {
+    bool narrow = acc_find_is_narrow(n);
     for (int i = 0; i < n->accs.n; i++)
         if (is_arg(&n->accs.at[i]))
-            c_line(t, n->accs.at[i].op, n->position, "int64_t %s_index = 9223372036854775807LL;",
-                   n->accs.at[i].name);
+            c_line(t, n->accs.at[i].op, n->position, "%s %s_index = %s;",
+                   narrow ? "int32_t" : "int64_t", n->accs.at[i].name,
+                   end_of_range(narrow ? DT_i32 : DT_i64, false));
 }
 
 const char *acc_find_clause(Nest *n) {
@@ -238,20 +302,20 @@ const char *acc_find_clause(Nest *n) {
 
 // The second pass of argmax and argmin: the first place where the best stands, or the first NaN.
 void acc_find(Nest *n, CText *t) {
+    bool narrow = acc_find_is_narrow(n);
+    const char *none = end_of_range(narrow ? DT_i32 : DT_i64, false),
+               *type = narrow ? "int32_t" : "int64_t";
     for (int i = 0; i < n->accs.n; i++) {
         const Acc *acc = &n->accs.at[i];
-        const char *s = acc->name, *x = acc->value;
+        const char *s = acc->name, *x = acc->value,
+                   *test = arena_printf(n->k->g->arena, "%s == %s", x, s);
         if (!is_arg(acc))
             continue;
         if (dtype_is_float(acc->src))
-            c_line(t, acc->op, n->position,
-                   "const int64_t %s_place = (%s_nan ? %s != %s : %s == %s) ? %s : "
-                   "9223372036854775807LL;",
-                   s, s, x, x, x, s, linear_index(n));
-        else
-            c_line(t, acc->op, n->position,
-                   "const int64_t %s_place = %s == %s ? %s : 9223372036854775807LL;", s, x, s,
-                   linear_index(n));
+            test = arena_printf(n->k->g->arena, "((%s) & !%s_nan) | (%s_nan & (%s != %s))", test,
+                                s, s, x, x);
+        c_line(t, acc->op, n->position, "const %s %s_place = %s ? %s : %s;", type, s, test,
+               linear_index(n), none);
         c_line(t, acc->op, n->position, "%s_index = %s_place < %s_index ? %s_place : %s_index;", s,
                s, s, s, s);
     }

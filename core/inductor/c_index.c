@@ -78,6 +78,7 @@ static void print_power(Printer *p, const Expr *e) {
     buf_putc(p->out, ')');
 }
 
+// NOLINT(function-size): one case a kind
 static void print(Printer *p, const Expr *e) {
     int64_t v;
     switch (expr_kind(e)) {

@@ -150,27 +150,75 @@ static void print_tiled(Nest *n, CText *t) {
 
 // --- reductions
 
-// The reduction loops; what follows them is the caller's. find: the second pass of argmax.
-static void print_reduction_loops(Nest *n, CText *t, bool parallel, bool find) {
-    Arena *a = n->k->g->arena;
-    bool simd = nest_is_wide(n) && (!n->places || n->two_passes);
-    const char *clause = find ? acc_find_clause(n) : acc_clause(n);
-    int end = n->n_iter + n->n_red, last = end - 1;
+// A loop in chunks: `for (x_chunk …)`, with x_stop behind it.
+static void open_chunks(Nest *n, CText *t, int loop, const char *pragma) {
+    const char *x = expr_name(n->vars[loop]), *size = nest_size(n, loop);
+    int chunk = n->lanes ? LANES_CHUNK : CHUNK;
+    if (*pragma)
+        c_line(t, NULL, n->position, "%s", pragma);
+    c_line(t, NULL, n->position, "for (int64_t %s_chunk = 0; %s_chunk < %s; %s_chunk += %d) {", x,
+           x, size, x, chunk);
+    t->indent++;
+    c_line(t, NULL, n->position, "const int64_t %s_stop = %s - %s_chunk < %d ? %s : %s_chunk + %d;",
+           x, size, x, chunk, size, x, chunk);
+    acc_part_declare(n, t);
+}
+
+static void open_in_chunk(Nest *n, CText *t, int loop, const char *pragma) {
+    const char *x = expr_name(n->vars[loop]);
+    if (*pragma)
+        c_line(t, NULL, n->position, "%s", pragma);
+    c_line(t, NULL, n->position, "for (int64_t %s = %s_chunk; %s < %s_stop; %s++) {", x, x, x, x,
+           x);
+    t->indent++;
+}
+
+// The second pass of argmax.
+static void print_find_loops(Nest *n, CText *t) {
+    int end = n->n_iter + n->n_red;
+    const char *type = acc_find_is_narrow(n) ? "int32_t" : "int64_t";
     for (int i = n->n_iter; i < end; i++) {
-        const char *pragma = "";
-        if (i == n->n_iter && parallel)
-            pragma = loops_pragma(a, 1, simd && i == last, clause);
-        else if (i == last && simd)
-            pragma = loops_pragma(a, 0, true, clause);
-        loops_open(n, t, i, pragma);
+        const char *x = expr_name(n->vars[i]);
+        if (i == end - 1)
+            c_line(t, NULL, n->position, "%s",
+                   loops_pragma(n->k->g->arena, 0, true, acc_find_clause(n)));
+        c_line(t, NULL, n->position, "for (%s %s = 0; %s < %s; %s++) {", type, x, x,
+               nest_size(n, i), x);
+        t->indent++;
         c_append(t, &n->level[i + 1]);
     }
-    if (find)
-        acc_find(n, t);
-    else
-        c_append(t, &n->taken);
+    acc_find(n, t);
     for (int i = n->n_iter; i < end; i++)
         loops_close(n, t);
+}
+
+// The reduction loops; what follows them is the caller's.
+static void print_reduction_loops(Nest *n, CText *t) {
+    Arena *a = n->k->g->arena;
+    bool simd = nest_is_wide(n) && (!n->places || n->two_passes);
+    int end = n->n_iter + n->n_red, last = end - 1;
+    for (int i = n->n_iter; i < end; i++) {
+        bool shared = i == n->n_iter && n->inside;
+        const char *pragma =
+            shared ? loops_pragma(a, 1, simd && i == last && !n->chunked, acc_clause(n)) : "";
+        const char *vector =
+            loops_pragma(a, 0, simd, n->chunked ? acc_part_clause(n) : acc_clause(n));
+        if (i == last && n->chunked) {
+            open_chunks(n, t, i, pragma);
+            open_in_chunk(n, t, i, vector);
+        } else {
+            loops_open(n, t, i, i == last && !shared ? vector : pragma);
+        }
+        c_append(t, &n->level[i + 1]);
+    }
+    c_append(t, &n->taken);
+    for (int i = n->n_iter; i < end; i++) {
+        loops_close(n, t);
+        if (i == n->n_iter && n->chunked) {
+            acc_part_add(n, t);
+            loops_close(n, t);
+        }
+    }
 }
 
 static void print_reduction(Nest *n, CText *t) {
@@ -186,10 +234,10 @@ static void print_reduction(Nest *n, CText *t) {
         t->indent++;
     }
     acc_declare(n, t);
-    print_reduction_loops(n, t, n->inside, false);
+    print_reduction_loops(n, t);
     if (n->two_passes) {
         acc_find_declare(n, t);
-        print_reduction_loops(n, t, false, true);
+        print_find_loops(n, t);
     }
     acc_finish(n, t);
     c_append(t, &n->suffix);
@@ -225,15 +273,26 @@ static void print_lanes(Nest *n, CText *t) {
         c_append(t, &n->level[i]);
     acc_declare(n, t);
     for (int i = n->n_iter; i < total; i++) {
-        loops_open(n, t, i,
-                   i == n->n_iter && n->inside ? loops_pragma(a, 1, false, acc_clause(n)) : "");
+        const char *pragma =
+            i == n->n_iter && n->inside ? loops_pragma(a, 1, false, acc_clause(n)) : "";
+        if (i == total - 1 && n->chunked) {
+            open_chunks(n, t, i, pragma);
+            open_in_chunk(n, t, i, "");
+        } else {
+            loops_open(n, t, i, pragma);
+        }
         c_append(t, &n->level[i]);
     }
     open_lanes(n, t, vector);
     c_append(t, &n->level[total]);
     c_append(t, &n->taken);
-    for (int i = 0; i < n->n_red + 1; i++)
+    for (int i = 0; i < n->n_red + 1; i++) {
         loops_close(n, t);
+        if (i == 1 && n->chunked) {
+            acc_part_add(n, t);
+            loops_close(n, t);
+        }
+    }
     open_lanes(n, t, vector);
     acc_finish(n, t);
     c_append(t, &n->suffix);

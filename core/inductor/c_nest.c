@@ -206,6 +206,7 @@ static Nest nest_new(KernelGen *k, const SchedNode **members, int n_members, int
     each_op(&n, note_effects, &n);
     n.lanes = wants_lanes(&n);
     n.two_passes &= n.places && !n.lanes && !n.serial && !n.checked;
+    n.chunked = n.n_red && !n.checked && !n.serial && nest_hint(&n, n.n_iter + n.n_red - 1) > CHUNK;
     n.tiled = tiled_loop(&n);
     set_order(&n);
     set_parallel(&n);
@@ -249,6 +250,7 @@ static void print_nest(KernelGen *k, const SchedNode **members, int n_members, i
     Nest n = nest_new(k, members, n_members, position, first);
     for (int i = 0; i < n_members; i++)
         emit_member(&n, members[i]);
+    n.chunked &= acc_any_part(&n);
     if (!is_empty(&n))
         loops_print(&n, t);
 }

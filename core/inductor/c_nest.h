@@ -7,7 +7,8 @@
 #include "core/inductor/cgen.h"
 
 // LANES: iterations reduced at once; TILE: side of the square tiles of transposed loads.
-enum { LANES = 256, TILE = 64, MAX_LOOPS = 62 };
+// CHUNK, LANES_CHUNK: iterations whose float sum goes into a double at once.
+enum { LANES = 256, TILE = 64, CHUNK = 2048, LANES_CHUNK = 128, MAX_LOOPS = 62 };
 
 typedef enum AccKind {
     ACC_sum,
@@ -55,6 +56,7 @@ struct Nest {
     bool lanes;      // the last iteration loop runs inside the reduction loops
     bool serial;     // adds to memory in order
     bool checked;    // may report an index out of bounds: no vector code
+    bool chunked;    // long float sums: parts in float, the whole in double
     bool places;     // argmax or argmin
     bool two_passes; // argmax: the best first, then its place; both vector code
     int tiled;       // loop along which transposed loads walk, -1: none
@@ -62,8 +64,8 @@ struct Nest {
     VEC(Tile) tiles;
     int parallel; // outer loops that the threads share
     bool inside;  // the threads share the first reduction loop instead
-    CText *
-        level; // (n_iter + n_red + 1) statements that need that many loops open, in order
+    // (n_iter + n_red + 1) statements that need that many loops open, in order of nesting
+    CText *level;
     CText taken;      // what the accumulators take, in the innermost loop
     CText suffix;     // behind the reduction loops
     Map written;      // memory that some member writes: its loads stay where they are
@@ -80,7 +82,12 @@ bool nest_is_wide(const Nest *n);             // its innermost loop may be vecto
 // c_acc.c
 const char *acc_clause(Nest *n); // reduction clauses of a simd or parallel loop
 void acc_declare(Nest *n, CText *t);
+bool acc_any_part(const Nest *n);
+void acc_part_declare(Nest *n, CText *t); // sums of a chunk: before its loop,
+const char *acc_part_clause(Nest *n);     // on its loop,
+void acc_part_add(Nest *n, CText *t);     // behind it
 void acc_finish(Nest *n, CText *t);       // results under the names that the suffix uses
+bool acc_find_is_narrow(const Nest *n);   // places fit 32 bits
 void acc_find_declare(Nest *n, CText *t); // the second pass of two_passes: before its loops,
 const char *acc_find_clause(Nest *n);     // on its innermost loop,
 void acc_find(Nest *n, CText *t);         // inside

@@ -23,6 +23,14 @@ void c_line(CText *t, const LoopOp *op, int node, const char *fmt, ...) {
     vec_push(t->arena, &t->lines, line);
 }
 
+void c_lines(CText *t, const char *const *lines) {
+    for (; *lines; lines++) {
+        buf_puts(&t->buf, *lines);
+        buf_putc(&t->buf, '\n');
+        vec_push(t->arena, &t->lines, (CLine){.node = -1, .strength = LINK_part});
+    }
+}
+
 void c_append(CText *to, const CText *from) {
     const char *s = buf_str(&from->buf);
     for (int i = 0; i < from->lines.n; i++) {

@@ -76,7 +76,8 @@ typedef struct Nest Nest;
 
 // c_text.c
 void c_line(CText *t, const LoopOp *op, int node, const char *fmt, ...) FX_PRINTF(4, 5);
-void c_append(CText *to, const CText *from); // lines with the indentation of `to` added
+void c_lines(CText *t, const char *const *lines); // as they are; ends with NULL
+void c_append(CText *to, const CText *from);      // lines with the indentation of `to` added
 void c_comment(Buf *out,
                const char *text); // the one escaper of comments: no line ends early or goes on
 void c_string(Buf *out, const char *text);     // "…", escaped

@@ -51,8 +51,7 @@ CModule *codegen_c(const CodegenRequest *r) {
     mark_planned(&g);
     collect_results(&g);
     reserve_names(&g);
-    for (const char *const *line = abi_prelude(); *line; line++)
-        c_line(&g.text, NULL, -1, "%s", *line);
+    c_lines(&g.text, abi_prelude());
     c_line(&g.text, NULL, -1, "%s", "");
     KernelUse **use = ARENA_ARRAY(a, r->schedule->nodes.n + 1, KernelUse *);
     kernels_print(&g, use);

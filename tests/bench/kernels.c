@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/base/file.h"
@@ -270,21 +271,32 @@ static void run_job(Job *j) {
     j->call(&j->rt->rt, j->in, j->out);
 }
 
+static int clock_threads = 2;
+
+// One thread is timed by its own clock: what else the machine does then matters less.
+static int64_t now_ns(void) {
+    struct timespec t;
+    if (clock_threads > 1)
+        return clock_ns();
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
 // 0.25 s, at least 5 runs; runs shorter than a microsecond's noise are timed by the hundred.
 static Measured measure(Job *j) {
     enum { MOST = 3000 };
     static double t[MOST];
     int n = 0, batch = 1;
     run_job(j);
-    int64_t start = clock_ns();
+    int64_t start = now_ns();
     run_job(j);
-    if (clock_ns() - start < 20000)
+    if (now_ns() - start < 20000)
         batch = 100;
-    for (int64_t begin = clock_ns(); n < MOST && (n < 5 || clock_ns() - begin < 250000000);) {
-        start = clock_ns();
+    for (int64_t begin = now_ns(); n < MOST && (n < 5 || now_ns() - begin < 250000000);) {
+        start = now_ns();
         for (int i = 0; i < batch; i++)
             run_job(j);
-        t[n++] = (double)(clock_ns() - start) * 1e-9 / batch;
+        t[n++] = (double)(now_ns() - start) * 1e-9 / batch;
     }
     qsort(t, (size_t)n, sizeof *t, by_value);
     return (Measured){t[n / 2], t[0]};
@@ -389,6 +401,7 @@ int main(int argc, char **argv) {
         else
             return 2;
     }
+    clock_threads = threads;
     setenv("OMP_PROC_BIND", "true", 1);
     setenv("OMP_NUM_THREADS", threads > 1 ? "2" : "1", 1);
     for (int i = 0; i < COUNT(cases); i++) {

@@ -126,12 +126,111 @@ START_TEST(test_graphs_gcc) {
 }
 END_TEST
 
+// A graph given as text, through lowering and scheduling.
+static Oracle text_oracle(Arena *a, Diag *d, InductorConfig *config, const char *text) {
+    *config = inductor_config_default();
+    FxDoc doc = {.arena = a};
+    Sym *sym = sym_new(a);
+    ck_assert_msg(fx_parse(&doc, sym, (Str){text, strlen(text)}, "text", d), "%s", diag_first(d));
+    ck_assert_int_eq(graph_infer(doc.at[0].graph, d), 0);
+    LowerRequest r = {.graph = doc.at[0].graph, .arena = a, .decisions = decisions_new(a, NULL)};
+    ScheduleRequest s = {.arena = a, .decisions = r.decisions, .diag = d, .config = config};
+    r.diag = d;
+    r.config = config;
+    const IrModule *m = inductor_lower(&r);
+    ck_assert_msg(m != NULL, "%s", diag_first(d));
+    Oracle o = {.arena = a, .diag = d, .config = config, .toolchain = toolchain_find("tcc")};
+    o.schedule = schedule_fuse(&s, schedule_new(&s, m));
+    o.seed = 3;
+    return o;
+}
+
+// Inputs and places in the source get names that must not reach C as they are.
+static void rename_all(Oracle *o, const char *name) {
+    IrModule *m = (IrModule *)o->schedule->module;
+    GRAPH_EACH ((Graph *)m->graph, n) {
+        StackFrame *f = ARENA_NEW(o->arena, StackFrame);
+        *f = (StackFrame){.file = name, .line = 1, .code = name};
+        n->stack = f;
+        if (n->op == FX_call_function)
+            n->name = name;
+    }
+}
+
+static const char *const hostile[] = {
+    "int",
+    "call",
+    "in",
+    "x; system(\"x\")",
+    "*/ system(\"x\"); /*",
+    "a\\",
+    "a?\?/",
+    "na\xc3\xafve",
+    "\xff\xfe",
+    "a\nb",
+    "\"); system(\"x",
+    "%s%n",
+    "FX_KERNEL",
+    "rt",
+};
+
+START_TEST(test_hostile_names) {
+    for (int i = 0; i < COUNT(hostile); i++) {
+        Arena a = {0};
+        Diag d = {.arena = &a};
+        InductorConfig config;
+        static const char text[] = "class <lambda>(torch.nn.Module):\n"
+                                   "    def forward(self, %s: \"f32[4, 8]\", other: \"f32[8]\"):\n"
+                                   "        add = torch.ops.aten.add.Tensor(%s, other)\n"
+                                   "        relu = torch.ops.aten.relu.default(add)\n"
+                                   "        return (relu,)\n";
+        const char *name = strspn(hostile[i], "abcdefghijklmnopqrstuvwxyz_") == strlen(hostile[i])
+                               ? hostile[i]
+                               : "x";
+        Oracle o = text_oracle(&a, &d, &config, arena_printf(&a, text, name, name));
+        rename_all(&o, hostile[i]);
+        oracle_run(&o);
+        ck_assert_msg(!o.failure && !o.skipped && o.compared > 0, "'%s': %s", hostile[i],
+                      o.failure ? o.failure : o.skipped);
+        // What is left of it stands in a comment, on one line.
+        for (const char *p = o.code->text; (p = strstr(p, "system(")) != NULL; p++) {
+            const char *line = p;
+            while (line > o.code->text && line[-1] != '\n')
+                line--;
+            ck_assert_msg(strncmp(line + strspn(line, " "), "//", 2) == 0, "'%s' is code: %.80s",
+                          hostile[i], line);
+        }
+        arena_free(&a);
+    }
+}
+END_TEST
+
+START_TEST(test_index_out_of_bounds) {
+    Arena a = {0};
+    Diag d = {.arena = &a};
+    InductorConfig config;
+    Oracle o = text_oracle(&a, &d, &config,
+                           "class <lambda>(torch.nn.Module):\n"
+                           "    def forward(self, i: \"i64[16]\", w: \"f32[2, 8]\"):\n"
+                           "        r = torch.ops.aten.index.Tensor(w, [i])\n"
+                           "        return (r,)\n");
+    o.expect_failure = true;
+    oracle_run(&o); // indexes 0 … 3 into a size of 2
+    ck_assert_str_eq(o.failure ? o.failure : "", "stopped: index out of bounds: 0 <= index < 2");
+    ck_assert_msg(strstr(diag_first(&d), "index out of bounds: 0 <= index < 2") != NULL, "%s",
+                  diag_first(&d));
+    arena_free(&a);
+}
+END_TEST
+
 Suite *suite_inductor_codegen(void) {
     Suite *s = suite_create("inductor_codegen");
     TCase *c = tcase_create("oracle");
     tcase_set_timeout(c, 600);
     tcase_add_test(c, test_dumps_tcc);
     tcase_add_test(c, test_graphs_tcc);
+    tcase_add_test(c, test_hostile_names);
+    tcase_add_test(c, test_index_out_of_bounds);
     if (getenv("SLOW_TESTS")) {
         tcase_add_test(c, test_dumps_gcc);
         tcase_add_test(c, test_graphs_gcc);

@@ -22,6 +22,7 @@ typedef struct Oracle {
     uint64_t seed;
     bool keep_all; // memory of its own for each buffer; else the real plan
     const Toolchain *toolchain;
+    bool expect_failure; // go on to generated code though the interpreter fails
     // made
     const CModule *code;
     const char *failure; // which buffer differs and where; NULL: all agree
