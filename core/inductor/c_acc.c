@@ -312,8 +312,8 @@ void acc_find(Nest *n, CText *t) {
         if (!is_arg(acc))
             continue;
         if (dtype_is_float(acc->src))
-            test = arena_printf(n->k->g->arena, "((%s) & !%s_nan) | (%s_nan & (%s != %s))", test,
-                                s, s, x, x);
+            test = arena_printf(n->k->g->arena, "((%s) & !%s_nan) | (%s_nan & (%s != %s))", test, s,
+                                s, x, x);
         c_line(t, acc->op, n->position, "const %s %s_place = %s ? %s : %s;", type, s, test,
                linear_index(n), none);
         c_line(t, acc->op, n->position, "%s_index = %s_place < %s_index ? %s_place : %s_index;", s,

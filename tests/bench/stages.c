@@ -1,5 +1,5 @@
-// stages.c: times the pipeline itself on recorded graphs: nanoseconds a node of each stage, the median
-// of several builds from nothing.
+// stages.c: times the pipeline itself on recorded graphs: nanoseconds a node of each stage, the
+// median of several builds from nothing.
 //
 //     build/bench/stages [FOLDER…]     folders with cases, default tests/corpus and ../shared/corpus_large
 #include <stdio.h>
