@@ -44,8 +44,8 @@ FUZZ := $(wildcard tests/fuzz/*.c)
 BENCH := $(wildcard tests/bench/*.c)
 obj = $(patsubst %.c,$(B)/%.o,$(1))
 
-# Reference kernels and everything numeric want the vectoriser.
-$(B)/core/eager/%.o: FX_CFLAGS += -O3
+# Reference kernels and everything numeric want the vectoriser; the last -O counts.
+$(B)/core/eager/%.o: LAST_CFLAGS = $(if $(filter -O2,$(CFLAGS)),-O3)
 
 .PHONY: print-flags all run setup check unit goldens bench layers lint asan fuzz manual install \
 	uninstall clean help
@@ -54,7 +54,7 @@ all: $(B)/fxray
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "  CC    $<")
-	$(Q)$(CC) $(FX_CFLAGS) $(PKG_CFLAGS) $(CFLAGS) -c $< -o $@
+	$(Q)$(CC) $(FX_CFLAGS) $(PKG_CFLAGS) $(CFLAGS) $(LAST_CFLAGS) -c $< -o $@
 
 $(B)/libcore.a: $(call obj,$(CORE))
 	$(Q)rm -f $@ && ar rcs $@ $^

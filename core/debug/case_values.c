@@ -78,13 +78,24 @@ bool case_value(Arena *a, const Json *j, RtValue *out, Diag *d) {
     if (!j)
         return true;
     switch (j->kind) {
-    case JSON_null: return true;
-    case JSON_bool: *out = (RtValue){.kind = RT_bool, .b = j->b}; return true;
-    case JSON_int: *out = (RtValue){.kind = RT_int, .i = j->i}; return true;
-    case JSON_float: *out = (RtValue){.kind = RT_float, .f = j->f}; return true;
-    case JSON_string: *out = other(a, val_str(j->s)); return true;
-    case JSON_object: return read_object(a, j, out, d);
-    case JSON_array: break;
+    case JSON_null:
+        return true;
+    case JSON_bool:
+        *out = (RtValue){.kind = RT_bool, .b = j->b};
+        return true;
+    case JSON_int:
+        *out = (RtValue){.kind = RT_int, .i = j->i};
+        return true;
+    case JSON_float:
+        *out = (RtValue){.kind = RT_float, .f = j->f};
+        return true;
+    case JSON_string:
+        *out = other(a, val_str(j->s));
+        return true;
+    case JSON_object:
+        return read_object(a, j, out, d);
+    case JSON_array:
+        break;
     }
     *out = (RtValue){.kind = RT_list, .n = j->n, .at = ARENA_ARRAY(a, j->n + 1, RtValue)};
     int i = 0;
@@ -97,16 +108,22 @@ bool case_value(Arena *a, const Json *j, RtValue *out, Diag *d) {
 static RtValue default_value(Arena *a, const Value *v) {
     RtValue out = {0};
     switch (v->kind) {
-    case VAL_none: return out;
-    case VAL_int: return (RtValue){.kind = RT_int, .i = v->i};
-    case VAL_bool: return (RtValue){.kind = RT_bool, .b = v->b};
-    case VAL_float: return (RtValue){.kind = RT_float, .f = v->f};
-    case VAL_list: case VAL_tuple:
+    case VAL_none:
+        return out;
+    case VAL_int:
+        return (RtValue){.kind = RT_int, .i = v->i};
+    case VAL_bool:
+        return (RtValue){.kind = RT_bool, .b = v->b};
+    case VAL_float:
+        return (RtValue){.kind = RT_float, .f = v->f};
+    case VAL_list:
+    case VAL_tuple:
         out = (RtValue){.kind = RT_list, .n = v->n, .at = ARENA_ARRAY(a, v->n + 1, RtValue)};
         for (int i = 0; i < v->n; i++)
             out.at[i] = default_value(a, &v->at[i]);
         return out;
-    default: return other(a, *v);
+    default:
+        return other(a, *v);
     }
 }
 

@@ -161,7 +161,9 @@ static double recur_chebyshev(double x, double p1, int64_t n) {
 }
 
 static int64_t degree(double n) {
-    return n >= -0x1p62 && n <= 0x1p62 ? (int64_t)n : n > 0 ? INT64_MAX / 4 : -1;
+    return n >= -4611686018427387904.0 && n <= 4611686018427387904.0 ? (int64_t)n
+           : n > 0                                                   ? INT64_MAX / 4
+                                                                     : -1;
 }
 
 static double odd_sign(int64_t n) {

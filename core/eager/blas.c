@@ -185,14 +185,14 @@ static void blocks(void *ctx, int64_t begin, int64_t end) {
 static void rows_int(void *ctx, int64_t begin, int64_t end) {
     enum { WIDE = 256 };
     const Gemm *g = ((const Job *)ctx)->g;
-    int64_t c[WIDE], b[WIDE];
+    int64_t c[WIDE], b[WIDE] = {0};
     for (int64_t i = begin; i < end; i++)
         for (int64_t j = 0; j < g->n; j += WIDE) {
             int64_t n = g->n - j < WIDE ? g->n - j : WIDE;
             char *to = (char *)(uintptr_t)elem(g->dtype, g->c, i * g->c_row + j * g->c_col);
             memset(c, 0, sizeof c);
             for (int64_t k = 0; k < g->k; k++) {
-                int64_t a;
+                int64_t a = 0;
                 load_i(g->dtype, elem(g->dtype, g->a, i * g->a_row + k * g->a_col), 1, 1, &a);
                 load_i(g->dtype, elem(g->dtype, g->b, k * g->b_row + j * g->b_col), g->b_col, n, b);
                 for (int64_t s = 0; s < n; s++)

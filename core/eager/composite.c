@@ -125,7 +125,7 @@ bool kern_log_sigmoid_forward(K *k) {
 // frexp(self) -> (mantissa, exponent)
 bool kern_frexp(K *k) {
     const Tensor *all[3] = {k->in[0], k->res[0], k->res[1]};
-    WALK(w, walk_tensors(all, 3)) {
+    WALK (w, walk_tensors(all, 3)) {
         int e = 0;
         double m = frexp(get_d(all[0], w.at[0]), &e);
         put_d(all[1], w.at[1], m);
@@ -321,5 +321,121 @@ bool kern_trilinear(K *k) {
     k->out = k->args[6].n
                  ? CALL(k, aten_sum_dim_IntList, p, k->args[6], BOOL(false), DTY(k->in[0]->dtype))
                  : p;
+    return eager_ok(k->x);
+}
+
+// embedding_bag(weight, indices, offsets, scale_grad, mode, sparse, per_sample_weights,
+// include_last[, padding_idx])
+bool kern_embedding_bag_call(K *k) {
+    Value pad = k->op->n_args > 8 && k_given(k, 8) ? k->args[8] : INT(-1);
+    k->out = CALL(k, aten__embedding_bag_default, k->args[0], k->args[1], k->args[2], k->args[3],
+                  k->args[4], k->args[5], k->args[6], k->args[7], pad);
+    return eager_ok(k->x);
+}
+
+// float_power: in float64
+bool kern_float_power(K *k) {
+    Value a = k->args[0], b = k->args[1];
+    if (a.kind == VAL_tensor)
+        a = CALL(k, aten_to_dtype, a, DTY(DT_f64));
+    if (b.kind == VAL_tensor)
+        b = CALL(k, aten_to_dtype, b, DTY(DT_f64));
+    k->out = a.kind != VAL_tensor   ? CALL(k, aten_pow_Scalar, a, b)
+             : b.kind != VAL_tensor ? CALL(k, aten_pow_Tensor_Scalar, a, b)
+                                    : CALL(k, aten_pow_Tensor_Tensor, a, b);
+    return eager_ok(k->x);
+}
+
+// nanmean(self, dim, keepdim, *, dtype)
+bool kern_nanmean(K *k) {
+    Value number = CALL(k, aten_logical_not_default, CALL(k, aten_isnan_default, k->args[0]));
+    Value count = CALL(k, aten_sum_dim_IntList, number, k->args[1], k->args[2]);
+    k->out =
+        CALL(k, aten_div_Tensor,
+             CALL(k, aten_nansum_default, k->args[0], k->args[1], k->args[2], k->args[3]), count);
+    return eager_ok(k->x);
+}
+
+// cartesian_prod(tensors)
+bool kern_cartesian_prod(K *k) {
+    if (k->args[0].n == 1) {
+        k->out = k->args[0].at[0];
+        return true;
+    }
+    Value grids = CALL(k, aten_meshgrid_default, k->args[0]);
+    for (int i = 0; i < grids.n && eager_ok(k->x); i++)
+        grids.at[i] = CALL(k, aten_flatten_using_ints, grids.at[i]);
+    k->out = CALL(k, aten_stack_default, grids, INT(1));
+    return eager_ok(k->x);
+}
+
+// trapezoid.x(y, x, dim), trapezoid.dx(y, dx, dim)
+bool kern_trapezoid(K *k) {
+    const Tensor *y = k->in[0];
+    int dim;
+    if (!y->ndim || !k_dim(k, ki(k, 2, -1), y->ndim, &dim))
+        return false;
+    int64_t n = y->size[dim] > 0 ? y->size[dim] - 1 : 0;
+    Value sum =
+        CALL(k, aten_add_Tensor,
+             CALL(k, aten_narrow_default, k->args[0], INT(dim), INT(y->size[dim] > 0), INT(n)),
+             CALL(k, aten_narrow_default, k->args[0], INT(dim), INT(0), INT(n)));
+    if (k->args[1].kind == VAL_tensor) {
+        Value d =
+            CALL(k, aten_diff_default, k->args[1], INT(1), INT(k->in[1]->ndim == 1 ? 0 : dim));
+        int64_t shape[TENSOR_DIMS];
+        for (int i = 0; i < y->ndim; i++)
+            shape[i] = i == dim ? n : 1;
+        sum = CALL(k, aten_mul_Tensor, sum,
+                   k->in[1]->ndim == 1
+                       ? CALL(k, aten_view_default, d, ints_value(k->x, shape, y->ndim))
+                       : d);
+    } else {
+        sum = CALL(k, aten_mul_Scalar, sum, k->args[1]);
+    }
+    k->out = CALL(k, aten_div_Scalar,
+                  CALL(k, aten_sum_dim_IntList, sum, list_value(k->x, INT(dim), END)), FLT(2));
+    return eager_ok(k->x);
+}
+
+// triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction)
+bool kern_triplet_loss(K *k) {
+    Value p = k->args[4], eps = k->args[5];
+    Value near = CALL(k, aten_pairwise_distance_default, k->args[0], k->args[1], p, eps);
+    Value far = CALL(k, aten_pairwise_distance_default, k->args[0], k->args[2], p, eps);
+    if (kb(k, 6))
+        far = CALL(k, aten_minimum_default, far,
+                   CALL(k, aten_pairwise_distance_default, k->args[1], k->args[2], p, eps));
+    Value v =
+        CALL(k, aten_clamp_min_default,
+             CALL(k, aten_add_Scalar, CALL(k, aten_sub_Tensor, near, far), k->args[3]), FLT(0));
+    int64_t reduction = ki(k, 7, 1);
+    k->out = reduction == 1   ? CALL(k, aten_mean_default, v)
+             : reduction == 2 ? CALL(k, aten_sum_default, v)
+                              : v;
+    return eager_ok(k->x);
+}
+
+// prims.prepare_softmax_online(x, dim) -> maximum, sum of exponentials
+bool kern_softmax_online(K *k) {
+    Value dims = list_value(k->x, k->args[1], END);
+    Value m = CALL(k, aten_amax_default, k->args[0], dims, BOOL(true));
+    Value s =
+        CALL(k, aten_sum_dim_IntList,
+             CALL(k, aten_exp_default, CALL(k, aten_sub_Tensor, k->args[0], m)), dims, BOOL(true));
+    return eager_ok(k->x) && copy_into(k->x, k->res[0], tensor_at(&m)) &&
+           copy_into(k->x, k->res[1], tensor_at(&s));
+}
+
+// _weight_norm(v, g, dim): v scaled to the norms g
+bool kern_weight_norm(K *k) {
+    int64_t others[TENSOR_DIMS], dim = ki(k, 2, 0);
+    int n = 0;
+    for (int i = 0; i < k->in[0]->ndim; i++)
+        if (i != (dim < 0 ? dim + k->in[0]->ndim : dim))
+            others[n++] = i;
+    Value norm = CALL(k, aten_linalg_vector_norm_default, k->args[0], FLT(2),
+                      ints_value(k->x, others, n), BOOL(true));
+    k->out = CALL(k, aten_mul_Tensor, k->args[0], CALL(k, aten_div_Tensor, k->args[1], norm));
     return eager_ok(k->x);
 }

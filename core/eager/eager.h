@@ -64,7 +64,7 @@ typedef struct EagerRun {
     // Called after each node with its result, for per-node comparison and timing; may be NULL.
     void (*on_node)(const Node *n, const RtValue *v, int64_t ns, void *ctx);
     void *ctx;
-    bool in_f64; // floats computed in float64: inputs are widened, dtype arguments too
+    bool in_f64; // floats computed in float64: inputs and dtype arguments widened
     const bool *cancel;
 } EagerRun;
 bool eager_run(EagerCtx *c, EagerRun *run);

@@ -45,7 +45,7 @@ bool kern_gather(K *k) {
                           "apart from dimension %d",
                           i, dim);
     const Tensor *both[2] = {out, index};
-    WALK(w, walk_tensors(both, 2)) {
+    WALK (w, walk_tensors(both, 2)) {
         int64_t i = get_i(index, w.at[1]), at = 0, n = in->ndim ? in->size[dim] : 1;
         if (!check(k, i, n, dim))
             return false;
@@ -89,7 +89,7 @@ bool kern_embedding(K *k) {
         return k_fail(k, "RuntimeError: 'weight' must be 2-D");
     int64_t row = 0, width = w->size[1];
     size_t bytes = (size_t)dtype_info[w->dtype].bytes;
-    WALK(walk, walk_tensors(&index, 1)) {
+    WALK (walk, walk_tensors(&index, 1)) {
         int64_t i = get_i(index, walk.at[0]);
         if (i < 0 || i >= w->size[0])
             return k_fail(k, "IndexError: index out of range in self");
@@ -113,13 +113,13 @@ bool kern_embedding_backward(K *k) {
     int64_t *count = ARENA_ARRAY(k->x->arena, n + 1, int64_t);
     if (!acc || !needs_int(k, index) || acc->ndim != 2)
         return false;
-    WALK(w, walk_tensors(&index, 1)) {
+    WALK (w, walk_tensors(&index, 1)) {
         int64_t i = get_i(index, w.at[0]);
         if (!check(k, i, n, 0))
             return false;
         count[i]++;
     }
-    WALK(w, walk_tensors(&index, 1)) {
+    WALK (w, walk_tensors(&index, 1)) {
         int64_t i = get_i(index, w.at[0]), r = row++;
         for (int64_t j = 0; i != pad && j < acc->size[1]; j++) {
             double v = get_d(grad, r * acc->size[1] + j);
@@ -300,7 +300,7 @@ bool kern_index(K *k) {
         return false;
     k->out = tensor_value(k->x, out);
     const Tensor *o = out;
-    WALK(w, walk_tensors(&o, 1)) {
+    WALK (w, walk_tensors(&o, 1)) {
         int64_t at;
         if (!place(k, self, &x, &p, w.index, false, &at))
             return false;
@@ -344,7 +344,7 @@ static bool index_put(K *k, Tensor *self, const Value *list, const Tensor *value
             return false;
     }
     const int64_t *strides[1] = {stride};
-    WALK(w, walk_dims(p.ndim, p.size, strides, 1)) {
+    WALK (w, walk_dims(p.ndim, p.size, strides, 1)) {
         int64_t at;
         if (!place(k, self, &x, &p, w.index, false, &at))
             return false;
@@ -377,7 +377,7 @@ bool kern_masked_index(K *k) {
     if (p.ndim != out->ndim || !broadcast_strides(mask, p.ndim, p.size, stride))
         return k_fail(k, "RuntimeError: mask of another shape than the indexing result");
     const int64_t *strides[2] = {out->stride, stride};
-    WALK(w, walk_dims(p.ndim, p.size, strides, 2)) {
+    WALK (w, walk_dims(p.ndim, p.size, strides, 2)) {
         int64_t at;
         bool on = get_i(mask, w.at[1]) != 0;
         if (!on)
@@ -403,7 +403,7 @@ bool kern_masked_index_put(K *k) {
         !broadcast_strides(values, p.ndim, p.size, vs))
         return k_fail(k, "RuntimeError: mask or values of another shape than the indexing result");
     const int64_t *strides[2] = {ms, vs};
-    WALK(w, walk_dims(p.ndim, p.size, strides, 2)) {
+    WALK (w, walk_dims(p.ndim, p.size, strides, 2)) {
         int64_t at;
         if (get_i(mask, w.at[0]) == 0)
             continue;
@@ -420,8 +420,8 @@ bool kern_nonzero(K *k) {
     const Tensor *in = k->in[0];
     int64_t n = 0, row = 0;
     bool is_static = strcmp(k->op->name, "nonzero_static") == 0;
-    WALK(w, walk_tensors(&in, 1))
-    n += is_int_like(in->dtype) ? get_i(in, w.at[0]) != 0 : get_d(in, w.at[0]) != 0;
+    WALK (w, walk_tensors(&in, 1))
+        n += is_int_like(in->dtype) ? get_i(in, w.at[0]) != 0 : get_d(in, w.at[0]) != 0;
     int64_t size[2] = {is_static ? ki(k, 1, 0) : n, in->ndim};
     if (size[0] < 0)
         return k_fail(k, "RuntimeError: nonzero_static: 'size' must be an non-negative integer");
@@ -435,7 +435,7 @@ bool kern_nonzero(K *k) {
         live_sync(k->x,
                   live_of(&(Value){.kind = VAL_tensor, .tensor = tensor_value(k->x, out).tensor}));
     }
-    WALK(w, walk_tensors(&in, 1)) {
+    WALK (w, walk_tensors(&in, 1)) {
         bool on = is_int_like(in->dtype) ? get_i(in, w.at[0]) != 0 : get_d(in, w.at[0]) != 0;
         if (!on || row >= size[0])
             continue;
@@ -466,15 +466,15 @@ bool kern_masked_select(K *k) {
         return false;
     const Tensor *both[2] = {tensor_at(&b), tensor_at(&a)};
     int64_t n = 0;
-    WALK(w, walk_tensors(both, 1))
-    n += get_i(both[0], w.at[0]) != 0;
+    WALK (w, walk_tensors(both, 1))
+        n += get_i(both[0], w.at[0]) != 0;
     Tensor *out = eager_new(k->x, both[1]->dtype, 1, &n);
     if (!out)
         return false;
     n = 0;
-    WALK(w, walk_tensors(both, 2))
-    if (get_i(both[0], w.at[0]) != 0)
-        move(out, n++, both[1], w.at[1]);
+    WALK (w, walk_tensors(both, 2))
+        if (get_i(both[0], w.at[0]) != 0)
+            move(out, n++, both[1], w.at[1]);
     k->out = tensor_value(k->x, out);
     return true;
 }
@@ -489,7 +489,7 @@ bool kern_masked_scatter(K *k) {
     if (src->dtype != out->dtype)
         return k_fail(k,
                       "RuntimeError: masked_scatter: expected self and source to have same dtypes");
-    WALK(w, walk_tensors(both, 2)) {
+    WALK (w, walk_tensors(both, 2)) {
         if (get_i(both[1], w.at[1]) == 0)
             continue;
         if (n >= have)
@@ -504,7 +504,7 @@ bool kern_take(K *k) {
                  *both[2] = {k->res[0], k->in[1]};
     if (!in || !needs_int(k, k->in[1]))
         return false;
-    WALK(w, walk_tensors(both, 2)) {
+    WALK (w, walk_tensors(both, 2)) {
         int64_t i = get_i(both[1], w.at[1]);
         if (!wrap(k, &i, tensor_numel(in), 0))
             return false;
@@ -523,7 +523,7 @@ bool kern_put(K *k) {
         return k_fail(
             k,
             "RuntimeError: put_(): Expected source and index to have the same number of elements");
-    WALK(w, walk_tensors(&index, 1)) {
+    WALK (w, walk_tensors(&index, 1)) {
         int64_t i = get_i(index, w.at[0]);
         if (!wrap(k, &i, tensor_numel(dense), 0))
             return false;

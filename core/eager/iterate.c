@@ -91,7 +91,7 @@ typedef struct Job {
 static void run_range(void *ctx, int64_t begin, int64_t end) {
     const Job *job = ctx;
     const Iter *it = job->it;
-    int64_t index[TENSOR_DIMS], left = end - begin, stride[ITER_TENSORS];
+    int64_t index[TENSOR_DIMS] = {0}, left = end - begin, stride[ITER_TENSORS];
     char *p[ITER_TENSORS];
     for (int i = 0; i < it->ndim; i++) {
         index[i] = begin % it->size[i];
@@ -219,6 +219,69 @@ static void copy_row(void *ctx, int64_t n, char *const *p, const int64_t *stride
     }
 }
 
+// Rows of one are columns of the other: tile by tile, so that both are read and written by cache
+// lines.
+typedef struct Turned {
+    const Iter *it;
+    int fast;      // dimension in which the source is dense
+    int64_t tiles; // along it
+} Turned;
+
+enum { TILE = 32 };
+
+#define TURN(T)                                                                                    \
+    for (int64_t i = i0; i < i1; i++)                                                              \
+        for (int64_t j = 0; j < n; j++)                                                            \
+            ((T *)(void *)dst)[i * ds + j] = ((const T *)(const void *)src)[j * ss + i];
+
+static void turn_tiles(void *ctx, int64_t begin, int64_t end) {
+    const Turned *t = ctx;
+    const Iter *it = t->it;
+    int64_t ds = it->stride[0][t->fast], ss = it->stride[1][0], size = it->size[t->fast];
+    for (int64_t k = begin; k < end; k++) {
+        int64_t i0 = k % t->tiles * TILE, i1 = i0 + TILE < size ? i0 + TILE : size,
+                rest = k / t->tiles, to = 0, from = 0;
+        for (int d = 1; d < it->ndim; d++) {
+            if (d == t->fast)
+                continue;
+            to += rest % it->size[d] * it->stride[0][d];
+            from += rest % it->size[d] * it->stride[1][d];
+            rest /= it->size[d];
+        }
+        for (int64_t j0 = 0; j0 < it->size[0]; j0 += TILE) {
+            int64_t n = it->size[0] - j0 < TILE ? it->size[0] - j0 : TILE;
+            char *dst = it->base[0] + (to + j0) * it->bytes[0];
+            const char *src = it->base[1] + (from + j0 * ss) * it->bytes[1];
+            if (it->bytes[0] == 4) {
+                TURN(uint32_t)
+            } else if (it->bytes[0] == 2) {
+                TURN(uint16_t)
+            } else if (it->bytes[0] == 8) {
+                TURN(uint64_t)
+            } else {
+                TURN(uint8_t)
+            }
+        }
+    }
+}
+
+static bool copy_turned(const Eager *x, const Iter *it) {
+    Turned t = {.it = it};
+    int64_t tasks = 1;
+    if (it->stride[0][0] != 1 || it->stride[1][0] <= 1 || it->size[0] < 8 || it->bytes[0] > 8)
+        return false;
+    for (int d = 1; d < it->ndim; d++)
+        if (it->stride[1][d] == 1 && it->size[d] >= 8)
+            t.fast = d;
+    if (!t.fast)
+        return false;
+    t.tiles = (it->size[t.fast] + TILE - 1) / TILE;
+    for (int d = 1; d < it->ndim; d++)
+        tasks *= d == t.fast ? t.tiles : it->size[d];
+    parallel_for(x->c->threads, tasks, 32768 / (it->size[0] * TILE) + 1, turn_tiles, &t);
+    return true;
+}
+
 bool copy_into(Eager *x, Tensor *dst, const Tensor *src) {
     const Tensor *both[2] = {dst, src};
     Copy c = {dst->dtype, src->dtype, COPY_f64};
@@ -246,6 +309,7 @@ bool copy_into(Eager *x, Tensor *dst, const Tensor *src) {
                           "RuntimeError: a tensor of %d dimensions cannot be copied into one of "
                           "%d: the sizes differ",
                           src->ndim, dst->ndim);
-    iter_run(&it, x->c->threads, copy_row, &c);
+    if (c.way != COPY_bits || !copy_turned(x, &it))
+        iter_run(&it, x->c->threads, copy_row, &c);
     return true;
 }

@@ -7,11 +7,11 @@
 enum { ITER_TENSORS = 8 };
 
 typedef struct Iter {
-    int n, ndim;                // tensors; dimensions left after merging, innermost first
+    int n, ndim; // tensors; dimensions left after merging, innermost first
     int64_t size[TENSOR_DIMS];
-    int64_t stride[ITER_TENSORS][TENSOR_DIMS];  // elements
+    int64_t stride[ITER_TENSORS][TENSOR_DIMS]; // elements
     char *base[ITER_TENSORS];
-    int bytes[ITER_TENSORS];    // of an element
+    int bytes[ITER_TENSORS]; // of an element
 } Iter;
 
 // n elements of each tensor from p[i] on, stride[i] elements apart.

@@ -253,7 +253,8 @@ int64_t ki(const K *k, int i, int64_t fallback) {
     int64_t v;
     const Value *a = &k->args[i];
     if (a->kind == VAL_float)
-        return a->f >= -0x1p63 && a->f < 0x1p63 ? (int64_t)a->f : INT64_MIN;
+        return a->f >= -9223372036854775808.0 && a->f < 9223372036854775808.0 ? (int64_t)a->f
+                                                                              : INT64_MIN;
     if (a->kind == VAL_tensor)
         return tensor_numel(tensor_at(a)) == 1 ? get_i(tensor_at(a), 0) : fallback;
     return val_as_int(a, &v) ? v : fallback;

@@ -7,10 +7,10 @@
 enum { POINT_PARAMS = 6 };
 
 typedef struct Param {
-    double f[POINT_PARAMS];     // parameters in order
-    int64_t i[POINT_PARAMS];    // the same as integers
-    DType common;               // dtype that the op is computed in
-    int bits;                   // of it
+    double f[POINT_PARAMS];  // parameters in order
+    int64_t i[POINT_PARAMS]; // the same as integers
+    DType common;            // dtype that the op is computed in
+    int bits;                // of it
 } Param;
 
 // out[i] = f(in[0][i], in[1][i], in[2][i]); out may be one of the inputs.
@@ -18,7 +18,7 @@ typedef void LoopFn(int64_t n, void *out, const void *const *in, const Param *p)
 
 typedef enum LoopId {
 #define LOOP(name, ...) LOOP_##name,
-#define CMP(name, ...) LOOP_##name,
+#define CMP(name, ...)  LOOP_##name,
 #include "core/eager/loops.def"
 #undef LOOP
 #undef CMP
@@ -27,11 +27,11 @@ typedef enum LoopId {
 
 extern LoopFn *const loops_f32[LOOP_count];
 extern LoopFn *const loops_f64[LOOP_count];
-extern LoopFn *const loops_i64[LOOP_count];     // NULL: not defined on integers
+extern LoopFn *const loops_i64[LOOP_count]; // NULL: not defined on integers
 
 // The same source for several instruction sets, chosen when the program starts.
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__clang__)
-#define VECTORED __attribute__((target_clones("arch=skylake-avx512", "arch=haswell", "default")))
+#define VECTORED __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define VECTORED
 #endif

@@ -1,5 +1,5 @@
 // loops_f64.c: elementwise loops in double.
-#define T double
+#define T          double
 #define SUFFIX(fn) fn
-#define TABLE loops_f64
+#define TABLE      loops_f64
 #include "core/eager/loops_float.h"

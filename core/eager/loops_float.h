@@ -1,21 +1,24 @@
 // loops_float.h: the loops of loops.def in a float type T, included once for float and once for
 // double. Functions of the C library are called in double, where their vector forms are exact
 // enough for float's last bit. Needs: T, SUFFIX(fn) (fnf for float), TABLE (name of the table).
+#ifndef CORE_EAGER_LOOPS_FLOAT_H
+#define CORE_EAGER_LOOPS_FLOAT_H
+
 #include <math.h>
 
 #include "core/eager/loops.h"
 
-#define P(i)            ((T)p->f[i])
-#define M1(fn, x)       ((T)fn((double)(x)))
-#define M2(fn, x, y)    ((T)fn((double)(x), (double)(y)))
-#define FABS(x)         SUFFIX(fabs)(x)
-#define CEIL(x)         SUFFIX(ceil)(x)
-#define FLOOR(x)        SUFFIX(floor)(x)
-#define TRUNC(x)        SUFFIX(trunc)(x)
-#define RINT(x)         SUFFIX(nearbyint)(x)
-#define SQRT(x)         SUFFIX(sqrt)(x)
-#define FMOD(x, y)      SUFFIX(fmod)(x, y)
-#define COPYSIGN(x, y)  SUFFIX(copysign)(x, y)
+#define P(i) ((T)p->f[i])
+#define M1(fn, x) ((T)fn((double)(x)))
+#define M2(fn, x, y) ((T)fn((double)(x), (double)(y)))
+#define FABS(x) SUFFIX(fabs)(x)
+#define CEIL(x) SUFFIX(ceil)(x)
+#define FLOOR(x) SUFFIX(floor)(x)
+#define TRUNC(x) SUFFIX(trunc)(x)
+#define RINT(x) SUFFIX(nearbyint)(x)
+#define SQRT(x) SUFFIX(sqrt)(x)
+#define FMOD(x, y) SUFFIX(fmod)(x, y)
+#define COPYSIGN(x, y) SUFFIX(copysign)(x, y)
 #define NEXTAFTER(x, y) SUFFIX(nextafter)(x, y)
 
 // Python's a // b: from fmod, since a / b rounded up may cross an integer.
@@ -157,24 +160,24 @@ static inline T bce(T x, T y) {
     return (y - 1) * b - y * a;
 }
 
-#define BODY(O, expr)                                                                              \
-    const T *x = in[0], *y = in[1], *z = in[2];                                                    \
-    O *o = out;                                                                                    \
-    _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                                         \
-        T a = x[i], b = y[i], c = z[i];                                                            \
-        (void)a, (void)b, (void)c, (void)p;                                                        \
-        o[i] = (O)(expr);                                                                          \
+#define BODY(O, expr) \
+    const T *x = in[0], *y = in[1], *z = in[2]; \
+    O *o = out; \
+    _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) { \
+        T a = x[i], b = y[i], c = z[i]; \
+        (void)a, (void)b, (void)c, (void)p; \
+        o[i] = (O)(expr); \
     }
 #define NOT 0
-#define LOOP(name, expr, int_expr)                                                                 \
-    VECTORED static void loop_##name(int64_t n, void *out, const void *const *in,                  \
-                                     const Param *p) {                                             \
-        BODY(T, expr)                                                                              \
+#define LOOP(name, expr, int_expr) \
+    VECTORED static void loop_##name(int64_t n, void *out, const void *const *in, \
+                                     const Param *p) { \
+        BODY(T, expr) \
     }
-#define CMP(name, expr, int_expr)                                                                  \
-    VECTORED static void loop_##name(int64_t n, void *out, const void *const *in,                  \
-                                     const Param *p) {                                             \
-        BODY(uint8_t, expr)                                                                        \
+#define CMP(name, expr, int_expr) \
+    VECTORED static void loop_##name(int64_t n, void *out, const void *const *in, \
+                                     const Param *p) { \
+        BODY(uint8_t, expr) \
     }
 #include "core/eager/loops.def"
 #undef LOOP
@@ -182,6 +185,8 @@ static inline T bce(T x, T y) {
 
 LoopFn *const TABLE[LOOP_count] = {
 #define LOOP(name, ...) [LOOP_##name] = loop_##name,
-#define CMP(name, ...)  [LOOP_##name] = loop_##name,
+#define CMP(name, ...) [LOOP_##name] = loop_##name,
 #include "core/eager/loops.def"
 };
+
+#endif

@@ -65,7 +65,7 @@ bool kern_point_loss_backward(K *k) {
 // (self, target, weight, reduction)
 bool kern_bce(K *k) {
     const Tensor *x = k->in[0];
-    WALK(w, walk_tensors(&x, 1)) {
+    WALK (w, walk_tensors(&x, 1)) {
         double v = get_d(x, w.at[0]);
         if (!(v >= 0 && v <= 1))
             return k_fail(k, "RuntimeError: all elements of input should be between 0 and 1");
@@ -166,6 +166,7 @@ typedef struct Classes {
 
 static bool read_classes(K *k, const Tensor *x, const Tensor *target, const Tensor *weight,
                          int64_t ignore, Classes *o) {
+    *o = (Classes){.ignore = ignore};
     if (!target || !is_int_like(target->dtype))
         return k_fail(k, "RuntimeError: expected scalar type Long for the target of nll_loss");
     *o = (Classes){.ignore = ignore,
@@ -318,8 +319,8 @@ bool kern_cross_entropy(K *k) {
                           FLT(smooth / (double)c));
         Value v = soft_cross_entropy(k, logp, target, dim);
         if (reduction == REDUCE_mean && v.kind == VAL_tensor) {
-            double rows = (double)(tensor_numel(x) / (c ? c : 1));
-            v = CALL(k, aten_div_Scalar, CALL(k, aten_sum_default, v), FLT(rows));
+            int64_t rows = tensor_numel(x) / (c ? c : 1);
+            v = CALL(k, aten_div_Scalar, CALL(k, aten_sum_default, v), FLT((double)rows));
         } else
             v = reduced(k, v, reduction);
         k->out = v;

@@ -266,7 +266,7 @@ static bool edge_pad(K *k, char mode, const int64_t *pad, int n) {
                           (long long)pad[2 * i], (long long)pad[2 * i + 1], in->ndim - 1 - i);
     }
     const Tensor *o = out;
-    WALK(w, walk_tensors(&o, 1)) {
+    WALK (w, walk_tensors(&o, 1)) {
         int64_t at = 0;
         for (int d = 0; d < in->ndim; d++) {
             int j = in->ndim - 1 - d;
@@ -295,7 +295,7 @@ bool kern_edge_pad_backward(K *k) {
     Tensor *acc = eager_like(k->x, k->res[0], DT_f64);
     if (!acc || n < 0 || n / 2 > g->ndim || g->ndim != acc->ndim)
         return k_fail(k, "RuntimeError: padding size is expected to be 2, 4 or 6");
-    WALK(w, walk_tensors(&g, 1)) {
+    WALK (w, walk_tensors(&g, 1)) {
         int64_t at = 0;
         for (int d = 0; d < g->ndim; d++) {
             int j = g->ndim - 1 - d;
@@ -350,8 +350,8 @@ bool kern_flip(K *k) {
     }
     const int64_t *strides[2] = {out->stride, stride};
     int bytes = dtype_info[in->dtype].bytes;
-    WALK(w, walk_dims(out->ndim, out->size, strides, 2))
-    memcpy(at_elem(out, w.at[0]), at_elem(in, base + w.at[1]), (size_t)bytes);
+    WALK (w, walk_dims(out->ndim, out->size, strides, 2))
+        memcpy(at_elem(out, w.at[0]), at_elem(in, base + w.at[1]), (size_t)bytes);
     return true;
 }
 
@@ -379,7 +379,7 @@ bool kern_roll(K *k) {
         int64_t by = (shifts[0] % numel + numel) % numel, i = 0;
         if (!dense)
             return false;
-        WALK(w, walk_tensors(&out, 1)) {
+        WALK (w, walk_tensors(&out, 1)) {
             memcpy(at_elem(out, w.at[0]), at_elem(dense, (i + numel - by) % numel), (size_t)bytes);
             i++;
         }
@@ -392,7 +392,7 @@ bool kern_roll(K *k) {
         if (in->ndim)
             shift[d] += shifts[i] % in->size[d];
     }
-    WALK(w, walk_tensors(&out, 1)) {
+    WALK (w, walk_tensors(&out, 1)) {
         int64_t at = 0;
         for (int d = 0; d < in->ndim; d++) {
             int64_t n = in->size[d];
@@ -426,7 +426,7 @@ bool kern_repeat(K *k) {
     int lead = out->ndim - in->ndim, bytes = dtype_info[in->dtype].bytes;
     if (!tensor_numel(out))
         return true;
-    WALK(w, walk_tensors(&out, 1)) {
+    WALK (w, walk_tensors(&out, 1)) {
         int64_t at = 0;
         for (int d = 0; d < in->ndim; d++)
             at += w.index[lead + d] % in->size[d] * in->stride[d];
@@ -444,7 +444,7 @@ bool kern_triangle(K *k) {
     if (n < 2)
         return k_fail(k, "RuntimeError: %s: input tensor must have at least 2 dimensions",
                       k->op->name);
-    WALK(w, walk_tensors(both, 2)) {
+    WALK (w, walk_tensors(both, 2)) {
         int64_t off = w.index[n - 1] - w.index[n - 2];
         bool keep = lower ? off <= diagonal : off >= diagonal;
         if (keep)
@@ -500,8 +500,8 @@ bool kern_unfold_backward(K *k) {
     if (w.kind != VAL_tensor)
         return false;
     const Tensor *both[2] = {k->in[0], tensor_at(&w)};
-    WALK(walk, walk_tensors(both, 2))
-    put_d(both[1], walk.at[1], get_d(both[1], walk.at[1]) + get_d(both[0], walk.at[0]));
+    WALK (walk, walk_tensors(both, 2))
+        put_d(both[1], walk.at[1], get_d(both[1], walk.at[1]) + get_d(both[0], walk.at[0]));
     return copy_into(k->x, k->res[0], acc);
 }
 
@@ -609,7 +609,7 @@ bool kern_resize_(K *k) {
 bool kern_one_hot(K *k) {
     const Tensor *in = k->in[0];
     int64_t classes = ki(k, 1, -1), size[TENSOR_DIMS + 1], max = -1;
-    WALK(w, walk_tensors(&in, 1)) {
+    WALK (w, walk_tensors(&in, 1)) {
         int64_t v = get_i(in, w.at[0]);
         if (v < 0)
             return k_fail(k, "RuntimeError: Class values must be non-negative.");
@@ -625,8 +625,8 @@ bool kern_one_hot(K *k) {
     int64_t row = 0;
     if (!out)
         return false;
-    WALK(w, walk_tensors(&in, 1))
-    put_i(out, row++ * classes + get_i(in, w.at[0]), 1);
+    WALK (w, walk_tensors(&in, 1))
+        put_i(out, row++ * classes + get_i(in, w.at[0]), 1);
     k->out = tensor_value(k->x, out);
     return true;
 }

@@ -1,6 +1,7 @@
 // norm.c: softmax and the normalisations, run by run in double.
 #include "core/eager/fold.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -15,11 +16,26 @@ typedef struct Job {
     bool log, safe;
 } Job;
 
+// NaN if there is one: counted apart, so that the comparison vectorises.
 VECTORED static double run_max(int64_t n, const double *x) {
-    double m = -(double)INFINITY;
-    for (int64_t i = 0; i < n; i++)
-        m = x[i] > m || x[i] != x[i] ? x[i] : m;
-    return m;
+    double lane[8], m = -(double)INFINITY;
+    int64_t nan[8] = {0}, nans = 0, i = 0;
+    for (int j = 0; j < 8; j++)
+        lane[j] = m;
+    for (; i + 8 <= n; i += 8)
+        for (int j = 0; j < 8; j++) {
+            lane[j] = x[i + j] > lane[j] ? x[i + j] : lane[j];
+            nan[j] += x[i + j] != x[i + j];
+        }
+    for (; i < n; i++) {
+        m = x[i] > m ? x[i] : m;
+        nans += x[i] != x[i];
+    }
+    for (int j = 0; j < 8; j++) {
+        m = lane[j] > m ? lane[j] : m;
+        nans += nan[j];
+    }
+    return nans ? (double)NAN : m;
 }
 
 VECTORED static double exp_minus(int64_t n, double *x, double m) {
@@ -244,9 +260,9 @@ static double *weights(K *k, const Tensor *t, int64_t n, double fill) {
         return w;
     }
     int64_t i = 0;
-    WALK(walk, walk_tensors(&t, 1))
-    if (i < n)
-        w[i++] = get_d(t, walk.at[0]);
+    WALK (walk, walk_tensors(&t, 1))
+        if (i < n)
+            w[i++] = get_d(t, walk.at[0]);
     return w;
 }
 
@@ -272,10 +288,11 @@ static bool normalise(K *k, const Tensor *t, int64_t rows, int64_t len, double e
 static void put_rows(Tensor *t, const double *v, int64_t n) {
     int64_t i = 0;
     const Tensor *c = t;
+    assert(v || !n);
     if (t)
-        WALK(w, walk_tensors(&c, 1))
-    if (i < n)
-        put_d(t, w.at[0], v[i++]);
+        WALK (w, walk_tensors(&c, 1))
+            if (i < n)
+                put_d(t, w.at[0], v[i++]);
 }
 
 // native_layer_norm, layer_norm, rms_norm, _fused_rms_norm: (input, normalized_shape, weight,
@@ -488,7 +505,7 @@ static int64_t fill_stats(K *k, const BatchNorm *n, const Stats *s) {
 }
 
 static bool finish_batch_norm(K *k, BatchNorm *n, bool functional) {
-    Stats s;
+    Stats s = {0};
     if (functional) {
         int first = k->n_res - 2;
         n->mean_out = k->res[first];

@@ -26,8 +26,8 @@ static void put_all(Tensor *t, const double *v) {
     const Tensor *c = t;
     int64_t i = 0;
     if (t)
-        WALK(w, walk_tensors(&c, 1))
-    put_d(t, w.at[0], v[i++]);
+        WALK (w, walk_tensors(&c, 1))
+            put_d(t, w.at[0], v[i++]);
 }
 
 static const double *all_of(K *k, const Tensor *t, int64_t n, double fill) {
@@ -37,9 +37,9 @@ static const double *all_of(K *k, const Tensor *t, int64_t n, double fill) {
         for (; i < n; i++)
             v[i] = fill;
     else
-        WALK(w, walk_tensors(&t, 1))
-    if (i < n)
-        v[i++] = get_d(t, w.at[0]);
+        WALK (w, walk_tensors(&t, 1))
+            if (i < n)
+                v[i++] = get_d(t, w.at[0]);
     return v;
 }
 

@@ -27,9 +27,24 @@ static bool is_nan_key(uint64_t k) {
 }
 
 static void keys_of(const Tensor *t, int64_t start, int64_t step, int64_t n, uint64_t *out) {
-    for (int64_t i = 0; i < n; i++)
-        out[i] = is_int_like(t->dtype) ? key_of_int(get_i(t, start + i * step))
-                                       : key_of_double(get_d(t, start + i * step));
+    enum { CHUNK = 512 };
+    union {
+        double d[CHUNK];
+        int64_t i[CHUNK];
+    } buf;
+    for (int64_t at = 0; at < n; at += CHUNK) {
+        int64_t m = n - at < CHUNK ? n - at : CHUNK;
+        const char *p = at_elem(t, start + at * step);
+        if (is_int_like(t->dtype)) {
+            load_i(t->dtype, p, step, m, buf.i);
+            for (int64_t i = 0; i < m; i++)
+                out[at + i] = key_of_int(buf.i[i]);
+        } else {
+            load_d(t->dtype, p, step, m, buf.d);
+            for (int64_t i = 0; i < m; i++)
+                out[at + i] = key_of_double(buf.d[i]);
+        }
+    }
 }
 
 typedef struct Line {
@@ -53,6 +68,10 @@ static bool line_setup(K *k, Line *l, const Tensor *in, int dim) {
 
 static void line_load(Line *l, int64_t r) {
     keys_of(l->in, run_start(&l->runs, r), l->runs.step, l->n, l->key);
+}
+
+static void line_rank(Line *l, int64_t r) {
+    line_load(l, r);
     for (int64_t i = 0; i < l->n; i++)
         l->rank[i] = (Rank){l->key[i], i};
 }
@@ -81,10 +100,10 @@ static void move(const Tensor *to, int64_t at, const Line *l, int64_t r, int64_t
 // Results with one element a run: value and place. The result may keep the dimension or drop it.
 static void put_pair(const Line *l, int64_t r, int64_t index, const Tensor *values,
                      const Tensor *indices) {
-    Tensor v = values ? *values : *indices;
-    Runs out = runs_of(&v, v.ndim == l->in->ndim ? l->dim : -1);
-    if (values)
+    if (values) {
+        Runs out = runs_of(values, values->ndim == l->in->ndim ? l->dim : -1);
         move(values, run_start(&out, r), l, r, index);
+    }
     if (indices) {
         Runs o = runs_of(indices, indices->ndim == l->in->ndim ? l->dim : -1);
         put_i(indices, run_start(&o, r), index);
@@ -178,7 +197,7 @@ bool kern_sort(K *k) {
         return false;
     bool descending = kb(k, karg(k, "descending")), places = str_starts(k->op->name, "arg");
     for (int64_t r = 0; r < l.runs.n; r++) {
-        line_load(&l, r);
+        line_rank(&l, r);
         sort_ranks(l.rank, l.tmp, l.n, descending);
         put_sorted(&l, r, l.n, places ? NULL : k->res[0], places ? k->res[0] : k->res[1]);
     }
@@ -200,7 +219,7 @@ bool kern_topk(K *k) {
     if (count < 0 || count > l.n)
         return k_fail(k, "RuntimeError: selected index k out of range");
     for (int64_t r = 0; r < l.runs.n; r++) {
-        line_load(&l, r);
+        line_rank(&l, r);
         select_top(l.rank, l.n, count, kb(k, 3), kb(k, 4));
         put_sorted(&l, r, count, k->res[0], k->res[1]);
     }
@@ -223,7 +242,7 @@ bool kern_kthvalue(K *k) {
         return k_fail(
             k, "RuntimeError: kthvalue(): selected number k out of range for dimension %d", dim);
     for (int64_t r = 0; r < l.runs.n; r++) {
-        line_load(&l, r);
+        line_rank(&l, r);
         select_nth(l.rank, l.n, which - 1);
         put_pair(&l, r, l.rank[which - 1].index, k->res[0], k->res[1]);
     }
@@ -250,7 +269,7 @@ bool kern_median_dim(K *k) {
         !not_empty(k, &l))
         return false;
     for (int64_t r = 0; r < l.runs.n; r++) {
-        line_load(&l, r);
+        line_rank(&l, r);
         put_pair(&l, r, median_of(&l, str_starts(k->op->name, "nan")), k->res[0], k->res[1]);
     }
     return true;
@@ -270,7 +289,7 @@ bool kern_median(K *k) {
         return true;
     }
     line_setup(k, &l, &flat, 0);
-    line_load(&l, 0);
+    line_rank(&l, 0);
     move(k->res[0], 0, &l, 0, median_of(&l, str_starts(k->op->name, "nan")));
     return true;
 }
@@ -284,7 +303,7 @@ bool kern_mode(K *k) {
         return false;
     for (int64_t r = 0; r < l.runs.n; r++) {
         int64_t most = 0, best = 0;
-        line_load(&l, r);
+        line_rank(&l, r);
         sort_ranks(l.rank, l.tmp, l.n, false);
         for (int64_t i = 0, from = 0; i < l.n; i++) {
             if (l.rank[i].key != l.rank[from].key)
@@ -308,7 +327,7 @@ bool kern_cummax(K *k) {
         return false;
     for (int64_t r = 0; r < l.runs.n; r++) {
         int64_t best = 0;
-        line_load(&l, r);
+        line_rank(&l, r);
         for (int64_t i = 0; i < l.n; i++) {
             bool takes = is_nan_key(l.key[i]) ||
                          (!is_nan_key(l.key[best]) &&
@@ -360,7 +379,7 @@ static bool search(K *k, const Tensor *sorted, const Tensor *values, const Tenso
                        ? (values->ndim ? values->size[values->ndim - 1] : 1)
                        : tensor_numel(values);
     const Tensor *out = k->res[0];
-    WALK(w, walk_tensors(&out, 1)) {
+    WALK (w, walk_tensors(&out, 1)) {
         int64_t r = each ? i / each : 0;
         uint64_t x = ints ? key_of_int(get_i(v, i)) : key_of_double(get_d(v, i));
         if (r >= rows)
@@ -406,12 +425,13 @@ bool kern_isin(K *k) {
     Rank *rank = ARENA_ARRAY(k->x->arena, n + 1, Rank),
          *tmp = ARENA_ARRAY(k->x->arena, n + 1, Rank);
     uint64_t *key = ARENA_ARRAY(k->x->arena, n + 1, uint64_t);
-    WALK(w, walk_tensors(&test, 1))
-    rank[i++].key = ints ? key_of_int(get_i(test, w.at[0])) : key_of_double(get_d(test, w.at[0]));
+    WALK (w, walk_tensors(&test, 1))
+        rank[i++].key =
+            ints ? key_of_int(get_i(test, w.at[0])) : key_of_double(get_d(test, w.at[0]));
     sort_ranks(rank, tmp, n, false);
     for (i = 0; i < n; i++)
         key[i] = rank[i].key;
-    WALK(w, walk_tensors(both, 2)) {
+    WALK (w, walk_tensors(both, 2)) {
         uint64_t x = ints ? key_of_int(get_i(t, w.at[1])) : key_of_double(get_d(t, w.at[1]));
         int64_t at = lower(key, n, x, false);
         put_i(both[0], w.at[0], (at < n && key[at] == x && !is_nan_key(x)) != invert);

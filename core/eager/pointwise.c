@@ -77,7 +77,8 @@ static double number_of(const Value *v) {
 
 static int64_t integer_of(const Value *v) {
     if (v->kind == VAL_float)
-        return v->f >= -0x1p63 && v->f < 0x1p63 ? (int64_t)v->f : INT64_MIN;
+        return v->f >= -9223372036854775808.0 && v->f < 9223372036854775808.0 ? (int64_t)v->f
+                                                                              : INT64_MIN;
     int64_t i = 0;
     val_as_int(v, &i);
     return i;
@@ -115,9 +116,10 @@ static void nan_to_num_param(Point *w, int *n, const Value *v, DType d) {
 }
 
 static bool read_args(K *k, const PointRow *row, Point *w) {
+    static const Value none = {.kind = VAL_none};
     int params = 0, i = 0;
     for (const char *c = row->args; *c; c++, i++) {
-        const Value *v = i < k->op->n_args ? &k->args[i] : NULL;
+        const Value *v = i < k->op->n_args ? &k->args[i] : &none;
         switch (*c) {
         case 't':
         case 's':
@@ -195,10 +197,10 @@ static void make_splat(Point *w, int i) {
     else if (w->in == IN_f64)
         w->splat[i].d = f;
     else if (!o->t && o->number.kind == VAL_float)
-        w->splat[i].i = isnan(f)      ? 0
-                        : f >= 0x1p63 ? INT64_MAX
-                        : f < -0x1p63 ? INT64_MIN
-                                      : (int64_t)f;
+        w->splat[i].i = isnan(f)                     ? 0
+                        : f >= 9223372036854775808.0 ? INT64_MAX
+                        : f < -9223372036854775808.0 ? INT64_MIN
+                                                     : (int64_t)f;
     else
         w->splat[i].i = o->t ? get_i(o->t, 0) : integer_of(&o->number);
 }
@@ -255,7 +257,7 @@ static void point_row_fn(void *ctx, int64_t n, char *const *p, const int64_t *st
             fill_splat(w, i, step, bufs[i]);
     for (int64_t at = 0; at < n; at += step) {
         int64_t m = n - at < step ? n - at : step;
-        const void *in[OPERANDS];
+        const void *in[OPERANDS] = {NULL};
         for (int i = 0; i < w->n; i++) {
             int j = w->at[i];
             in[i] = j < 0 ? bufs[i]
@@ -284,9 +286,9 @@ static bool has_zero(const Point *w, int i) {
     if (w->at[i] < 0)
         return w->splat[i].i == 0;
     const Tensor *t = w->op[i].t;
-    WALK(walk, walk_tensors(&t, 1))
-    if (get_i(t, walk.at[0]) == 0)
-        return true;
+    WALK (walk, walk_tensors(&t, 1))
+        if (get_i(t, walk.at[0]) == 0)
+            return true;
     return false;
 }
 

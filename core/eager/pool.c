@@ -2,6 +2,7 @@
 // gradients, plane by plane.
 #include "core/eager/kernel.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -80,8 +81,9 @@ static bool window_args(K *k, Pool *p, const Tensor *in, const Tensor *out) {
 // The window of output position o in dimension d: [from, to), steps of dil.
 static void window_of(const Pool *p, int d, int64_t o, int64_t *from, int64_t *to) {
     if (p->adaptive) {
-        *from = o * p->in[d] / p->out[d];
-        *to = ((o + 1) * p->in[d] + p->out[d] - 1) / p->out[d];
+        int64_t n = p->out[d] > 0 ? p->out[d] : 1;
+        *from = o * p->in[d] / n;
+        *to = ((o + 1) * p->in[d] + n - 1) / n;
         return;
     }
     *from = o * p->stride[d] - p->pad[d];
@@ -89,6 +91,7 @@ static void window_of(const Pool *p, int d, int64_t o, int64_t *from, int64_t *t
 }
 
 static void split3(const int64_t *size, int64_t flat, int64_t *at) {
+    assert(size[1] > 0 && size[2] > 0);
     at[2] = flat % size[2];
     at[1] = flat / size[2] % size[1];
     at[0] = flat / size[2] / size[1];
@@ -356,8 +359,8 @@ bool kern_pool_offsets(K *k) {
         kints(k, 4, pad, SPACE) != space || kints(k, 5, dil, SPACE) != space ||
         both[0]->ndim < space)
         return k_fail(k, "RuntimeError: %s: lists of different lengths", k->op->name);
-    WALK(w, walk_tensors(both, 2)) {
-        int64_t offset = get_i(both[1], w.at[1]), flat = 0, place[SPACE];
+    WALK (w, walk_tensors(both, 2)) {
+        int64_t offset = get_i(both[1], w.at[1]), flat = 0, place[SPACE] = {0};
         for (int d = space - 1; d >= 0; d--) {
             int64_t o = w.index[w.ndim - space + d];
             place[d] = o * stride[d] - pad[d] + offset % kernel[d] * dil[d];

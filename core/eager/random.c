@@ -70,8 +70,8 @@ static double uniform(Generator *g, DType d, double from, double to) {
 }
 
 static void fill_uniform(Generator *g, const Tensor *t, double from, double to) {
-    WALK(w, walk_tensors(&t, 1))
-    put_d(t, w.at[0], uniform(g, t->dtype, from, to));
+    WALK (w, walk_tensors(&t, 1))
+        put_d(t, w.at[0], uniform(g, t->dtype, from, to));
 }
 
 // at::normal_distribution<double>, which keeps the second of a pair.
@@ -112,8 +112,8 @@ static bool fill_normal(K *k, Tensor *t, double mean, double std) {
         return false;
     if (n < 16 || !tensor_is_contiguous(t)) {
         const Tensor *c = t;
-        WALK(w, walk_tensors(&c, 1))
-        put_d(t, w.at[0], normal_pair(g, mean, std));
+        WALK (w, walk_tensors(&c, 1))
+            put_d(t, w.at[0], normal_pair(g, mean, std));
         return true;
     }
     // Uniforms of the low floats are drawn as floats too.
@@ -135,7 +135,7 @@ static bool fill_random(K *k, const Tensor *t, int64_t low, uint64_t range) {
     Generator *g = generator_of(k);
     if (!g)
         return false;
-    WALK(w, walk_tensors(&t, 1)) {
+    WALK (w, walk_tensors(&t, 1)) {
         uint64_t r = range >= 1ull << 32 ? generator_u64(g) : generator_u32(g);
         int64_t v = (int64_t)(r % range + (uint64_t)low);
         if (dtype_is_float(t->dtype))
@@ -212,7 +212,7 @@ bool kern_fill_random(K *k) {
     if (which == 1)
         return fill_normal(k, t, kf(k, 1, 0), kf(k, 2, 1));
     const Tensor *c = t;
-    WALK(w, walk_tensors(&c, 1)) {
+    WALK (w, walk_tensors(&c, 1)) {
         double a = kf(k, 1, 0), b = k->op->n_args > 2 ? kf(k, 2, 1) : 1;
         if (which == 4) {
             put_d(t, w.at[0], exp(normal_pair(g, a, b)));
@@ -258,7 +258,7 @@ static bool fill_bernoulli(K *k, const Tensor *t, const Tensor *p, double fixed)
     const Tensor *both[2] = {t, p ? p : t};
     if (!g)
         return false;
-    WALK(w, walk_tensors(both, 2)) {
+    WALK (w, walk_tensors(both, 2)) {
         double chance = p ? get_d(p, w.at[1]) : fixed;
         if (!(chance >= 0 && chance <= 1))
             return k_fail(k, "RuntimeError: bernoulli_ expects p to be in [0, 1], but got p=%g",
@@ -375,4 +375,62 @@ bool kern_multinomial(K *k) {
         }
     }
     return true;
+}
+
+// prims of compiled graphs: seeds from the generator, and streams from a seed of their own
+
+// inductor_seeds(count, device), inductor_seed(device)
+bool kern_seeds(K *k) {
+    Generator *g = generator_of(k);
+    for (int64_t i = 0; g && i < tensor_numel(k->res[0]); i++)
+        put_i(k->res[0], i, (int64_t)generator_u64(g));
+    return g != NULL;
+}
+
+// inductor_lookup_seed(seeds, index)
+bool kern_lookup_seed(K *k) {
+    int64_t i = ki(k, 1, 0);
+    if (i < 0 || i >= tensor_numel(k->in[0]))
+        return k_fail(k, "IndexError: seed %lld of %lld", (long long)i,
+                      (long long)tensor_numel(k->in[0]));
+    put_i(k->res[0], 0, tensor_get_i64(k->in[0], i));
+    return true;
+}
+
+// inductor_random(size, seed, mode): rand or randn
+bool kern_seeded_random(K *k) {
+    Generator g, *outer = k->x->c->generator;
+    generator_seed(&g, (uint64_t)ki(k, 1, 0));
+    k->x->c->generator = &g;
+    bool normal = strcmp(ks(k, 2, "rand"), "randn") == 0, ok = true;
+    if (normal)
+        ok = fill_normal(k, k->res[0], 0, 1);
+    else
+        fill_uniform(&g, k->res[0], 0, 1);
+    k->x->c->generator = outer;
+    return ok;
+}
+
+// inductor_randint(low, high, size, seed)
+bool kern_seeded_randint(K *k) {
+    Generator g, *outer = k->x->c->generator;
+    int64_t low = ki(k, 0, 0), high = ki(k, 1, 0);
+    if (high <= low)
+        return k_fail(k, "RuntimeError: random_ expects 'from' to be less than 'to'");
+    generator_seed(&g, (uint64_t)ki(k, 3, 0));
+    k->x->c->generator = &g;
+    bool ok = fill_random(k, k->res[0], low, (uint64_t)high - (uint64_t)low);
+    k->x->c->generator = outer;
+    return ok;
+}
+
+// normal(mean, std): tensors or numbers
+bool kern_normal(K *k) {
+    Value mean = k->args[0], std = k->args[1];
+    if (!fill_normal(k, k->res[0], 0, 1))
+        return false;
+    Value z = tensor_value(k->x, k->res[0]);
+    z = CALL(k, aten_mul_Tensor, z, std);
+    z = CALL(k, aten_add_Tensor, z, mean);
+    return z.kind == VAL_tensor && copy_into(k->x, k->res[0], tensor_at(&z));
 }

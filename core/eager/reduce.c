@@ -20,14 +20,14 @@ static void store_all_d(const Tensor *out, const double *v) {
         return;
     }
     int64_t i = 0;
-    WALK(w, walk_tensors(&out, 1))
-    put_d(out, w.at[0], v[i++]);
+    WALK (w, walk_tensors(&out, 1))
+        put_d(out, w.at[0], v[i++]);
 }
 
 static void store_all_i(const Tensor *out, const int64_t *v) {
     int64_t i = 0;
-    WALK(w, walk_tensors(&out, 1))
-    put_i(out, w.at[0], v[i++]);
+    WALK (w, walk_tensors(&out, 1))
+        put_i(out, w.at[0], v[i++]);
 }
 
 static double *doubles(Eager *x, int64_t n) {
@@ -271,7 +271,7 @@ bool kern_equal(K *k) {
         same = a->size[i] == b->size[i];
     const Tensor *both[2] = {a, b};
     if (same)
-        WALK(w, walk_tensors(both, 2)) {
+        WALK (w, walk_tensors(both, 2)) {
             bool ints = is_int_like(a->dtype) && is_int_like(b->dtype);
             if (ints ? get_i(a, w.at[0]) != get_i(b, w.at[1])
                      : !(get_d(a, w.at[0]) == get_d(b, w.at[1]))) {

@@ -26,7 +26,7 @@ static inline uint16_t to_bf16(float f) {
 
 // What does not fit becomes the smallest value, as x86 converts.
 static inline int64_t to_i64(double v) {
-    return v >= -0x1p63 && v < 0x1p63 ? (int64_t)v : INT64_MIN;
+    return v >= -9223372036854775808.0 && v < 9223372036854775808.0 ? (int64_t)v : INT64_MIN;
 }
 
 static inline int32_t to_i32(double v) {
@@ -34,15 +34,14 @@ static inline int32_t to_i32(double v) {
 }
 
 static inline uint64_t to_u64(double v) {
-    return v >= 0x1p63 && v < 0x1p64 ? (uint64_t)v : (uint64_t)to_i64(v);
+    return v >= 9223372036854775808.0 && v < 0x1p64 ? (uint64_t)v : (uint64_t)to_i64(v);
 }
 
 // Integer storage types by dtype: INTS(X) gives X(dtype, C type).
 #define INTS(X)                                                                                    \
     X(i64, int64_t)                                                                                \
     X(i32, int32_t)                                                                                \
-    X(i16, int16_t) X(i8, int8_t) X(u8, uint8_t) X(u16, uint16_t) X(u32, uint32_t)                 \
-        X(u64, uint64_t)
+    X(i16, int16_t) X(i8, int8_t) X(u8, uint8_t) X(u16, uint16_t) X(u32, uint32_t) X(u64, uint64_t)
 
 #define LOAD_LOOP(S, EXPR)                                                                         \
     {                                                                                              \

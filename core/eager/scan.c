@@ -134,7 +134,7 @@ static bool data_range(K *k, const Tensor *in, double *lo, double *hi, double wi
     if (*lo == *hi && tensor_numel(in)) {
         *lo = (double)INFINITY;
         *hi = -(double)INFINITY;
-        WALK(w, walk_tensors(&in, 1)) {
+        WALK (w, walk_tensors(&in, 1)) {
             double v = get_d(in, w.at[0]);
             *lo = v < *lo ? v : *lo;
             *hi = v > *hi ? v : *hi;
@@ -170,7 +170,7 @@ bool kern_histc(K *k) {
     double lo = kf(k, 2, 0), hi = kf(k, 3, 0);
     if (bins < 1 || !data_range(k, in, &lo, &hi, 1))
         return bins < 1 ? k_fail(k, "RuntimeError: bins must be > 0") : false;
-    WALK(w, walk_tensors(&in, 1)) {
+    WALK (w, walk_tensors(&in, 1)) {
         double v = get_d(in, w.at[0]);
         if (v >= lo && v <= hi) {
             int64_t b = bin_of(in->dtype, v, lo, hi, bins);
@@ -330,7 +330,7 @@ bool kern_histogramdd_edges(K *k) {
 
 // _histogramdd_from_bin_cts, _histogramdd_from_bin_tensors
 bool kern_histogramdd(K *k) {
-    Tensor *edge[TENSOR_DIMS];
+    Tensor *edge[TENSOR_DIMS] = {NULL};
     int dims = (int)columns(k->in[0]);
     int64_t size[TENSOR_DIMS];
     bool counts = strcmp(k->op->name, "_histogramdd_from_bin_cts") == 0;

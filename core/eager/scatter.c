@@ -158,7 +158,7 @@ static bool scatter(K *k, const Scatter *s, const Tensor *index) {
     if (s->how == JOIN_mean || !s->include_self)
         counts = ARENA_ARRAY(k->x->arena, max_reach(out) + 1, int64_t);
     const int64_t *strides[3] = {index->stride, src_stride, out_stride};
-    WALK(w, walk_dims(index->ndim, index->size, strides, 3)) {
+    WALK (w, walk_dims(index->ndim, index->size, strides, 3)) {
         int64_t i = get_i(index, w.at[0]);
         if (i < 0 || i >= n)
             return k_fail(
@@ -176,8 +176,8 @@ static bool scatter(K *k, const Scatter *s, const Tensor *index) {
     }
     if (s->how == JOIN_mean) {
         const Tensor *o = out;
-        WALK(w, walk_tensors(&o, 1))
-        divide(out, w.at[0], counts[w.at[0]] + (s->include_self && counts[w.at[0]] ? 1 : 0));
+        WALK (w, walk_tensors(&o, 1))
+            divide(out, w.at[0], counts[w.at[0]] + (s->include_self && counts[w.at[0]] ? 1 : 0));
     }
     return out == s->out || copy_into(k->x, s->out, out);
 }
@@ -241,7 +241,7 @@ static bool slices(K *k, Scatter *s, const Tensor *index, double alpha) {
         int64_t strides[TENSOR_DIMS];
         if (!broadcast_strides(both[1], to.ndim, to.size, strides))
             return k_fail(k, "RuntimeError: %s(): source of another shape than self", k->op->name);
-        WALK(w, walk_tensors(both, 2)) {
+        WALK (w, walk_tensors(both, 2)) {
             if (first)
                 put_start(&to, w.at[0], s->how);
             if (fill && is_int_like(out->dtype))
@@ -265,8 +265,8 @@ static bool slices(K *k, Scatter *s, const Tensor *index, double alpha) {
             to.size[s->dim] = 1;
         }
         const Tensor *one = &to;
-        WALK(w, walk_tensors(&one, 1))
-        divide(&to, w.at[0], counts[i] + (s->include_self && counts[i] ? 1 : 0));
+        WALK (w, walk_tensors(&one, 1))
+            divide(&to, w.at[0], counts[i] + (s->include_self && counts[i] ? 1 : 0));
     }
     return out == s->out || copy_into(k->x, s->out, out);
 }

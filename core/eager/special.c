@@ -19,8 +19,10 @@ double special_digamma(double x) {
         double r = x - floor(x);
         return special_digamma(1 - x) - M_PI / tan(M_PI * r);
     }
-    for (; x < 12; x += 1)
+    while (x < 12) {
         shift -= 1 / x;
+        x += 1;
+    }
     double y = 1 / (x * x);
     static const double b[] = {1.0 / 12,  -1.0 / 120,     1.0 / 252, -1.0 / 240,
                                1.0 / 132, -691.0 / 32760, 1.0 / 12};
@@ -151,8 +153,10 @@ static double trigamma(double x) {
         return -trigamma(1 - x) + M_PI * M_PI / (s * s);
     }
     double shift = 0;
-    for (; x < 12; x += 1)
+    while (x < 12) {
         shift += 1 / (x * x);
+        x += 1;
+    }
     double y = 1 / (x * x);
     static const double b[] = {1.0 / 6,  -1.0 / 30,     1.0 / 42, -1.0 / 30,
                                5.0 / 66, -691.0 / 2730, 7.0 / 6};

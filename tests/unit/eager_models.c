@@ -145,7 +145,7 @@ static void run_lower(const char *dir, const char *file, Score *s) {
     Node **inputs;
     EagerRun run = {.graph = g ? g->graph : NULL,
                     .n_inputs = g ? graph_placeholders(g->graph, &inputs, &a) : 0};
-    bool ready = g && captured->graphs.n == 1 && run.n_inputs == c->n_inputs &&
+    bool ready = g && c && captured->graphs.n == 1 && run.n_inputs == c->n_inputs &&
                  load_bind(captured, c, &values, NULL, bound, &d) &&
                  (run.inputs = copies(&a, bound, run.n_inputs, &d)) != NULL;
     EagerCtx e = {.arena = &a, .diag = &d, .threads = 1};

@@ -1,0 +1,162 @@
+// distance.c: distances between rows, cross products, and renormalised rows.
+#include "core/eager/kernel.h"
+
+#include <math.h>
+#include <string.h>
+
+static double distance(const double *a, const double *b, int64_t n, double p) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        double d = fabs(a[i] - b[i]);
+        sum = p == 0     ? sum + (d != 0)
+              : p == 1   ? sum + d
+              : p == 2   ? sum + d * d
+              : isinf(p) ? (d > sum || d != d ? d : sum)
+                         : sum + pow(d, p);
+    }
+    return p == 2 ? sqrt(sum) : p == 0 || p == 1 || isinf(p) ? sum : pow(sum, 1 / p);
+}
+
+// _cdist_forward(x1, x2, p, compute_mode)
+bool kern_cdist(K *k) {
+    const Tensor *out = k->res[0], *x1 = k->in[0], *x2 = k->in[1];
+    int64_t s1[TENSOR_DIMS], s2[TENSOR_DIMS];
+    int n = out->ndim;
+    if (!x2 || n < 2 || x1->ndim < 2 || x2->ndim < 2 ||
+        x1->size[x1->ndim - 1] != x2->size[x2->ndim - 1])
+        return k_fail(k, "RuntimeError: X1 and X2 must have the same number of columns");
+    memcpy(s1, out->size, sizeof s1);
+    memcpy(s2, out->size, sizeof s2);
+    int64_t width = s1[n - 1] = x1->size[x1->ndim - 1];
+    s2[n - 2] = out->size[n - 1];
+    s2[n - 1] = width;
+    Value a = CALL(k, aten_expand_default, k->args[0], ints_value(k->x, s1, n)),
+          b = CALL(k, aten_expand_default, k->args[1], ints_value(k->x, s2, n));
+    if (!eager_ok(k->x))
+        return false;
+    const Tensor *p = eager_contiguous(k->x, tensor_at(&a), DT_f64),
+                 *q = eager_contiguous(k->x, tensor_at(&b), DT_f64);
+    Tensor *y = dense_res(k, 0, out->dtype);
+    if (!p || !q || !y)
+        return false;
+    int64_t rows = out->size[n - 2], columns = out->size[n - 1];
+    for (int64_t i = 0, total = tensor_numel(out); i < total; i++) {
+        int64_t batch = i / columns / rows, r = i / columns % rows, c = i % columns;
+        put_d(y, i,
+              distance((double *)tensor_data(p) + (batch * rows + r) * width,
+                       (double *)tensor_data(q) + (batch * columns + c) * width, width,
+                       kf(k, 2, 2)));
+    }
+    return dense_done(k, 0, y);
+}
+
+// _pdist_forward(self, p): of each pair of rows
+bool kern_pdist(K *k) {
+    const Tensor *x = eager_contiguous(k->x, k->in[0], DT_f64);
+    int64_t at = 0;
+    if (!x || x->ndim != 2)
+        return k_fail(k, "RuntimeError: pdist only supports 2D tensors, got: %dD", k->in[0]->ndim);
+    const double *v = tensor_data(x);
+    for (int64_t i = 0; i < x->size[0]; i++)
+        for (int64_t j = i + 1; j < x->size[0]; j++)
+            put_d(k->res[0], at++,
+                  distance(v + i * x->size[1], v + j * x->size[1], x->size[1], kf(k, 1, 2)));
+    return true;
+}
+
+// linalg_cross(self, other, *, dim)
+bool kern_cross(K *k) {
+    Value both =
+        CALL(k, aten_broadcast_tensors_default, list_value(k->x, k->args[0], k->args[1], END));
+    int dim = -1;
+    if (!eager_ok(k->x))
+        return false;
+    const Tensor *a = tensor_at(&both.at[0]), *b = tensor_at(&both.at[1]), *out = k->res[0];
+    if (k_given(k, 2) && !k_dim(k, ki(k, 2, -1), a->ndim, &dim))
+        return false;
+    for (int d = 0; dim < 0 && d < a->ndim; d++)
+        dim = a->size[d] == 3 ? d : -1;
+    if (dim < 0 || !a->ndim || a->size[dim] != 3 || b->size[dim] != 3 || out->ndim != a->ndim)
+        return k_fail(k, "RuntimeError: linalg.cross: inputs dimension %d must have length 3.",
+                      dim);
+    const int64_t *strides[3] = {out->stride, a->stride, b->stride};
+    int64_t size[TENSOR_DIMS], so = out->stride[dim], sa = a->stride[dim], sb = b->stride[dim];
+    memcpy(size, a->size, sizeof size);
+    size[dim] = 1;
+    WALK (w, walk_dims(a->ndim, size, strides, 3))
+        for (int i = 0; i < 3; i++) {
+            int64_t u = (i + 1) % 3, v = (i + 2) % 3;
+            if (is_int_like(out->dtype)) {
+                uint64_t x =
+                    (uint64_t)get_i(a, w.at[1] + u * sa) * (uint64_t)get_i(b, w.at[2] + v * sb);
+                put_i(out, w.at[0] + i * so,
+                      (int64_t)(x - (uint64_t)get_i(a, w.at[1] + v * sa) *
+                                        (uint64_t)get_i(b, w.at[2] + u * sb)));
+            } else {
+                double x = get_d(a, w.at[1] + u * sa) * get_d(b, w.at[2] + v * sb),
+                       y = get_d(a, w.at[1] + v * sa) * get_d(b, w.at[2] + u * sb);
+                DType d = out->dtype;
+                put_d(out, w.at[0] + i * so,
+                      dtype_is_low(d) ? round_to(d, x) - round_to(d, y) : x - y);
+            }
+        }
+    return true;
+}
+
+// renorm(self, p, dim, maxnorm): slices along dim whose norm is larger are scaled down
+bool kern_renorm(K *k) {
+    const Tensor *x = k->in[0];
+    int dim;
+    if (x->ndim < 2 || !k_dim(k, ki(k, 2, 0), x->ndim, &dim))
+        return k_fail(k, "RuntimeError: renorm: input needs at least 2 dimensions, got %d",
+                      x->ndim);
+    int64_t others[TENSOR_DIMS];
+    int n = 0;
+    for (int i = 0; i < x->ndim; i++)
+        if (i != dim)
+            others[n++] = i;
+    Value wide = dtype_is_low(x->dtype) ? CALL(k, aten__to_copy_default, k->args[0], DTY(DT_f32))
+                                        : k->args[0];
+    Value norm = CALL(k, aten_linalg_vector_norm_default, wide, k->args[1],
+                      ints_value(k->x, others, n), BOOL(true));
+    if (norm.kind != VAL_tensor)
+        return false;
+    double most = kf(k, 3, 0);
+    const Tensor *t = tensor_at(&norm), *all[3] = {k->res[0], x, t};
+    WALK (w, walk_tensors(all, 3)) {
+        double v = get_d(t, w.at[2]), f = v > most ? most / (v + 1e-7) : 1;
+        put_d(all[0], w.at[0], get_d(x, w.at[1]) * (t->dtype == DT_f32 ? (double)(float)f : f));
+    }
+    return true;
+}
+
+// embedding_renorm_(self, indices, max_norm, norm_type)
+bool kern_embedding_renorm_(K *k) {
+    Tensor *w = k->in[0];
+    const Tensor *index = k->in[1];
+    double most = kf(k, 2, 0), p = kf(k, 3, 2);
+    k->out = k->args[0];
+    if (w->ndim != 2 || !index || !is_int_like(index->dtype))
+        return k_fail(k,
+                      "RuntimeError: embedding_renorm_: weight must be 2-D and indices integers");
+    bool *seen = ARENA_ARRAY(k->x->arena, w->size[0] + 1, bool);
+    double *row = ARENA_ARRAY(k->x->arena, w->size[1] + 1, double),
+           *zero = ARENA_ARRAY(k->x->arena, w->size[1] + 1, double);
+    WALK (walk, walk_tensors(&index, 1)) {
+        int64_t i = get_i(index, walk.at[0]);
+        if (i < 0 || i >= w->size[0])
+            return k_fail(k, "IndexError: index out of range in self");
+        if (seen[i])
+            continue;
+        seen[i] = true;
+        load_d(w->dtype, at_elem(w, i * w->stride[0]), w->stride[1], w->size[1], row);
+        double norm = distance(row, zero, w->size[1], p);
+        if (norm > most) {
+            double f = most / (norm + 1e-7);
+            for (int64_t j = 0; j < w->size[1]; j++)
+                row[j] *= f;
+            store_d(w->dtype, at_elem(w, i * w->stride[0]), w->stride[1], w->size[1], row);
+        }
+    }
+    return true;
+}
