@@ -261,9 +261,25 @@ bool dir_remove(const char *path, Diag *d) {
     return !error;
 }
 
-char *dir_temp(Arena *a, Diag *d) {
+static const char *temp_root(void) {
     const char *root = getenv("TMPDIR");
-    char *path = path_join(a, root && *root ? root : "/tmp", "fxray-XXXXXX");
+    return root && *root ? root : "/tmp";
+}
+
+void dir_temp_sweep(long pid) {
+    Arena a = {0};
+    Diag quiet = {.arena = &a};
+    char *mine = arena_printf(&a, "fxray-%ld-", pid);
+    int n = 0;
+    char **names = dir_list(&a, temp_root(), &n, &quiet);
+    for (int i = 0; i < n; i++)
+        if (str_starts(names[i], mine))
+            dir_remove(path_join(&a, temp_root(), names[i]), &quiet);
+    arena_free(&a);
+}
+
+char *dir_temp(Arena *a, Diag *d) {
+    char *path = path_join(a, temp_root(), arena_printf(a, "fxray-%ld-XXXXXX", (long)getpid()));
     if (mkdtemp(path))
         return path;
     fail(d, "make a temporary folder", path, errno);

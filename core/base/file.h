@@ -23,6 +23,8 @@ char **dir_list(Arena *a, const char *path, int *n, Diag *d);
 bool dir_remove(const char *path, Diag *d);
 // A fresh folder below $TMPDIR or /tmp; NULL on error.
 char *dir_temp(Arena *a, Diag *d);
+// Removes those of a process that was killed before it could.
+void dir_temp_sweep(long pid);
 char *path_join(Arena *a, const char *dir, const char *name);
 const char *path_base(const char *path);                    // after the last '/'
 char *path_stem(Arena *a, const char *path);                // base without its last extension

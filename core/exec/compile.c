@@ -26,11 +26,9 @@ static void read_errors(const char *text, const char *path, const char *tool, Di
     }
 }
 
-static bool run_compiler(Arena *a, const Toolchain *t, Str text, const char *so, const bool *cancel,
-                         Diag *d) {
-    char *dir = dir_temp(a, d);
-    if (!dir)
-        return false;
+// Leaves the object in dir; NULL and errors if it fails.
+static char *run_compiler(Arena *a, const Toolchain *t, Str text, const char *dir,
+                          const bool *cancel, Diag *d) {
     char *source = path_join(a, dir, "output_code.c");
     char *made = path_join(a, dir, "output_code.so");
     bool ok = file_write(source, text.ptr, text.len, d);
@@ -55,14 +53,7 @@ static bool run_compiler(Arena *a, const Toolchain *t, Str text, const char *so,
                       r.err.ptr ? r.err.ptr : "");
         ok = false;
     }
-    if (ok) {
-        // A rename is whole even if two processes compile the same text.
-        Str bytes = file_read(a, made, d);
-        ok = bytes.ptr && file_write(so, bytes.ptr, bytes.len, d);
-    }
-    Diag quiet = {.arena = a};
-    dir_remove(dir, &quiet);
-    return ok;
+    return ok ? made : NULL;
 }
 
 // OpenMP's threads outlive the code that started them: its library must stay when that code is
@@ -88,15 +79,22 @@ static bool load_object(Compiled *c, const char *path, Diag *d) {
 
 static bool compile_object(Compiled *c, Arena *a, const Toolchain *t, Str text, const bool *cancel,
                            Diag *d) {
-    char *so = cache_path(a, t, text, d);
-    if (!so)
-        return false;
     Diag quiet = {.arena = a};
-    if (file_exists(so) && load_object(c, so, &quiet)) {
+    char *so = cache_path(a, t, text, &quiet);
+    if (so && file_exists(so) && load_object(c, so, &quiet)) {
         c->cached = true;
         return true;
     }
-    return run_compiler(a, t, text, so, cancel, d) && load_object(c, so, d);
+    char *dir = dir_temp(a, d);
+    char *made = dir ? run_compiler(a, t, text, dir, cancel, d) : NULL;
+    // A cache that cannot be written costs time, not the run. A rename is whole even if two
+    // processes compile the same text.
+    Str bytes = made && so ? file_read(a, made, &quiet) : (Str){0};
+    bool kept = bytes.ptr && file_write(so, bytes.ptr, bytes.len, &quiet);
+    bool ok = made && load_object(c, kept ? so : made, d);
+    if (dir)
+        dir_remove(dir, &quiet);
+    return ok;
 }
 
 Compiled *exec_compile(Arena *a, const Toolchain *t, Str text, const bool *cancel, Diag *d) {

@@ -100,6 +100,8 @@ static int stop_worker(Worker *w) {
     kill(w->pid, SIGKILL);
     while (waitpid(w->pid, &status, 0) < 0 && errno == EINTR)
         ;
+    if (w->request)
+        dir_temp_sweep(w->pid);
     close(w->sock);
     w->pid = 0;
     return status;
@@ -235,6 +237,7 @@ static int reap(Worker *w) {
             got = waitpid(w->pid, &status, WNOHANG);
         while (got < 0 && errno == EINTR);
         if (got == w->pid) {
+            dir_temp_sweep(w->pid);
             close(w->sock);
             w->pid = 0;
             return status;

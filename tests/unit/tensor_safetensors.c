@@ -57,10 +57,8 @@ END_TEST
 
 // `len` is written as the header's length; the text is followed by 8 bytes of data.
 static const char *opens(const char *header, uint64_t len) {
-    static const char *path;
     Diag d = {.arena = &arena};
-    if (!path)
-        path = temp_file();
+    const char *path = temp_file();
     Buf b = {.arena = &arena};
     for (int i = 0; i < 8; i++)
         buf_putc(&b, (char)(len >> (8 * i)));
@@ -72,6 +70,8 @@ static const char *opens(const char *header, uint64_t len) {
     ck_assert(ok == (d.errors == 0));
     if (ok)
         safetensors_close(&file);
+    Diag quiet = {.arena = &arena};
+    dir_remove(arena_strndup(&arena, path, strlen(path) - strlen("/t.safetensors")), &quiet);
     return ok ? "" : diag_first(&d);
 }
 
