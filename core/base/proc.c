@@ -33,6 +33,7 @@ typedef struct Launch {
     char *const *argv;
     const char *cwd;            // NULL: stay
     size_t memory_bytes;        // 0: no limit
+    rlim_t cpu_seconds;         // 0: no limit
     int in, out, err;           // its ends of the pipes, all above 2
     pid_t parent;
     volatile int error;         // errno of the step that failed
@@ -44,6 +45,15 @@ typedef struct Stream {
     Buf text;       // captured so far
     size_t limit;   // bytes kept
 } Stream;
+
+// Group of the child that runs, 0 if none: for a signal handler.
+static volatile pid_t running;
+
+void proc_kill_running(void) {
+    pid_t group = running;
+    if (group > 0)
+        kill(-group, SIGKILL);
+}
 
 static bool is_program(const char *path) {
     return access(path, X_OK) == 0 && !file_is_dir(path);
@@ -121,7 +131,11 @@ static void shut(int *fd) {
 static _Noreturn void child(Launch *l) {
     l->step = "limit";
     struct rlimit none = {0, 0}, memory = {l->memory_bytes, l->memory_bytes};
+    struct rlimit cpu = {l->cpu_seconds, l->cpu_seconds};
     setrlimit(RLIMIT_CORE, &none);
+    // Its own children outlive us if we are killed; this ends them, too.
+    if (l->cpu_seconds)
+        setrlimit(RLIMIT_CPU, &cpu);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != l->parent)
         _exit(127);
@@ -225,6 +239,7 @@ static void attend(const ProcSpec *spec, pid_t pid, Stream streams[2], char *blo
 
 static void reap(pid_t pid, ProcResult *r) {
     int status = 0;
+    running = 0;
     kill(-pid, SIGKILL);
     kill(pid, SIGKILL); // it may have moved to a group of its own
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
@@ -274,6 +289,7 @@ bool proc_run(const ProcSpec *spec, Arena *a, ProcResult *r, Diag *d) {
         .argv = (char *const *)spec->argv,
         .cwd = spec->cwd,
         .memory_bytes = spec->memory_bytes,
+        .cpu_seconds = spec->timeout_ms > 0 ? (rlim_t)spec->timeout_ms / 1000 + 1 : 0,
         .parent = getpid(),
         .step = "start",
     };
@@ -301,6 +317,7 @@ bool proc_run(const ProcSpec *spec, Arena *a, ProcResult *r, Diag *d) {
         diag_tool(d, "cannot %s '%s': %s", l.step, name, diag_errno(d, error));
         return false;
     }
+    running = pid;
     collect(spec, pid, (int[2]){out[0], err[0]}, a, r);
     r->ns = clock_ns() - start;
     return true;

@@ -25,6 +25,8 @@ typedef struct ProcResult {
 
 // false only if it could not be started (a diag says why); else the result tells how it went.
 bool proc_run(const ProcSpec *spec, Arena *a, ProcResult *r, Diag *d);
+// Kills the child under way, if any, with its children. For signal handlers.
+void proc_kill_running(void);
 // Absolute path of a program in PATH, NULL if there is none.
 char *proc_which(Arena *a, const char *name);
 

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "core/base/proc.h"
 #include "core/helper/internal.h"
 
 static ServiceFn *const services[SERVICE_count] = {
@@ -56,18 +57,26 @@ static void serve(int sock, int service, const Message *m, Arena *arena, char *w
     message_drop(&reply);
 }
 
+// The program stops us, or is gone: a compiler under way must not run on.
+static void on_term(int sig) {
+    (void)sig;
+    proc_kill_running();
+    _exit(1);
+}
+
 void helper_main(int sock, char *where) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
     prctl(PR_SET_NAME, "fxray-helper");
     // Ctrl-C belongs to the program; crashes and broken pipes end a helper, as they should.
     signal(SIGINT, SIG_IGN);
     // Threads that wait between kernels spin for some ten microseconds, then sleep: on a shared
     // machine longer spinning takes the core from whoever is to end the wait.
     setenv("GOMP_SPINCOUNT", "20000", 0);
-    static const int plain[] = {SIGTERM, SIGSEGV,  SIGBUS,  SIGFPE,  SIGILL,
+    static const int plain[] = {SIGSEGV,  SIGBUS,  SIGFPE,  SIGILL,
                                 SIGABRT, SIGWINCH, SIGTSTP, SIGCONT, SIGPIPE};
     for (int i = 0; i < COUNT(plain); i++)
         signal(plain[i], SIG_DFL);
+    signal(SIGTERM, on_term);
     struct rlimit none = {0, 0};
     setrlimit(RLIMIT_CORE, &none);
     for (;;) {

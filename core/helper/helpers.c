@@ -97,8 +97,17 @@ static int stop_worker(Worker *w) {
     int status = 0;
     if (!w->pid)
         return 0;
-    kill(w->pid, SIGKILL);
-    while (waitpid(w->pid, &status, 0) < 0 && errno == EINTR)
+    // SIGTERM lets a busy one take its compiler along; generated code may have blocked it.
+    pid_t got = 0;
+    if (w->request)
+        kill(w->pid, SIGTERM);
+    for (int i = 0; w->request && i < 50 && !got; i++) {
+        poll(NULL, 0, 1);
+        got = waitpid(w->pid, &status, WNOHANG);
+    }
+    if (got <= 0)
+        kill(w->pid, SIGKILL);
+    while (got <= 0 && (got = waitpid(w->pid, &status, 0)) < 0 && errno == EINTR)
         ;
     if (w->request)
         dir_temp_sweep(w->pid);
@@ -148,6 +157,16 @@ static size_t memory_limit(size_t asked) {
     return pages > 0 && bytes > 0 ? (size_t)pages / 4 * 3 * (size_t)bytes : 0;
 }
 
+// A helper that died while it was idle shows when it is sent something: another takes its place.
+static bool hand_over(Worker *w, Request *r) {
+    Diag quiet = {.arena = &r->arena};
+    if (w->pid && wire_send(w->sock, WIRE_request, (int)r->service, &r->message, &quiet))
+        return true;
+    stop_worker(w);
+    return start_worker(w, &r->diag) &&
+           wire_send(w->sock, WIRE_request, (int)r->service, &r->message, &r->diag);
+}
+
 // Hands waiting requests to idle helpers.
 static void dispatch(Helpers *h) {
     for (int i = 0; i < h->n && h->first; i++) {
@@ -159,8 +178,7 @@ static void dispatch(Helpers *h) {
         if (!h->first)
             h->last = NULL;
         r->next = NULL;
-        if ((!w->pid && !start_worker(w, &r->diag)) ||
-            !wire_send(w->sock, WIRE_request, (int)r->service, &r->message, &r->diag)) {
+        if (!hand_over(w, r)) {
             r->state = REQ_failed;
         } else {
             r->state = REQ_running;
