@@ -176,7 +176,7 @@ void app_print_view(App *app, bool whole) {
         return;
     }
     reset(app);
-    if (pane_ready(app, p) && p->ctx.view->node && p->row < pane_count(app, p))
+    if (pane_has_row(app, p) && p->ctx.view->node)
         p->ctx.view->node(&p->ctx, p->row, &app->out);
     if (app->out.len)
         buf_putc(&app->out, '\n');

@@ -136,6 +136,8 @@ bool pane_show(App *app, int pane, const View *view, int stage, int unit, const 
 // Makes the document if it is not there or stale; false if there is none.
 bool pane_ready(App *app, Pane *p);
 int pane_count(App *app, Pane *p);
+// The cursor is on a row: the view may be asked about it.
+bool pane_has_row(App *app, Pane *p);
 Line *pane_line(App *app, Pane *p, int row);    // in the frame's arena
 void pane_move(App *app, Pane *p, int row);     // puts the cursor there, clamped
 Item pane_item(App *app, Pane *p);              // on the cursor's row

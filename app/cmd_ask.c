@@ -107,7 +107,7 @@ bool cmd_why(App *app, Args *args) {
     if (args->n == 2)
         return why_fusion(app, args->at[0], args->at[1]);
     Pane *p = app_pane(app);
-    if (!args->n && p->ctx.view && !strcmp(p->ctx.view->name, "fusion") && p->ctx.view->enter) {
+    if (!args->n && pane_has_row(app, p) && !strcmp(p->ctx.view->name, "fusion")) {
         const char *line = p->ctx.view->enter(&p->ctx, p->row);
         if (line)
             return app_run(app, line);

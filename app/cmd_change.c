@@ -118,8 +118,8 @@ bool cmd_override(App *app, Args *args) {
 static bool choose(App *app, const char *verb) {
     Pane *p = app_pane(app);
     const char *line = NULL;
-    if (pane_ready(app, p) && p->ctx.view->toggle && p->ctx.view->toggle(&p->ctx, p->row, &line) &&
-        line) {
+    if (pane_has_row(app, p) && p->ctx.view->toggle &&
+        p->ctx.view->toggle(&p->ctx, p->row, &line) && line) {
         const char *rest = strchr(line, ' ');
         return app_run(app, arena_printf(&app->frame, "%s%s", verb, rest ? rest : ""));
     }

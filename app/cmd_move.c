@@ -63,7 +63,7 @@ bool cmd_scroll(App *app, Args *args) {
 bool cmd_enter(App *app, Args *args) {
     (void)args;
     Pane *p = app_pane(app);
-    if (!pane_ready(app, p) || p->row >= pane_count(app, p))
+    if (!pane_has_row(app, p))
         return true;
     const char *line = p->ctx.view->enter ? p->ctx.view->enter(&p->ctx, p->row) : NULL;
     if (line) {
@@ -81,7 +81,7 @@ bool cmd_toggle(App *app, Args *args) {
     (void)args;
     Pane *p = app_pane(app);
     const char *line = NULL;
-    if (!pane_ready(app, p) || !p->ctx.view->toggle ||
+    if (!pane_has_row(app, p) || !p->ctx.view->toggle ||
         !p->ctx.view->toggle(&p->ctx, p->row, &line)) {
         app_message(app, ST_dim, "nothing to fold or choose on this line");
         return true;

@@ -141,6 +141,10 @@ int pane_count(App *app, Pane *p) {
     return pane_ready(app, p) ? p->ctx.view->count(&p->ctx) : 0;
 }
 
+bool pane_has_row(App *app, Pane *p) {
+    return p->row < pane_count(app, p);
+}
+
 Line *pane_line(App *app, Pane *p, int row) {
     Line *l = ARENA_NEW(&app->frame, Line);
     line_init(l, &app->frame);

@@ -67,7 +67,7 @@ void search_step(App *app, int dir) {
         bool wrapped = dir > 0 ? row <= p->row : row >= p->row;
         if (wrapped)
             app_message(app, ST_dim, "search went round the %s", dir > 0 ? "end" : "start");
-    } else if (pane_ready(app, p) && p->ctx.view->next_change) {
+    } else if (pane_has_row(app, p) && p->ctx.view->next_change) {
         row = p->ctx.view->next_change(&p->ctx, p->row, dir);
         if (row < 0)
             app_message(app, ST_dim, "no further change");
