@@ -37,6 +37,7 @@ static int before(const Prompt *p, int at) {
     if (at <= 0)
         return 0;
     at--;
+    // cppcheck-suppress arrayIndexOutOfBoundsCond
     while (at > 0 && is_inner(p->text[at]))
         at--;
     return at;

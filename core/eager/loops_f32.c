@@ -2,4 +2,4 @@
 #define T          float
 #define SUFFIX(fn) fn##f
 #define TABLE      loops_f32
-#include "core/eager/loops_float.h"
+#include "core/eager/loops_float.inc"

@@ -2,4 +2,4 @@
 #define T          double
 #define SUFFIX(fn) fn
 #define TABLE      loops_f64
-#include "core/eager/loops_float.h"
+#include "core/eager/loops_float.inc"

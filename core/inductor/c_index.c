@@ -78,8 +78,7 @@ static void print_power(Printer *p, const Expr *e) {
     buf_putc(p->out, ')');
 }
 
-// NOLINT(function-size): one case a kind
-static void print(Printer *p, const Expr *e) {
+static void print(Printer *p, const Expr *e) { // NOLINT(function-size): one case a kind
     int64_t v;
     switch (expr_kind(e)) {
     case SYM_int:
