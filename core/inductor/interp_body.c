@@ -67,7 +67,8 @@ static bool compile_indexes(BodyCode *c, InterpRun *run) {
     const LoopBody *b = c->body;
     int n_slots = b->n_vars + b->indirect.n, most = 1;
     const Expr **slots = ARENA_ARRAY(run->arena, n_slots + 1, const Expr *);
-    memcpy(slots, b->vars, sizeof *slots * (size_t)b->n_vars);
+    for (int i = 0; i < b->n_vars; i++)
+        slots[i] = b->vars[i];
     for (int i = 0; i < b->indirect.n; i++)
         slots[b->n_vars + i] = b->indirect.at[i];
     c->index = ARENA_ARRAY(run->arena, b->index.n + 1, IndexCode);

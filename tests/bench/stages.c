@@ -1,8 +1,7 @@
 // stages.c: times the pipeline itself on recorded graphs: nanoseconds a node of each stage, the
 // median of several builds from nothing.
 //
-//     build/bench/stages [FOLDER…]     folders with cases, default tests/corpus,
-//                                  ../shared/corpus_large
+//     build/bench/stages [FOLDER…]     default: tests/corpus and ../shared/corpus_large
 #include <stdio.h>
 #include <stdlib.h>
 

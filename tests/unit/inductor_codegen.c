@@ -205,6 +205,24 @@ START_TEST(test_hostile_names) {
 }
 END_TEST
 
+// The prelude and each form of loops are right for the optimising compiler, too.
+START_TEST(test_one_with_gcc) {
+    Arena a = {0};
+    const char *reason;
+    const Toolchain *gcc = toolchain_find("gcc");
+    Tally tally = {0};
+    if (toolchain_version(gcc, &a, &reason)) {
+        const char **folders = NULL;
+        int n = corpus_folders(&a, &folders);
+        for (int i = 0; i < n && i < 6; i++)
+            one_run(&tally, folders[i], lowered_graph, ORACLE_plain, true, gcc);
+        ck_assert_int_eq(tally.failed, 0);
+        ck_assert_int_gt(tally.compared, 4);
+    }
+    arena_free(&a);
+}
+END_TEST
+
 START_TEST(test_index_out_of_bounds) {
     Arena a = {0};
     Diag d = {.arena = &a};
@@ -231,6 +249,7 @@ Suite *suite_inductor_codegen(void) {
     tcase_add_test(c, test_graphs_tcc);
     tcase_add_test(c, test_hostile_names);
     tcase_add_test(c, test_index_out_of_bounds);
+    tcase_add_test(c, test_one_with_gcc);
     if (getenv("SLOW_TESTS")) {
         tcase_add_test(c, test_dumps_gcc);
         tcase_add_test(c, test_graphs_gcc);
