@@ -203,6 +203,7 @@ static const char *const lines[] = {
     "    digamma: series behind the recurrence, reflection below zero. */",
     "static inline double fx_erfinv_f64(double y) {",
     "    double l, t, x; int i;",
+    "    if (fabs(y) < 1e-9) return y * 0.886226925452758;",
     "    if (!(fabs(y) < 1)) return y == 1 ? 1.0 / 0.0 : y == -1 ? -1.0 / 0.0 : 0.0 / 0.0;",
     "    l = log1p(-y * y); t = 4.330746750799873 + l / 2;",
     "        x = copysign(sqrt(sqrt(t * t - l / 0.147) - t), y);",

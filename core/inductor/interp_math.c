@@ -284,6 +284,8 @@ static double digamma(double x) {
 
 // Newton's method from a logarithmic start (S. Winitzki).
 static double erfinv(double y) {
+    if (fabs(y) < 1e-9)
+        return y * 0.88622692545275801365;
     if (!(fabs(y) < 1))
         return fabs(y) == 1 ? copysign(INFINITY, y) : quiet_nan();
     double l = log1p(-y * y), t = 2 / (3.14159265358979323846 * 0.147) + l / 2;

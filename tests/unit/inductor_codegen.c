@@ -223,6 +223,84 @@ START_TEST(test_one_with_gcc) {
 }
 END_TEST
 
+// Every form of loops on sizes that do not fit its blocks.
+static const struct {
+    const char *inputs, *body;
+} forms[] = {
+    {"x: \"f32[70, 100]\", y: \"f32[100, 70]\"",
+     "t = torch.ops.aten.permute.default(x, [1, 0]); r = torch.ops.aten.add.Tensor(y, t)"},
+    {"x: \"f32[3, 33, 5, 65]\"",
+     "t = torch.ops.aten.permute.default(x, [3, 2, 0, 1]); u = torch.ops.aten.clone.default(t, "
+     "memory_format = torch.contiguous_format); r = torch.ops.aten.mul.Tensor(u, 2)"},
+    {"x: \"bf16[70, 100]\", y: \"bf16[100, 70]\"",
+     "t = torch.ops.aten.permute.default(x, [1, 0]); r = torch.ops.aten.add.Tensor(y, t)"},
+    {"x: \"f32[7, 333]\"", "r = torch.ops.aten.argmax.default(x, 1)"},
+    {"x: \"i64[7, 333]\"", "r = torch.ops.aten.argmin.default(x, 1)"},
+    {"x: \"f32[333, 40]\"", "r = torch.ops.aten.argmax.default(x, 0)"},
+    {"x: \"f32[5, 77]\"",
+     "y = torch.ops.aten.exp.default(x); r = torch.ops.aten.argmax.default(y)"},
+    {"x: \"f32[5001, 40]\"", "r = torch.ops.aten.sum.dim_IntList(x, [0])"},
+    {"x: \"f32[5001, 300]\"", "r = torch.ops.aten.sum.dim_IntList(x, [0])"},
+    {"x: \"f32[3, 5001]\"",
+     "y = torch.ops.aten.exp.default(x); r = torch.ops.aten.sum.dim_IntList(y, [1])"},
+    {"x: \"f32[3, 50, 101]\"", "r = torch.ops.aten.sum.dim_IntList(x, [0, 2])"},
+    {"x: \"f32[9, 9001]\"", "r = torch.ops.aten.sum.default(x)"},
+    {"x: \"f32[9, 9001]\"", "r = torch.ops.aten.amax.default(x, [0, 1])"},
+    {"x: \"f32[300, 70]\"", "r = torch.ops.aten.amin.default(x, [0])"},
+    {"x: \"f32[300, 70]\"", "r = torch.ops.aten.var.correction(x, [0], correction = 1)"},
+    {"x: \"f32[40, 300]\"", "r = torch.ops.aten.var.correction(x, [1], correction = 1)"},
+    {"x: \"i32[300, 70]\"", "r = torch.ops.aten.sum.dim_IntList(x, [0])"},
+    {"x: \"f32[70, 33]\"", "e = torch.ops.aten.erf.default(x); t = torch.ops.aten.tanh.default(e); "
+                           "r = torch.ops.aten.sigmoid.default(t)"},
+    {"x: \"f32[70, 33]\"",
+     "e = torch.ops.aten.erfinv.default(x); r = torch.ops.aten.digamma.default(e)"},
+    {"x: \"f32[4, 0]\"", "r = torch.ops.aten.sum.dim_IntList(x, [1])"},
+    {"x: \"f32[]\", y: \"f32[]\"", "r = torch.ops.aten.add.Tensor(x, y)"},
+};
+
+static void one_form(int i, const char *toolchain, OracleInputs inputs) {
+    Arena a = {0};
+    Diag d = {.arena = &a};
+    InductorConfig config;
+    Buf text = {.arena = &a};
+    buf_printf(&text, "class <lambda>(torch.nn.Module):\n    def forward(self, %s):\n",
+               forms[i].inputs);
+    for (const char *p = forms[i].body; *p;) {
+        size_t n = strcspn(p, ";");
+        buf_printf(&text, "        %.*s\n", (int)n, p);
+        p += n + strspn(p + n, "; ");
+    }
+    buf_puts(&text, "        return (r,)\n");
+    Oracle o = text_oracle(&a, &d, &config, buf_str(&text));
+    o.inputs = inputs;
+    o.toolchain = toolchain_find(toolchain);
+    oracle_run(&o);
+    ck_assert_msg(!o.failure && !o.skipped && o.compared > 0, "%s, %s, inputs %d: %s\n%s",
+                  forms[i].body, toolchain, (int)inputs,
+                  o.failure   ? o.failure
+                  : o.skipped ? o.skipped
+                              : "nothing",
+                  o.code ? strstr(o.code->text, "static void cpp_") : "");
+    arena_free(&a);
+}
+
+START_TEST(test_forms_tcc) {
+    for (int i = 0; i < COUNT(forms); i++)
+        for (int inputs = 0; inputs < 2; inputs++)
+            one_form(i, "tcc", (OracleInputs)inputs);
+}
+END_TEST
+
+START_TEST(test_forms_gcc) {
+    Arena a = {0};
+    const char *reason;
+    for (int i = 0; toolchain_version(toolchain_find("gcc"), &a, &reason) && i < COUNT(forms); i++)
+        for (int inputs = 0; inputs < 2; inputs++)
+            one_form(i, "gcc", (OracleInputs)inputs);
+    arena_free(&a);
+}
+END_TEST
+
 START_TEST(test_index_out_of_bounds) {
     Arena a = {0};
     Diag d = {.arena = &a};
@@ -250,6 +328,8 @@ Suite *suite_inductor_codegen(void) {
     tcase_add_test(c, test_hostile_names);
     tcase_add_test(c, test_index_out_of_bounds);
     tcase_add_test(c, test_one_with_gcc);
+    tcase_add_test(c, test_forms_tcc);
+    tcase_add_test(c, test_forms_gcc);
     if (getenv("SLOW_TESTS")) {
         tcase_add_test(c, test_dumps_gcc);
         tcase_add_test(c, test_graphs_gcc);
