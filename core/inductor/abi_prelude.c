@@ -213,7 +213,7 @@ static const char *const lines[] = {
     "static inline double fx_digamma_f64(double x) {",
     "    double sum = 0, y, whole;",
     "    if (x == 0) return copysign(1.0 / 0.0, -x);",
-    "    if (x < 0) { whole = floor(x); if (whole == x) return 0.0 / 0.0;",
+    "    if (x < 0) { whole = trunc(x); if (whole == x) return 0.0 / 0.0;",
     "        sum = -3.141592653589793 / tan(3.141592653589793 * (x - whole)); x = 1 - x; }",
     "    for (; x < 10; x += 1) sum -= 1 / x;",
     "    y = 1 / (x * x);",
