@@ -59,7 +59,16 @@ START_TEST(every_key_in_every_view_of_nothing) {
     static const char none[] = "class GraphModule(torch.nn.Module):\n"
                                "    def forward(self, x: \"f32[4][1]cpu\"):\n"
                                "        return ()\n";
-    const char *const texts[] = {text, none};
+    // One loop: no pair was ever asked about, nothing is freed or kept.
+    static const char one[] = "class GraphModule(torch.nn.Module):\n"
+                              "    def forward(self, x: \"f32[4][1]cpu\"):\n"
+                              "        y = torch.relu(x)\n"
+                              "        return (y,)\n";
+    static const char dead[] = "class GraphModule(torch.nn.Module):\n"
+                               "    def forward(self, x: \"f32[4][1]cpu\"):\n"
+                               "        y = torch.relu(x)\n"
+                               "        return ()\n";
+    const char *const texts[] = {text, none, one, dead};
     Arena a = {0};
     Diag d = {.arena = &a};
     char *dir = dir_temp(&a, &d), *path = path_join(&a, dir, "model.txt");
