@@ -5,6 +5,7 @@
 #include "core/base/file.h"
 #include "tests/unit/unit.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const char *const skipped[] = {
@@ -21,7 +22,9 @@ static void press_all(App *app, const View *view, int cols, int rows) {
         if (str_index(b->key, skipped, COUNT(skipped)) >= 0)
             continue;
         // As it stands there after other keys and, on an empty view, as it is opened.
-        app_run(app, arena_printf(&app->frame, "view %s", view->name));
+        char line[64];
+        snprintf(line, sizeof line, "view %s", view->name);
+        app_run(app, line);
         app_keys(app, b->key);
         app_draw(app);
         app_keys(app, "<Esc><Esc>");

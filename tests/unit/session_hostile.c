@@ -56,6 +56,8 @@ static const Hostile hostiles[] = {
     {"x: " F44, "y = torch.relu(x)", "()", 0, NULL},
     {"x: " F44, "y = torch.relu(x)", "None", 0, NULL},
     {"x: " F44, "y = torch.relu(x)", "(x, x, y)", 0, NULL},
+    {"x: \"f32[0, 4][4, 1]cpu\", w: \"f32[4, 0][1, 1]cpu\"",
+     "y = torch.mm(x, w); s = torch.mm(w, x); m = torch.softmax(x, 0)", "(y, s, m)", 0, NULL},
     {"int: " F44 ", NULL: " F44, "register = int + NULL", "(register,)", 0, NULL},
 };
 
