@@ -60,6 +60,7 @@ static void serve(int sock, int service, const Message *m, Arena *arena, char *w
 // The program stops us, or is gone: a compiler under way must not run on.
 static void on_term(int sig) {
     (void)sig;
+    // NOLINTNEXTLINE(bugprone-signal-handler): it calls kill(2) and nothing else
     proc_kill_running();
     _exit(1);
 }
