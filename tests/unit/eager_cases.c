@@ -67,7 +67,7 @@ static bool forward_matches(Str text) {
         const Tensor *x = &run.outputs[i].tensor, *y = &want.at[i].tensor;
         if (want.at[i].kind != RT_tensor || run.outputs[i].kind != RT_tensor)
             continue;
-        TensorDiff diff;
+        TensorDiff diff = {0};
         ok = x->dtype == y->dtype && x->ndim == y->ndim;
         for (int k = 0; ok && k < x->ndim; k++)
             ok = x->size[k] == y->size[k];
