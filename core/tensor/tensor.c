@@ -352,18 +352,37 @@ bool tensor_to(Tensor *out, const Tensor *src, DType dtype, Diag *d) {
     return true;
 }
 
+static bool has_nan(const Tensor *t) {
+    int64_t n = dtype_is_float(t->dtype) ? tensor_numel(t) : 0;
+    for (int64_t i = 0; i < n; i++)
+        if (isnan(tensor_get_f64(t, i)))
+            return true;
+    return false;
+}
+
+// Sign and payload of a NaN say how it was computed, not what it is.
+static void plain_nans(Tensor *t) {
+    int64_t n = tensor_numel(t);
+    for (int64_t i = 0; i < n; i++)
+        if (isnan(tensor_get_f64(t, i)))
+            tensor_set_f64(t, i, (double)NAN);
+}
+
 uint64_t tensor_digest(const Tensor *t) {
     uint64_t h = hash_mix(0x7465636e736f72ull, (uint64_t)t->dtype);
     h = hash_mix(h, (uint64_t)t->ndim);
     for (int i = 0; i < t->ndim; i++)
         h = hash_mix(h, (uint64_t)t->size[i]);
-    if (tensor_is_contiguous(t))
+    bool nans = has_nan(t);
+    if (tensor_is_contiguous(t) && !nans)
         return hash_mix(h, hash_bytes(tensor_data(t), tensor_bytes(t)));
     Arena a = {0};
     Diag d = {.arena = &a};
     Tensor flat;
     if (!tensor_to(&flat, t, t->dtype, &d))
         die("%s", diag_first(&d));
+    if (nans)
+        plain_nans(&flat);
     h = hash_mix(h, hash_bytes(tensor_data(&flat), tensor_bytes(&flat)));
     tensor_drop(&flat);
     arena_free(&a);

@@ -74,7 +74,8 @@ typedef struct TensorDiff {
 void tensor_diff(const Tensor *got, const Tensor *want, double rtol, double atol, TensorDiff *out);
 // torch.testing's default tolerances.
 void dtype_tolerance(DType d, double *rtol, double *atol);
-// Order-independent of layout: hash of dtype, shape and row-major values.
+// Order-independent of layout: hash of dtype, shape and row-major values;
+// all NaNs are one.
 uint64_t tensor_digest(const Tensor *t);
 
 // safetensors: names to tensors on a private mapping of the file. Hostile headers are refused.

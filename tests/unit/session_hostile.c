@@ -124,10 +124,36 @@ START_TEST(doubling_does_not_double_the_work) {
 }
 END_TEST
 
+START_TEST(sgn_of_a_number_is_its_sign) {
+    static const char text[] = "class GraphModule(torch.nn.Module):\n"
+                               "    def forward(self, x: \"f32[2][1]cpu\"):\n"
+                               "        n = x * nan\n"
+                               "        a = torch.sgn(n)\n        b = torch.sign(n)\n"
+                               "        return (a, b, n)\n";
+    arena_free(&arena);
+    diag = (Diag){.arena = &arena};
+    Buf out = {.arena = &arena};
+    folder = dir_temp(&arena, &diag);
+    char *path = path_join(&arena, folder, "model.txt");
+    ck_assert(file_write(path, text, strlen(text), &diag));
+    SessionOptions o = {.backend = "eager"};
+    Session *s = session_open(path, &o, &diag);
+    ck_assert_msg(s && session_report_run(s, &out, false, &diag) == 0, "%s", diag_first(&diag));
+    session_close(s);
+    // `out0   f32[2]  DIGEST`: those of sgn and sign are the same, that of NaN is another.
+    const char *a = strstr(buf_str(&out), "out0"), *b = strstr(a, "out1"), *n = strstr(b, "out2");
+    size_t len = strcspn(a, "\n") - strlen("out0");
+    ck_assert_int_eq(strncmp(a + strlen("out0"), b + strlen("out1"), len), 0);
+    ck_assert_int_ne(strncmp(a + strlen("out0"), n + strlen("out2"), len), 0);
+    ck_assert(dir_remove(folder, &diag));
+}
+END_TEST
+
 Suite *suite_session_hostile(void) {
     const TTest *const tests[] = {
         each_ends_in_a_message_or_a_result,
         doubling_does_not_double_the_work,
+        sgn_of_a_number_is_its_sign,
     };
     return unit_suite("session_hostile", tests, COUNT(tests));
 }

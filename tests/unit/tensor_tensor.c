@@ -115,6 +115,16 @@ START_TEST(windows) {
     ck_assert(tensor_to(&same, &v, DT_i32, &diag));
     ck_assert_uint_eq(tensor_digest(&same), tensor_digest(&v));
     ck_assert(tensor_digest(&same) != tensor_digest(&flat));
+    // NaNs are one value, whatever their sign; zeros are two.
+    Tensor other;
+    ck_assert(tensor_to(&other, &flat, DT_f64, &diag));
+    tensor_set_f64(&flat, 4, (double)NAN);
+    tensor_set_f64(&other, 4, -(double)NAN);
+    ck_assert_uint_eq(tensor_digest(&flat), tensor_digest(&other));
+    tensor_set_f64(&flat, 4, 0.0);
+    tensor_set_f64(&other, 4, -0.0);
+    ck_assert(tensor_digest(&flat) != tensor_digest(&other));
+    tensor_drop(&other);
     tensor_drop(&same);
     tensor_drop(&flat);
     tensor_drop(&v);
