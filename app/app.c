@@ -75,7 +75,7 @@ static bool run_one(App *app, const char *line) {
         return false;
     }
     int errors = app->diag.errors;
-    app->last_group = args.cmd->group;
+    app->moved = !strcmp(args.cmd->group, "place") || !strcmp(args.cmd->group, "step");
     return args.cmd->run(app, &args) && app->diag.errors == errors;
 }
 
@@ -166,10 +166,8 @@ bool app_run(App *app, const char *line) {
 }
 
 void app_print_view(App *app, bool whole) {
-    bool moved =
-        app->last_group && (!strcmp(app->last_group, "place") || !strcmp(app->last_group, "step"));
     Pane *p = app_pane(app);
-    if (app->printed || !moved || !app->session)
+    if (app->printed || !app->moved || !app->session)
         return;
     if (whole) {
         app_run(app, "list");

@@ -15,6 +15,7 @@
 // ---- pane.c: one window on one view ----
 
 typedef struct Spot {
+    int pane, focus;        // where it was shown, and which pane had the keys then
     const View *view;
     int stage, unit, step;
     const char *arg;        // of the view; lives in App.arena
@@ -55,7 +56,6 @@ typedef struct Pin {
     uint64_t version;       // of the session when it was pinned: a rebuild lets it go
 } Pin;
 
-enum { WIDE = 10000 };  // columns of a line that goes to a file or a pipe: nothing is cut
 enum { PINS = 3, MENU_DELAY_MS = 300 };
 
 typedef struct App {
@@ -104,7 +104,7 @@ typedef struct App {
     int depth;              // of nested command lines and scripts
     int base;               // depth at which the lines of a script or a macro stand
     bool printed;           // the last command line printed something
-    const char *last_group; // group of the last command run
+    bool moved;             // it went somewhere or gave a pane something else to show
     const char *at_file;    // script being run, NULL none
     int at_line;            // its line, from 1
     void (*sink)(struct App *); // without a screen: takes app->out and app->diag after each line
@@ -139,14 +139,21 @@ int pane_count(App *app, Pane *p);
 // The cursor is on a row: the view may be asked about it.
 bool pane_has_row(App *app, Pane *p);
 Line *pane_line(App *app, Pane *p, int row);    // in the frame's arena
+void pane_print(App *app, Pane *p, Buf *out);   // all lines, uncut, with their signs if it has any
 void pane_move(App *app, Pane *p, int row);     // puts the cursor there, clamped
 Item pane_item(App *app, Pane *p);              // on the cursor's row
 bool pane_goto_item(App *app, Pane *p, Item item);
 void pane_follow(App *app);                 // locked panes go to the strongest link of the focus
 void pane_scroll(Pane *p, int count);            // keeps the cursor on screen
-Spot spot_here(App *app);
+Spot spot_here(App *app);                       // of the pane with the focus
+Spot spot_of(App *app, int pane);
 void spot_go(App *app, Spot s);
 void spot_push(App *app);                      // remembers where we are before a jump
+void spot_push_of(App *app, int pane);         // before another pane is given something to show
+// A pane that shows neither a stage nor the first screen (help, a node, why, …) shows again what
+// it did before; false if it shows none of those or showed nothing before.
+bool pane_leave(App *app);
+const View *stage_view(int stage);             // the view that shows a stage
 
 // Links from an item to the items of another artifact: strength + 1 by item, 0 none. In the frame's
 // arena; NULL if there are none at all.

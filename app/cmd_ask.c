@@ -198,12 +198,7 @@ bool cmd_history(App *app, Args *args) {
 bool cmd_list(App *app, Args *args) {
     (void)args;
     Pane *p = app_pane(app);
-    for (int i = 0, n = pane_count(app, p); i < n; i++) {
-        p->ctx.opt.cols = WIDE;
-        Line *l = pane_line(app, p, i);
-        buf_printf(&app->out, "%s%s\n", l->kind == LINE_section ? "── " : "",
-                   line_text(l, &app->frame));
-    }
+    pane_print(app, p, &app->out);
     return p->ok;
 }
 

@@ -13,10 +13,7 @@ bool cmd_save(App *app, Args *args) {
     const char *path = args->n > 1 ? args->at[1] : page ? "fxray-page.txt" : "fxray-screen.txt";
     Buf b = {.arena = &app->frame};
     if (page) {
-        for (int i = 0, n = pane_count(app, p); i < n; i++) {
-            p->ctx.opt.cols = WIDE;
-            buf_printf(&b, "%s\n", line_text(pane_line(app, p, i), &app->frame));
-        }
+        pane_print(app, p, &b);
     } else {
         app_draw(app);
         screen_print(&app->screen, &b);

@@ -66,10 +66,8 @@ bool cmd_enter(App *app, Args *args) {
     if (!pane_has_row(app, p))
         return true;
     const char *line = p->ctx.view->enter ? p->ctx.view->enter(&p->ctx, p->row) : NULL;
-    if (line) {
-        spot_push(app);
+    if (line)
         return app_run(app, line);
-    }
     Line *l = pane_line(app, p, p->row);
     if (l->fold != FOLD_none)
         return app_run(app, "toggle");
@@ -127,6 +125,8 @@ bool cmd_escape(App *app, Args *args) {
         app->search[0] = 0;
         return true;
     }
+    if (pane_leave(app))
+        return true;
     if (app->layout.zoom && !app->home) {
         app->layout.zoom = false;
         return true;

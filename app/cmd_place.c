@@ -5,24 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *view_of_stage(int stage) {
-    if (stage == STAGE_bytecode)
-        return "bytecode";
-    switch (stage_info[stage].kind) {
-    case ART_text:
-        return "source";
-    case ART_graph:
-        return "graph";
-    case ART_schedule:
-        return "loops";
-    case ART_code:
-        return "kernel";
-    case ART_none:
-        break;
-    }
-    return "timing";
-}
-
 // The pane that a stage goes to: from the first screen, one that shows it already.
 static int pane_for(App *app, int stage) {
     if (!app->home)
@@ -35,7 +17,7 @@ static int pane_for(App *app, int stage) {
 }
 
 static bool show_stage(App *app, int stage, int unit) {
-    const View *view = view_find(view_of_stage(stage));
+    const View *view = stage_view(stage);
     if (!view) {
         diag_fail(&app->diag, "stage %s has no view in this build", stage_info[stage].name);
         return false;
@@ -100,8 +82,8 @@ bool cmd_view(App *app, Args *args) {
         return false;
     }
     const char *arg = args->n > 1 ? args->rest + strcspn(args->rest, " ") + 1 : "";
-    spot_push(app);
     if (!strcmp(v->name, "overview")) {
+        spot_push(app);
         app->home = true;
         if (app->pane[HOME].ctx.view != v)
             pane_show(app, HOME, v, -1, 0, "");
@@ -112,14 +94,13 @@ bool cmd_view(App *app, Args *args) {
     Item focus = pane_ready(app, from) ? pane_item(app, from) : ITEM_NONE;
     const Artifact *focus_art = from->ctx.art;
     int stage = from->ctx.stage, unit = from->ctx.unit, step = from->ctx.step;
+    // A view about the cursor goes beside it if there is room.
+    if (v->flags & VIEW_follows && layout_panes(&app->layout) > 1 && !app->layout.zoom)
+        pane = layout_next(&app->layout, pane, 1);
+    p = &app->pane[pane];
+    spot_push_of(app, app->home ? HOME : pane);
     app->home = false;
     widen(app, v);
-    if (v->flags & VIEW_follows) {
-        // A view about the cursor goes beside it if there is room.
-        if (layout_panes(&app->layout) > 1 && !app->layout.zoom)
-            pane = layout_next(&app->layout, pane, 1);
-        p = &app->pane[pane];
-    }
     if (!(from->ctx.view && from->ctx.view->flags & VIEW_follows)) {
         p->ctx.focus = focus;
         p->ctx.focus_art = focus_art;
@@ -187,11 +168,11 @@ bool cmd_origin(App *app, Args *args) {
     int n = 0;
     args_int(args->at[0][0] == '+' ? args->at[0] + 1 : args->at[0], &n);
     int dir = n < 0 ? -1 : 1;
-    if (!pane_ready(app, p) || !p->ctx.art || p->ctx.stage < 0)
+    if (!pane_ready(app, p) || p->ctx.stage < 0)
         return true;
-    int from_stage = (int)p->ctx.art->stage, stage = from_stage;
-    const Artifact *from = p->ctx.art;
-    Item item = pane_item(app, p);
+    const Artifact *from = p->ctx.art; // none on the stage `run`
+    int from_stage = from ? (int)from->stage : p->ctx.stage, stage = from_stage;
+    Item item = from ? pane_item(app, p) : ITEM_NONE;
     for (n = n < 0 ? -n : n; n > 0; n--) {
         const Artifact *to = NULL;
         int s = stage;
@@ -209,7 +190,7 @@ bool cmd_origin(App *app, Args *args) {
         return true;
     }
     spot_push(app);
-    const char *name = arena_strdup(&app->frame, item_name(from, item.id));
+    const char *name = item.id >= 0 ? arena_strdup(&app->frame, item_name(from, item.id)) : "";
     Link *links = NULL;
     const Artifact *to = model_artifact(app->session, p->ctx.unit, stage, &app->diag);
     int found = to && item.id >= 0 ? pipeline_links(session_pipeline(app->session), from, item.id,
@@ -317,7 +298,7 @@ bool cmd_back(App *app, Args *args) {
         return true;
     }
     Spot s = vec_pop(&app->past);
-    vec_push(&app->arena, &app->future, spot_here(app));
+    vec_push(&app->arena, &app->future, spot_of(app, s.pane));
     spot_go(app, s);
     return true;
 }
@@ -329,7 +310,7 @@ bool cmd_forward(App *app, Args *args) {
         return true;
     }
     Spot s = vec_pop(&app->future);
-    vec_push(&app->arena, &app->past, spot_here(app));
+    vec_push(&app->arena, &app->past, spot_of(app, s.pane));
     spot_go(app, s);
     return true;
 }

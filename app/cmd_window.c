@@ -110,6 +110,8 @@ bool cmd_grow(App *app, Args *args) {
 
 bool cmd_close(App *app, Args *args) {
     (void)args;
+    if (pane_leave(app))
+        return true;
     if (app->home) {
         if (app->pane[app->layout.focus].ctx.view)
             app->home = false;
@@ -138,11 +140,9 @@ bool cmd_prompt(App *app, Args *args) {
 }
 
 bool cmd_key(App *app, Args *args) {
-    char name[32];
     int errors = app->diag.errors;
     if (args->n)
         app_keys(app, args->at[0]);
-    (void)name;
     return app->diag.errors == errors;
 }
 

@@ -17,9 +17,19 @@ Pane *app_pane(App *app) {
     return &app->pane[app_pane_number(app)];
 }
 
-// Where the pane's view stands: its own stage, or the one that the view is about.
+const View *stage_view(int stage) {
+    static const char *const view_of[] = {[ART_none] = "timing",
+                                          [ART_text] = "source",
+                                          [ART_graph] = "graph",
+                                          [ART_schedule] = "loops",
+                                          [ART_code] = "kernel"};
+    return view_find(stage == STAGE_bytecode ? "bytecode" : view_of[stage_info[stage].kind]);
+}
+
+// The stage whose artifact the pane's view reads: its own, or the pane's; -1 if that has none.
 static int stage_of(const Pane *p) {
-    return p->ctx.view->stage >= 0 ? p->ctx.view->stage : p->ctx.stage;
+    int stage = p->ctx.view->stage >= 0 ? p->ctx.view->stage : p->ctx.stage;
+    return stage == STAGE_run ? -1 : stage;
 }
 
 // The artifact that the pane is to show now; builds it if need be.
@@ -56,6 +66,7 @@ static uint64_t version_of(const App *app, const Pane *p, const Artifact *art) {
 
 bool pane_show(App *app, int number, const View *view, int stage, int unit, const char *arg) {
     Pane *p = &app->pane[number];
+    app->moved = true;
     p->given = false;
     p->ctx.view = view;
     p->ctx.stage = stage;
@@ -151,6 +162,21 @@ Line *pane_line(App *app, Pane *p, int row) {
     p->ctx.tmp = &app->frame;
     p->ctx.view->line(&p->ctx, row, l);
     return l;
+}
+
+void pane_print(App *app, Pane *p, Buf *out) {
+    int n = pane_count(app, p);
+    bool signs = false;
+    p->ctx.opt.cols = VIEW_UNCUT;
+    for (int i = 0; i < n && !signs; i++)
+        signs = pane_line(app, p, i)->sign;
+    for (int i = 0; i < n; i++) {
+        Line *l = pane_line(app, p, i);
+        if (signs)
+            buf_printf(out, "%s ", l->sign ? l->sign : " ");
+        buf_printf(out, "%s%s\n", l->kind == LINE_section ? "── " : "",
+                   line_text(l, &app->frame));
+    }
 }
 
 void pane_scroll(Pane *p, int count) {
@@ -256,9 +282,11 @@ void pane_follow(App *app) {
 
 // ---- places ----
 
-Spot spot_here(App *app) {
-    Pane *p = app_pane(app);
-    return (Spot){.view = p->ctx.view,
+Spot spot_of(App *app, int number) {
+    Pane *p = &app->pane[number];
+    return (Spot){.pane = number,
+                  .focus = app->layout.focus,
+                  .view = p->ctx.view,
                   .stage = p->ctx.stage,
                   .unit = p->ctx.unit,
                   .step = p->ctx.step,
@@ -271,16 +299,23 @@ Spot spot_here(App *app) {
                   .zoom = app->layout.zoom};
 }
 
+Spot spot_here(App *app) {
+    return spot_of(app, app_pane_number(app));
+}
+
 void spot_go(App *app, Spot s) {
     if (!s.view)
         return;
     app->home = s.home;
     app->layout.zoom = s.zoom;
-    Pane *p = app_pane(app);
+    if (layout_has(&app->layout, s.focus))
+        app->layout.focus = s.focus;
+    int number = s.pane == HOME || layout_has(&app->layout, s.pane) ? s.pane : app->layout.focus;
+    Pane *p = &app->pane[number];
     bool same = p->ctx.view == s.view && p->ctx.stage == s.stage && p->ctx.unit == s.unit &&
                 !strcmp(p->ctx.arg, s.arg);
     if (!same)
-        pane_show(app, app_pane_number(app), s.view, s.stage, s.unit, s.arg);
+        pane_show(app, number, s.view, s.stage, s.unit, s.arg);
     p->ctx.step = s.step;
     pane_ready(app, p);
     p->top = s.top;
@@ -289,12 +324,35 @@ void spot_go(App *app, Spot s) {
         pane_move(app, p, s.row);
 }
 
-void spot_push(App *app) {
-    Spot s = spot_here(app);
+void spot_push_of(App *app, int number) {
+    Spot s = spot_of(app, number);
     if (!s.view)
         return;
     if (app->past.n == PAST_MAX)
         vec_remove(&app->past, 0);
     vec_push(&app->arena, &app->past, s);
     app->future.n = 0;
+}
+
+void spot_push(App *app) {
+    spot_push_of(app, app_pane_number(app));
+}
+
+static bool is_guest(const View *v) {
+    return v && !(v->flags & VIEW_stage) && v != view_find("overview");
+}
+
+bool pane_leave(App *app) {
+    int number = app_pane_number(app);
+    if (!is_guest(app->pane[number].ctx.view))
+        return false;
+    for (int i = app->past.n - 1; i >= 0; i--) {
+        Spot s = app->past.at[i];
+        if (is_guest(s.view) || (s.pane != number && !s.home))
+            continue;
+        app->past.n = i;
+        spot_go(app, s);
+        return true;
+    }
+    return false;
 }

@@ -42,22 +42,6 @@ static void choose_stages(int n, StageId first, StageId out[4]) {
             }
 }
 
-static const char *view_for(StageId stage) {
-    switch (stage_info[stage].kind) {
-    case ART_text:
-        return "source";
-    case ART_graph:
-        return "graph";
-    case ART_schedule:
-        return "loops";
-    case ART_code:
-        return "kernel";
-    case ART_none:
-        break;
-    }
-    return "timing";
-}
-
 void app_fill(App *app) {
     int n = app->layout.n < 4 ? app->layout.n : 4;
     StageId stages[4];
@@ -70,7 +54,7 @@ void app_fill(App *app) {
         if (!p->given || (p->ctx.view && p->ctx.stage == (int)stage))
             continue;
         p->ready = false;
-        p->ctx.view = view_find(view_for(stage));
+        p->ctx.view = stage_view(stage);
         p->ctx.stage = (int)stage;
         p->ctx.unit = 0;
         p->ctx.step = -1;

@@ -229,7 +229,9 @@ static char sign_of(const Doc *d, const Pair *p) {
     if (p->b < 0)
         return '-';
     assert(p->a < d->a.n && p->b < d->b.n && d->a.text && d->b.text);
-    return strcmp(d->a.text[p->a], d->b.text[p->b]) ? '~' : '=';
+    const char *a = d->a.text[p->a], *b = d->b.text[p->b];
+    // Under the name of a fused node a line stands further in: that is no change of the line.
+    return strcmp(a + strspn(a, " "), b + strspn(b, " ")) ? '~' : '=';
 }
 
 static void build_rows(ViewCtx *c, Doc *d) {
@@ -316,7 +318,7 @@ static int diff_count(ViewCtx *c) {
 // ---- lines
 
 static bool side_by_side(const ViewCtx *c) {
-    return (c->opt.cols >= SIDE_COLS) != (c->opt.alter == 1);
+    return c->opt.cols < VIEW_UNCUT && (c->opt.cols >= SIDE_COLS) != (c->opt.alter == 1);
 }
 
 // The part of b that differs from a, found from both ends, stands out.

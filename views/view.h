@@ -88,6 +88,8 @@ const char *text_time(Arena *a, double ns);
 typedef struct Session Session;
 typedef struct Artifact Artifact;
 
+enum { VIEW_UNCUT = 10000 };    // columns of text that goes to a file or a pipe: nothing is cut
+
 typedef struct ViewOpt {
     bool full;              // PyTorch's own spelling, to the byte; else the brief one
     bool hide_times;        // measured times are shown as ·
