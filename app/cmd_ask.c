@@ -37,29 +37,18 @@ static void print_attempt(Buf *out, const FusionAttempt *f) {
 
 static bool why_fusion(App *app, const char *a, const char *b) {
     int unit = app_pane(app)->ctx.unit;
-    const Artifact *after = model_artifact(app->session, unit, STAGE_post_fusion, &app->diag);
-    if (!after)
-        return false;
-    for (int i = 0; i < after->schedule->attempts.n; i++) {
-        const FusionAttempt *f = &after->schedule->attempts.at[i];
-        if ((!strcmp(f->a, a) && !strcmp(f->b, b)) || (!strcmp(f->a, b) && !strcmp(f->b, a))) {
-            print_attempt(&app->out, f);
-            buf_putc(&app->out, '\n');
-            return true;
-        }
-    }
     const Artifact *before = model_artifact(app->session, unit, STAGE_pre_fusion, &app->diag);
+    bool tried;
+    FusionAttempt f;
     if (!before || item_find(before, a) < 0 || item_find(before, b) < 0) {
         diag_fail(&app->diag, "no scheduler node '%s'",
                   before && item_find(before, a) >= 0 ? b : a);
         return false;
     }
-    InductorConfig config = inductor_config_default();
-    ScheduleRequest r = {
-        .arena = &app->frame, .diag = &app->diag, .config = &config, .stage = STAGE_post_fusion};
-    FusionAttempt f = schedule_why(&r, before->schedule, a, b);
+    if (!model_attempt(app->session, unit, a, b, &f, &tried, &app->frame, &app->diag))
+        return false;
     print_attempt(&app->out, &f);
-    buf_puts(&app->out, "  (never tried: asked now)\n");
+    buf_puts(&app->out, tried ? "\n" : "  (never tried: asked now)\n");
     return true;
 }
 

@@ -87,9 +87,35 @@ static const char *fuse_key(App *app, const char *a, const char *b) {
     return before ? key : NULL;
 }
 
+static bool holds(const SchedNode *n, const char *name, size_t len) {
+    for (int i = 0; i < n->snodes.n; i++)
+        if (strlen(n->snodes.at[i]->name) == len && !memcmp(n->snodes.at[i]->name, name, len))
+            return true;
+    return false;
+}
+
+// After a wish to fuse: are they in one node now? If not, the wish is taken back, and why is said.
+static bool fused_or_back(App *app, const char *key, const char *a, const char *b) {
+    int unit = app_pane(app)->ctx.unit;
+    const Artifact *after = model_artifact(app->session, unit, STAGE_post_fusion, &app->diag);
+    const char *plus = strchr(key, '+');
+    for (int i = 0; after && i < after->schedule->nodes.n; i++) {
+        const SchedNode *n = after->schedule->nodes.at[i];
+        if (holds(n, key, (size_t)(plus - key)) && holds(n, plus + 1, strlen(plus + 1)))
+            return true;
+    }
+    FusionAttempt f;
+    bool tried, known = model_attempt(app->session, unit, a, b, &f, &tried, &app->frame, &app->diag);
+    Change c = vec_pop(&app->changes->done);
+    apply(app, c.kind, c.key, c.before);
+    app->message[0] = 0;
+    diag_fail(&app->diag, "%s and %s cannot be fused: %s", a, b, known ? f.reason : "see above");
+    return false;
+}
+
 bool cmd_fuse(App *app, Args *args) {
-    const char *key = fuse_key(app, args->at[0], args->at[1]);
-    return key && change(app, DECIDE_fuse, key, 1);
+    const char *a = args->at[0], *b = args->at[1], *key = fuse_key(app, a, b);
+    return key && change(app, DECIDE_fuse, key, 1) && fused_or_back(app, key, a, b);
 }
 
 bool cmd_nofuse(App *app, Args *args) {

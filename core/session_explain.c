@@ -165,6 +165,14 @@ static void explain_json(Session *s, Buf *out) {
     buf_putc(out, '\n');
 }
 
+// Graphs that were captured: a forward and its backward come from one.
+static int captured(const Session *s, int n) {
+    int count = 0;
+    for (int i = 0; i < n; i++)
+        count += strcmp(pipeline_unit(s->pipeline, i)->kind, "backward") != 0;
+    return count;
+}
+
 int session_explain(Session *s, Buf *out, bool json, Diag *d) {
     int code = 0;
     for (int i = 0; i < pipeline_n_units(s->pipeline); i++) {
@@ -179,7 +187,7 @@ int session_explain(Session *s, Buf *out, bool json, Diag *d) {
     // Between two captured graphs stands a graph break or a recompilation; the graphs do not tell
     // which.
     buf_printf(out, "%s   %s   %d graph%s%s\n", s->model->name, s->model->form, n,
-               n == 1 ? "" : "s", n > 1 ? ": a graph break or a recompilation between them" : "");
+               n == 1 ? "" : "s", captured(s, n) > 1 ? ": a graph break or a recompilation between them" : "");
     for (int i = 0; i < n; i++) {
         const Unit *u = pipeline_unit(s->pipeline, i);
         buf_printf(out, "\n%s   %s\n", u->name, u->loaded->title ? u->loaded->title : "");

@@ -69,7 +69,7 @@ void page_section(Page *p, const char *fmt, ...) {
 void page_field(Page *p, const char *label, const char *fmt, ...) {
     va_list args;
     page_line(p);
-    page_cell(p, ST_dim, 9, "%s", label);
+    page_cell(p, ST_dim, 10, "%s", label);
     va_start(args, fmt);
     add_span(p, ST_text, arena_vprintf(p->arena, fmt, args));
     va_end(args);

@@ -179,7 +179,7 @@ static void try_pair(Fusion *f, const Pair *p) {
     }
     if (!possible || !fusion_decide(f, a, b, ok, &why)) {
         if (ok)
-            why = (Why){.reason = "a decision keeps them apart", .bytes = why.bytes};
+            why = (Why){.reason = FUSION_KEPT_APART, .bytes = why.bytes};
         fusion_note(f, a, b, false, &why);
         return;
     }

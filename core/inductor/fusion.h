@@ -34,6 +34,8 @@ typedef struct Fusion {
     Map labels; // op name -> label of decisions
 } Fusion;
 
+#define FUSION_KEPT_APART "a decision keeps them apart"
+
 // Why a pair is refused, or how it fits.
 typedef struct Why {
     const char *reason; // PyTorch's words, or ours where PyTorch is silent

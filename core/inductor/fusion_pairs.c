@@ -166,12 +166,22 @@ static bool is_forced(Fusion *f, SchedNode *a, SchedNode *b, const Why *why) {
     return false;
 }
 
+// A pair that is wished apart is no candidate: as one it would hold back what waits for the others,
+// round after round.
+static bool is_forbidden(Fusion *f, SchedNode *a, SchedNode *b, Why *why) {
+    if (!f->r->overrides || !overrides_count(f->r->overrides))
+        return false;
+    if (member_wish(f, a, b, true) && !map_find(&f->refused, pair_key(f, a, b)))
+        return false;
+    fusion_decide(f, a, b, true, why); // on record, once
+    *why = (Why){.reason = FUSION_KEPT_APART, .bytes = why->bytes};
+    return true;
+}
+
 static void try_pair(Fusion *f, SchedNode *a, SchedNode *b, PairVec *out) {
     Why why;
     bool ok = fusion_can_fuse(f, a, b, &why);
-    if (!ok && is_forced(f, a, b, &why))
-        ok = true;
-    if (ok)
+    if ((ok && !is_forbidden(f, a, b, &why)) || (!ok && is_forced(f, a, b, &why)))
         vec_push(f->arena, out, (Pair){.a = a, .b = b});
     else
         fusion_note(f, a, b, false, &why);
