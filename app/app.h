@@ -146,10 +146,10 @@ bool pane_goto_item(App *app, Pane *p, Item item);
 void pane_follow(App *app);                 // locked panes go to the strongest link of the focus
 void pane_scroll(Pane *p, int count);            // keeps the cursor on screen
 Spot spot_here(App *app);                       // of the pane with the focus
-Spot spot_of(App *app, int pane);
+Spot spot_of(App *app, int number);            // of a pane
 void spot_go(App *app, Spot s);
 void spot_push(App *app);                      // remembers where we are before a jump
-void spot_push_of(App *app, int pane);         // before another pane is given something to show
+void spot_push_of(App *app, int number);       // before another pane is given something to show
 // A pane that shows neither a stage nor the first screen (help, a node, why, …) shows again what
 // it did before; false if it shows none of those or showed nothing before.
 bool pane_leave(App *app);

@@ -105,7 +105,8 @@ static bool fused_or_back(App *app, const char *key, const char *a, const char *
             return true;
     }
     FusionAttempt f;
-    bool tried, known = model_attempt(app->session, unit, a, b, &f, &tried, &app->frame, &app->diag);
+    bool tried,
+        known = model_attempt(app->session, unit, a, b, &f, &tried, &app->frame, &app->diag);
     Change c = vec_pop(&app->changes->done);
     apply(app, c.kind, c.key, c.before);
     app->message[0] = 0;

@@ -90,14 +90,14 @@ bool cmd_view(App *app, Args *args) {
         return true;
     }
     int pane = app->layout.focus;
-    Pane *from = app_pane(app), *p = &app->pane[pane];
+    Pane *from = app_pane(app);
     Item focus = pane_ready(app, from) ? pane_item(app, from) : ITEM_NONE;
     const Artifact *focus_art = from->ctx.art;
     int stage = from->ctx.stage, unit = from->ctx.unit, step = from->ctx.step;
     // A view about the cursor goes beside it if there is room.
     if (v->flags & VIEW_follows && layout_panes(&app->layout) > 1 && !app->layout.zoom)
         pane = layout_next(&app->layout, pane, 1);
-    p = &app->pane[pane];
+    Pane *p = &app->pane[pane];
     spot_push_of(app, app->home ? HOME : pane);
     app->home = false;
     widen(app, v);

@@ -174,8 +174,7 @@ void pane_print(App *app, Pane *p, Buf *out) {
         Line *l = pane_line(app, p, i);
         if (signs)
             buf_printf(out, "%s ", l->sign ? l->sign : " ");
-        buf_printf(out, "%s%s\n", l->kind == LINE_section ? "── " : "",
-                   line_text(l, &app->frame));
+        buf_printf(out, "%s%s\n", l->kind == LINE_section ? "── " : "", line_text(l, &app->frame));
     }
 }
 

@@ -186,8 +186,10 @@ int session_explain(Session *s, Buf *out, bool json, Diag *d) {
     int n = pipeline_n_units(s->pipeline);
     // Between two captured graphs stands a graph break or a recompilation; the graphs do not tell
     // which.
+    const char *between =
+        captured(s, n) > 1 ? ": a graph break or a recompilation between them" : "";
     buf_printf(out, "%s   %s   %d graph%s%s\n", s->model->name, s->model->form, n,
-               n == 1 ? "" : "s", captured(s, n) > 1 ? ": a graph break or a recompilation between them" : "");
+               n == 1 ? "" : "s", between);
     for (int i = 0; i < n; i++) {
         const Unit *u = pipeline_unit(s->pipeline, i);
         buf_printf(out, "\n%s   %s\n", u->name, u->loaded->title ? u->loaded->title : "");
