@@ -66,7 +66,7 @@ RequestState request_state(const Request *r);
 const Message *request_reply(const Request *r); // done; may be partial progress while running
 const char *request_progress(const Request *r, double *fraction); // text, 0..1 or -1
 const Diag *request_diag(
-    const Request *r); // failed: why, e.g. "the kernel crashed: SIGSEGV in cpp_fused_add_0"
+    const Request *r); // failed: why, e.g. "the helper crashed: Segmentation fault in cpp_fused_add_0"
 void request_cancel(Request *r);
 void request_free(Request *r);
 bool request_wait(Helpers *h, Request *r, const bool *cancel); // blocks; true if done

@@ -219,11 +219,21 @@ int helpers_fds(const Helpers *h, int fds[], int max) {
 }
 
 // Errors that a helper sent back as fields.
+// Six fields, as the helper's put_errors wrote them: what crashed code left of it may be anything.
+static bool is_error(const Field *f) {
+    static const FieldKind kinds[] = {FIELD_text, FIELD_text, FIELD_int,
+                                      FIELD_text, FIELD_text, FIELD_int};
+    for (int i = 0; i < COUNT(kinds); i++)
+        if (f[i].kind != kinds[i])
+            return false;
+    return true;
+}
+
 static void take_errors(Request *r) {
     const Message *m = &r->reply;
     for (int i = 0; i + 5 < m->fields.n; i++) {
         const Field *f = &m->fields.at[i];
-        if (strcmp(f->name, "error") != 0)
+        if (strcmp(f->name, "error") != 0 || !is_error(f))
             continue;
         const char *file = f[1].text.ptr, *source = f[3].text.ptr, *hint = f[4].text.ptr;
         Place at = {*file ? file : NULL, (int)f[2].i, 0, *source ? source : NULL};

@@ -1,0 +1,121 @@
+// helper_limits.c: generated code that never ends, crashes or eats all memory costs one message; the
+// next run gets its results as if nothing had been.
+#include "core/helper/helper.h"
+#include "core/session.h"
+#include "tests/unit/unit.h"
+
+#include <string.h>
+
+#define KERNEL  "static void cpp_fused"
+#define WRAPPER "int call("
+
+typedef struct Bad {
+    const char *where, *statement; // put first into this function
+    const char *says;              // a piece of the message
+    int timeout_ms;
+    size_t memory_bytes;
+} Bad;
+
+static const Bad bad[] = {
+    {KERNEL, "volatile int forever = 1; while (forever) {}", "no answer within 400 ms in cpp_fused",
+     400, 0},
+    {KERNEL, "*(volatile int *)8 = 1;", "Segmentation fault in cpp_fused", 20000, 0},
+    {KERNEL, "volatile int zero = 0; zero = 1 / zero;", "Floating point exception in cpp_fused",
+     20000, 0},
+    {KERNEL, "volatile char deep[1 << 26]; for (long i = 0; i < (1 << 26); i += 4096) deep[i] = 1;",
+     "Segmentation fault in cpp_fused", 20000, 0},
+    {WRAPPER, "for (;;) fx_empty(rt, 1, 4, 1, FX_DIMS(1 << 22), FX_DIMS(1));", "out of memory",
+     20000, (size_t)1 << 30},
+    // The helper gives generated code its runtime and nothing of the C library.
+    {KERNEL, "extern int system(const char *); system(\"false\");", "undefined symbol 'system'",
+     20000, 0},
+};
+
+static const char *spoiled(Arena *a, const char *text, const Bad *b) {
+    const char *function = strstr(text, b->where);
+    ck_assert_ptr_nonnull(function);
+    const char *brace = strchr(function, '{');
+    ck_assert_ptr_nonnull(brace);
+    return arena_printf(a, "%.*s %s %s", (int)(brace + 1 - text), text, b->statement, brace + 1);
+}
+
+static Request *send(Session *s, Arena *a, const char *code, const Bad *b) {
+    Message m = {.arena = a};
+    RtValue *in;
+    int n;
+    Diag d = {.arena = a};
+    ck_assert_msg(session_inputs(s, 0, a, &in, &n, &d), "%s", diag_first(&d));
+    message_text(&m, "code", code);
+    message_text(&m, "toolchain", "tcc");
+    message_int(&m, "n_out", 1);
+    message_int(&m, "threads", 1);
+    for (int i = 0; i < n; i++) {
+        ck_assert_int_eq(in[i].kind, RT_tensor);
+        message_tensor(&m, arena_printf(a, "in%d", i), &in[i].tensor);
+        tensor_drop(&in[i].tensor);
+    }
+    RequestLimits limits = {b ? b->timeout_ms : 0, b ? b->memory_bytes : 0};
+    Request *r = helpers_send(session_helpers(s), SERVICE_code, &m, limits);
+    message_drop(&m);
+    return r;
+}
+
+static void run_good(Session *s, Arena *a, const char *code, int after) {
+    Request *r = send(s, a, code, NULL);
+    ck_assert_msg(request_wait(session_helpers(s), r, NULL), "after %d: %s", after,
+                  diag_first(request_diag(r)));
+    const Field *out = message_find(request_reply(r), "out0");
+    ck_assert(out && out->kind == FIELD_tensor && out->tensor.dtype == DT_f32);
+    request_free(r);
+}
+
+START_TEST(bad_code_costs_one_message) {
+    Arena a = {0};
+    Diag d = {.arena = &a};
+    SessionOptions options = {.grad = "none", .toolchain = "tcc"};
+    Session *s = session_open("tests/corpus/cnn_pool/graph_code.txt", &options, &d);
+    ck_assert_msg(s != NULL, "%s", diag_first(&d));
+    const Artifact *code = pipeline_build(session_pipeline(s), 0, STAGE_kernels);
+    ck_assert_ptr_nonnull(code);
+    const char *text = arena_strdup(&a, code->code->text);
+    for (int i = 0; i < COUNT(bad); i++) {
+#ifdef __SANITIZE_ADDRESS__
+        if (bad[i].memory_bytes)
+            continue; // addresses have no limit then
+#endif
+        Request *r = send(s, &a, spoiled(&a, text, &bad[i]), &bad[i]);
+        ck_assert(!request_wait(session_helpers(s), r, NULL));
+        ck_assert_int_eq(request_state(r), REQ_failed);
+        ck_assert_msg(strstr(diag_first(request_diag(r)), bad[i].says) != NULL, "%s: %s, not %s",
+                      bad[i].statement, diag_first(request_diag(r)), bad[i].says);
+        request_free(r);
+        run_good(s, &a, text, i);
+    }
+    session_close(s);
+    arena_free(&a);
+}
+END_TEST
+
+START_TEST(cancelling_ends_a_loop) {
+    Arena a = {0};
+    Diag d = {.arena = &a};
+    SessionOptions options = {.grad = "none", .toolchain = "tcc"};
+    Session *s = session_open("tests/corpus/cnn_pool/graph_code.txt", &options, &d);
+    ck_assert_msg(s != NULL, "%s", diag_first(&d));
+    const char *text =
+        arena_strdup(&a, pipeline_build(session_pipeline(s), 0, STAGE_kernels)->code->text);
+    Request *r = send(s, &a, spoiled(&a, text, &bad[0]), NULL);
+    bool cancel = true;
+    ck_assert(!request_wait(session_helpers(s), r, &cancel));
+    ck_assert_int_eq(request_state(r), REQ_cancelled);
+    request_free(r);
+    run_good(s, &a, text, -1);
+    session_close(s);
+    arena_free(&a);
+}
+END_TEST
+
+Suite *suite_helper_limits(void) {
+    const TTest *const tests[] = {bad_code_costs_one_message, cancelling_ends_a_loop};
+    return unit_suite("helper_limits", tests, COUNT(tests));
+}
