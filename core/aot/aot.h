@@ -20,17 +20,62 @@ typedef struct AotRequest {
     Diag *diag;
     int stage;                 // recorded with guards
     bool keep_input_mutations; // copy_ epilogue in the graph (Inductor: true)
+    const bool *requires_grad; // by placeholder; NULL: none does
 } AotRequest;
 
+// How an output stands to inputs and to other outputs (OutputType).
+typedef enum OutputKind {
+    OUTPUT_non_alias,
+    OUTPUT_alias_of_input,
+    OUTPUT_is_input,
+    OUTPUT_alias_of_intermediate_save_as_output,
+    OUTPUT_alias_of_intermediate,
+    OUTPUT_alias_of_intermediate_base_is_user_output,
+    OUTPUT_unsafe_view_alias
+} OutputKind;
+
+typedef struct AotInput {
+    bool requires_grad;
+    bool mutates_data, mutates_metadata;
+    bool in_graph; // its mutation is a copy_ of the graph; else its new value is an output
+} AotInput;
+
+typedef struct AotOutput {
+    OutputKind kind;
+    int base; // the input, the user output, or the intermediate base that it aliases; -1
+    bool requires_grad;
+    const TensorMeta *meta; // NULL: no tensor
+} AotOutput;
+
+// What a graph's inputs and outputs mean (ViewAndMutationMeta). The outputs of a graph are: new
+// values of `mutated` inputs, user outputs, intermediate bases; of a joint graph then one gradient
+// slot a primal.
+typedef struct AotMeta {
+    AotInput *inputs;
+    int n_inputs;
+    AotOutput *outputs;
+    int n_outputs;
+    int *mutated; // inputs
+    int n_mutated;
+    int n_bases;
+    int n_fwd_outputs;
+    int *tangents; // by tangent: the forward output that it belongs to
+    int n_tangents;
+    bool training; // a joint graph
+} AotMeta;
+
 typedef struct AotResult {
-    Graph *graph;     // placeholders arg0_1 …, output a tuple
+    Graph *graph;     // placeholders arg0_1 … or primals_1 …, tangents_1 …; output a tuple
     Origins *origins; // its nodes -> nodes of the input graph
     int n_mutated;    // inputs written back by a copy_ epilogue
+    const AotMeta *meta;
 } AotResult;
 
 // Inference: one graph without gradients. NULL graph and errors in diag if the trace fails; an op
 // without meta function stays as an opaque node and what depends on it has no metadata.
 AotResult aot_trace_inference(const AotRequest *request);
+// Forward and backward in one trace, if an output needs a gradient; else the inference graph.
+AotResult aot_trace_joint(const AotRequest *request);
 
 // A named pass over a graph: reads one, returns another in arena (or the same pointer if nothing
 // matched).
