@@ -24,7 +24,7 @@ typedef struct AotRequest {
 } AotRequest;
 
 // How an output stands to inputs and to other outputs (OutputType).
-typedef enum OutputKind {
+typedef enum OutputType {
     OUTPUT_non_alias,
     OUTPUT_alias_of_input,
     OUTPUT_is_input,
@@ -32,7 +32,7 @@ typedef enum OutputKind {
     OUTPUT_alias_of_intermediate,
     OUTPUT_alias_of_intermediate_base_is_user_output,
     OUTPUT_unsafe_view_alias
-} OutputKind;
+} OutputType;
 
 typedef struct AotInput {
     bool requires_grad;
@@ -41,7 +41,7 @@ typedef struct AotInput {
 } AotInput;
 
 typedef struct AotOutput {
-    OutputKind kind;
+    OutputType type;
     int base; // the input, the user output, or the intermediate base that it aliases; -1
     bool requires_grad;
     const TensorMeta *meta; // NULL: no tensor
