@@ -262,7 +262,7 @@ static const struct {
     {OP_aten_float_power__Tensor, OP_aten_float_power_Tensor_Tensor},
 };
 
-static const Op *functional_form(Trace *t, const Op *op) {
+const Op *functional_form(Trace *t, const Op *op) {
     for (int i = 0; i < COUNT(forms); i++)
         if (forms[i].in_place == op->id)
             return op_at(forms[i].functional);

@@ -2,7 +2,7 @@
 // and decompositions are written. An op enters at the top and sinks:
 //
 //   composite      CompositeImplicit ops are replaced by calls, which enter at the top again
-//   (autograd)     the tape will stand here
+//   autograd       the tape, if gradients are wanted (tape.h): it records, and lets the op through
 //   functionalize  views and writes are removed; below it every value is a node
 //   decompose      table by table; the calls of a decomposition enter at composite, but never
 //                  climb above this line
@@ -22,6 +22,7 @@ typedef struct Traced {
     TensorMeta meta; // first: what a VAL_tensor of the tracer points to
     Node *node;      // below functionalization: the node that yields it; NULL above
     Functional *fn;  // above functionalization; NULL below
+    struct TapeInfo *tape; // above, if the tape knows something of it
 } Traced;
 
 typedef struct Trace {
@@ -35,6 +36,9 @@ typedef struct Trace {
     const StackFrame *stack; // of new nodes
     const char *original;    // original_aten of new nodes; NULL: the next op to be lowered gives it
     bool below;              // below functionalization
+    struct Tape *tape;       // NULL: no gradients in this trace
+    int seq_nr;              // of new nodes: their autograd function's; -1: none
+    unsigned flags;          // of new nodes: NODE_forward or NODE_backward; 0 without a tape
     bool failed;             // an error is on record
     int depth;               // of rules in rules, against endless recursion
     Map proxies;             // expression id -> Node * that yields it
@@ -94,6 +98,7 @@ Value functional_wrap(Trace *t, const Value *lower);      // fresh alias sets
 Traced *functional_sync(Trace *t, Traced *x);             // brings it up to date; its value below
 bool functional_is_mutated(const Traced *x);              // its data was written
 const StackFrame *functional_written_at(const Traced *x); // by the last write
+const Op *functional_form(Trace *t, const Op *op); // add.Tensor of add_.Tensor; NULL: none
 bool functional_is_reshaped(const Traced *x); // an in-place view op changed its metadata
 bool view_inverse(Trace *t, const Op *op, const Value *args, int out_index, Value base,
                   Value mutated, Value *out);

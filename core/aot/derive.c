@@ -1,0 +1,49 @@
+// derive.c: the table of derivatives and the words that its rules share.
+#include "core/aot/derive.h"
+
+#include <string.h>
+
+const Derivative derivatives[OP_count] = {
+#define DERIVE(op, rule, flags, doc) [OP_##op] = {derive_##rule, flags, doc},
+#define NO_DERIVATIVE(op)            [OP_##op] = {NULL, NO_GRAD, "not differentiable"},
+#include "core/aot/derivatives.def"
+#undef DERIVE
+#undef NO_DERIVATIVE
+};
+
+const Derivative *derivative_of(Trace *t, const Op *op) {
+    const Derivative *d = &derivatives[op->id];
+    if (d->rule || d->flags)
+        return d;
+    const Op *form = op->tags & OPT_mutates ? functional_form(t, op) : NULL;
+    d = form ? &derivatives[form->id] : NULL;
+    return d && (d->rule || d->flags) ? d : NULL;
+}
+
+Value maybe_multiply(Trace *t, Value x, Value scalar) {
+    return value_is_one(&scalar) ? x : CALL(t, aten_mul_Scalar, x, scalar);
+}
+
+Value sizes_arg(Trace *t, Value x) {
+    return sizes_of(t, x);
+}
+
+Value sum_to(Trace *t, Value x, const Expr *const *size, int ndim) {
+    const TensorMeta *m = meta_of(x);
+    if (!m || t->failed)
+        return x;
+    if (!ndim)
+        return CALL(t, aten_sum_default, x);
+    int lead = m->ndim - ndim, n = 0;
+    int64_t *dims = ARENA_ARRAY(t->arena, m->ndim + 1, int64_t);
+    for (int i = 0; i < m->ndim; i++)
+        if (i < lead || (expr_known_is(t, size[i - lead], 1) && !expr_known_is(t, m->size[i], 1)))
+            dims[n++] = i;
+    if (n)
+        x = CALL(t, aten_sum_dim_IntList, x, ints_of(t, dims, n), BOOL(true));
+    return lead > 0 ? CALL(t, aten_view_default, x, size_list(t, size, ndim)) : x;
+}
+
+Value zeros_like(Trace *t, Value x) {
+    return CALL(t, aten_zeros_like_default, x);
+}
