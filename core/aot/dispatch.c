@@ -1,7 +1,7 @@
 // dispatch.c: how an op sinks through the layers of the tracer (trace.h), and what becomes a node
 // at the bottom: metadata, arguments in the dispatcher's canonical form (trailing defaults
 // dropped), size expressions as nodes, and one getitem for each of several results.
-#include "core/aot/trace.h"
+#include "core/aot/tape.h"
 
 #include <assert.h>
 #include <string.h>
@@ -50,6 +50,18 @@ bool trace_has_unknown(const Value *v) {
     return false;
 }
 
+// What a new node has from the node that is traced. A node of backward is made on behalf of it, no
+// more.
+static void made_at(Trace *t, Node *node) {
+    node->stack = t->stack;
+    node->modules = t->at ? t->at->modules : NULL;
+    node->seq_nr = t->seq_nr;
+    node->flags |= t->flags;
+    if (t->at)
+        origins_add(t->origins, node->id, t->at->id,
+                    t->flags & NODE_backward ? LINK_kin : LINK_part);
+}
+
 // size expressions as nodes
 
 static Node *sym_call(Trace *t, OpId id, Value a, Value b, int n, const Expr *e) {
@@ -57,10 +69,8 @@ static Node *sym_call(Trace *t, OpId id, Value a, Value b, int n, const Expr *e)
     const Op *op = op_at(id);
     Node *node = graph_call(t->graph, op, op->name, args, n, NULL, 0);
     node->val = val_sym(e);
-    node->stack = t->stack;
     map_put_id(&t->proxies, expr_id(e), node);
-    if (t->at)
-        origins_add(t->origins, node->id, t->at->id, LINK_part);
+    made_at(t, node);
     return node;
 }
 
@@ -84,6 +94,7 @@ static Node *read_symbol(Trace *t, const Expr *e) {
         graph_call(t->graph, op, plain ? op->name : buf_str(&hint), args, plain ? 1 : 2, NULL, 0);
     node->val = val_sym(e);
     node->stack = t->stack;
+    node->flags |= t->flags;
     map_put_id(&t->proxies, expr_id(e), node);
     return node;
 }
@@ -240,11 +251,8 @@ static Node *emit_node(Trace *t, const Op *op, const Value *args) {
     if (t->failed)
         return NULL;
     Node *node = graph_call(t->graph, op, op_to_name(t->arena, op), pos, n_pos, kw, n_kw);
-    node->stack = t->stack;
-    node->modules = t->at ? t->at->modules : NULL;
+    made_at(t, node);
     node->original_aten = t->original;
-    if (t->at)
-        origins_add(t->origins, node->id, t->at->id, LINK_part);
     return node;
 }
 
@@ -254,11 +262,8 @@ static Value result_item(Trace *t, Node *parent, int i, const Value *v) {
     Value args[2] = {val_node(parent), INT(i)};
     Node *node = graph_call(t->graph, op_at(OP_operator_getitem), "getitem", args, 2, NULL, 0);
     node->val = *v;
-    node->stack = parent->stack;
-    node->modules = parent->modules;
+    made_at(t, node);
     node->original_aten = parent->original_aten;
-    if (t->at)
-        origins_add(t->origins, node->id, t->at->id, LINK_part);
     return val_tensor(&trace_tensor(t, v->tensor, node)->meta);
 }
 
@@ -348,7 +353,9 @@ Value trace_dispatch(Trace *t, const Op *op, const Value *given) {
     if (++t->depth > MAX_DEPTH)
         trace_fail(t, "taking %s apart never ends", op->qualname);
     else if (!rule || !rule(t, op, args, &out))
-        out = t->below ? trace_lower(t, op, args) : functionalize(t, op, args);
+        out = t->below  ? trace_lower(t, op, args)
+              : t->tape ? tape_dispatch(t, op, args)
+                        : functionalize(t, op, args);
     t->depth--;
     return t->failed ? NONE : out;
 }

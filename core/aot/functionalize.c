@@ -309,19 +309,20 @@ static Value in_place(Trace *t, const Op *op, const Value *args) {
     return args[0];
 }
 
-static bool is_view(const Op *op) {
+bool functional_is_view(const Op *op) {
     return op->n_args > 0 && op->args[0].alias && !op->args[0].written && op->n_returns > 0 &&
            op->returns[0].alias;
 }
 
 Value functionalize(Trace *t, const Op *op, const Value *args) {
-    if (op->id == OP_aten_detach__default)
+    // Without a tape there is nothing to detach from.
+    if (op->id == OP_aten_detach__default || (op->id == OP_aten_detach_default && !t->tape))
         return args[0];
     if (op->tags & OPT_inplace_view)
         return view_in_place(t, op, args);
     if (op->tags & OPT_mutates)
         return in_place(t, op, args);
-    if (is_view(op))
+    if (functional_is_view(op))
         return view(t, op, args);
     Value out = lower(t, op, synced_args(t, op, args));
     return functional_wrap(t, &out);

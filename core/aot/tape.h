@@ -12,38 +12,81 @@
 #ifndef CORE_AOT_TAPE_H
 #define CORE_AOT_TAPE_H
 
-#include "core/aot/trace.h"
+#include "core/aot/derive.h"
 
-typedef struct Tape Tape;
+// How a view comes from its base: the last step first.
+typedef struct ViewChain {
+    const Op *op;
+    const Value *args;             // args[0] stands for the tensor viewed
+    int index;                     // of several results, -1 if there is one
+    const struct ViewChain *inner; // the view that this is a view of; NULL: of the base
+} ViewChain;
+
 typedef struct GradFn GradFn;
 
 // The tape's side of an upper tensor.
 typedef struct TapeInfo {
-    GradFn *fn;                // that made it; NULL: a leaf, or no gradient
-    int nr;                    // which of its results it is
-    bool leaf;                 // a leaf that gradients are wanted of
-    Traced *base;              // a view of it; NULL: none
-    const Op *view_op;         // the view from base in one step, if it is one op; else NULL
-    const Value *view_args;
-    int view_index;            // of several results, -1
-    const struct ViewChain *chain; // how to get it from base, the last step first
-    int *version;              // writes so far, shared by base and views
-    int fn_version;            // of a view: the version that fn was made at
+    GradFn *fn;             // that made it; NULL: a leaf, or no gradient. Of a view: see tape_fn
+    int nr;                 // which of its results it is
+    Traced *base;           // what it is a view of, never a view itself; NULL: no view
+    const ViewChain *chain; // how it comes from base
+    int *version;           // writes so far, shared by base and views
+    int fn_version;         // of a view: the version that fn was made at
+    bool no_write;          // one of several views made at once: writing it is an error
 } TapeInfo;
 
-Tape *tape_new(Trace *t);      // becomes t->tape; gradients are recorded from then on
+// Where a gradient goes to.
+typedef struct Edge {
+    GradFn *fn; // NULL: nobody wants it
+    int nr;
+} Edge;
+
+// One function of the backward graph.
+struct GradFn {
+    int seq;               // the higher runs first
+    const Traced *leaf;    // AccumulateGrad of it; NULL: an op
+    GradFn *inner;         // CopySlices: the function of the op that wrote to the view
+    const ViewChain *view; // CopySlices: from its base (metas[0]) to the view
+    const Derivative *row; // of an op; NULL: it has none
+    const Op *op;
+    const Value *args;     // tensors as they were then (below functionalization)
+    Value *results;        // saved through detach where the row says so, else metadata
+    int n_results;
+    const TensorMeta **metas; // by result: what a gradient that comes in must look like
+    Edge *edges;           // by input that may need a gradient
+    int n_edges;
+    struct EdgeArg {
+        int arg, item;     // argument, and item of a tensor list or -1
+    } *edge_args;
+    const Node *at;        // of the graph that is traced
+    const StackFrame *stack;
+    // the engine's, while it runs
+    Value *grads;          // arrived, by result
+    int waits_for;         // edges that lead here and have not delivered
+    int capture;           // index of the leaf wanted, -1
+    enum { FN_unseen, FN_open, FN_useless, FN_needed } state;
+};
+
+typedef struct Tape {
+    bool enabled; // torch.is_grad_enabled()
+    int next_seq;
+    Map leaves;   // Traced * -> its AccumulateGrad
+} Tape;
+
+void tape_new(Trace *t); // sets t->tape; gradients are recorded from then on
 // The layer: args are upper tensors.
 Value tape_dispatch(Trace *t, const Op *op, const Value *args);
 void tape_make_leaf(Trace *t, Traced *x);
-bool tape_requires_grad(Trace *t, const Traced *x);
-// torch.set_grad_enabled; what it was before.
-bool tape_enable(Trace *t, bool on);
-// x without history and not a view for autograd, as x.detach() gives it.
-Value tape_detach(Trace *t, Value x);
+bool tape_requires_grad(const Trace *t, Value x); // false for what is no tensor
+bool tape_enable(Trace *t, bool on);              // torch.set_grad_enabled; what it was before
 
 // torch.autograd.grad(outputs, leaves, grad_outputs, allow_unused=True): one value a leaf, none if
 // it is unused. False and an error on record if a derivative is missing.
 bool tape_backward(Trace *t, const Value *outputs, const Value *grad_outputs, int n,
                    Traced *const *leaves, int n_leaves, Value *out);
+
+// tape.c, for the engine (engine.c)
+Edge tape_edge(Trace *t, Traced *x); // where x's gradient goes; may regenerate a view
+Value tape_replay(Trace *t, const ViewChain *chain, Value base);
 
 #endif

@@ -1,11 +1,19 @@
 // torchfn_tensor.c: Python functions and methods on tensors that are more than one op: questions
 // about shape and type, conversions, splitting, lists of tensors as arguments.
+#include "core/aot/tape.h"
 #include "core/aot/torchlevel.h"
 
 #include <string.h>
 
 bool fn_nothing(Trace *t, const TorchCall *c, Value *out) {
     (void)t, (void)c;
+    *out = NONE;
+    return true;
+}
+
+bool fn_set_grad_enabled(Trace *t, const TorchCall *c, Value *out) {
+    Value on = call_arg(c, 0, "arg", BOOL(true));
+    tape_enable(t, bool_arg(&on));
     *out = NONE;
     return true;
 }

@@ -1,19 +1,11 @@
-// trace.c: AOTAutograd for inference: runs the nodes of a captured graph over tensors without data,
-// so that what reaches the bottom of the tracer (trace.h) is the ATen graph; then writes mutated
-// inputs back, collects the outputs and drops what nobody uses.
+// trace.c: runs the nodes of a captured graph over tensors without data, so that what reaches the
+// bottom of the tracer (trace.h) is the ATen graph; writes mutated inputs back, collects the outputs
+// and drops what nobody uses.
 #include "core/aot/refuse.h"
-#include "core/aot/trace.h"
+#include "core/aot/run.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-typedef struct Run {
-    Trace t;
-    Value *env;          // by node id of the input graph
-    Traced **inputs;     // upper tensor of each placeholder, NULL for sizes
-    Node **placeholders; // of the new graph
-    int n_inputs;
-} Run;
 
 // inputs
 
@@ -29,10 +21,11 @@ static void learn_symbols(Trace *t, const TensorMeta *m, Node *node) {
         }
 }
 
-static void add_input(Run *r, const Node *n) {
+static void add_input(Run *r, const Node *n, bool primals) {
     Trace *t = &r->t;
     int i = r->n_inputs++;
-    const char *name = arena_printf(t->arena, "arg%d_1", i);
+    const char *name = primals ? arena_printf(t->arena, "primals_%d", i + 1)
+                               : arena_printf(t->arena, "arg%d_1", i);
     Node *p = graph_placeholder(t->graph, name, name);
     origins_add(t->origins, p->id, n->id, LINK_same);
     r->placeholders[i] = p;
@@ -82,10 +75,10 @@ static void storage_names(Trace *t, const TensorMeta *m, Node *p) {
 }
 
 // All inputs first: a size that is an input wins over reading it off a tensor.
-static void add_inputs(Run *r, const Graph *g) {
-    GRAPH_EACH (g, n)
+void run_inputs(Run *r, bool primals) {
+    GRAPH_EACH (r->t.req->graph, n)
         if (n->op == FX_placeholder)
-            add_input(r, n);
+            add_input(r, n, primals);
     for (int i = 0; i < r->n_inputs; i++)
         if (r->inputs[i]) {
             learn_symbols(&r->t, &r->inputs[i]->meta, r->placeholders[i]);
@@ -131,8 +124,8 @@ static Value evaluate(Run *r, const Value *v) {
     return *v;
 }
 
-// Of a value above the layers: what its node yields; views and writes are settled first.
-static Value to_node(Trace *t, const Value *v) {
+Value run_node_of(Run *r, const Value *v) {
+    Trace *t = &r->t;
     if (v->kind == VAL_tensor) {
         Node *n = functional_sync(t, traced(v))->node;
         return n ? val_node(n) : NONE;
@@ -142,7 +135,7 @@ static Value to_node(Trace *t, const Value *v) {
         Value out = *v;
         out.at = v->n ? ARENA_ARRAY(t->arena, v->n, Value) : NULL;
         for (int i = 0; i < v->n; i++)
-            out.at[i] = to_node(t, &v->at[i]);
+            out.at[i] = run_node_of(r, &v->at[i]);
         return out;
     }
     return trace_node_value(t, v);
@@ -154,9 +147,9 @@ static Value opaque(Run *r, const Node *n, const Value *args, const Value *kwarg
     Value *a = ARENA_ARRAY(t->arena, n->n_args + 1, Value);
     Kwarg *k = ARENA_ARRAY(t->arena, n->n_kwargs + 1, Kwarg);
     for (int i = 0; i < n->n_args; i++)
-        a[i] = to_node(t, &args[i]);
+        a[i] = run_node_of(r, &args[i]);
     for (int i = 0; i < n->n_kwargs; i++)
-        k[i] = (Kwarg){n->kwargs[i].name, to_node(t, &kwargs[i])};
+        k[i] = (Kwarg){n->kwargs[i].name, run_node_of(r, &kwargs[i])};
     if (t->failed)
         return NONE;
     const char *hint = n->def ? op_to_name(t->arena, n->def) : NULL;
@@ -258,41 +251,47 @@ static void run_node(Run *r, const Graph *g, const Node *n) {
 
 // An output that is an input written in the graph is the input itself: it has been written back by
 // then.
-static Value written_input(Run *r, const Value *e) {
+Value run_output_of(Run *r, const Value *e) {
     Traced *x = traced(e);
-    if (!x || !functional_is_mutated(x) || functional_is_reshaped(x) ||
-        !r->t.req->keep_input_mutations)
-        return NONE;
-    for (int i = 0; i < r->n_inputs; i++)
-        if (r->inputs[i] == x)
-            return val_node(r->placeholders[i]);
-    return NONE;
+    if (x && functional_is_mutated(x) && !functional_is_reshaped(x) &&
+        r->t.req->keep_input_mutations)
+        for (int i = 0; i < r->n_inputs; i++)
+            if (r->inputs[i] == x)
+                return val_node(r->placeholders[i]);
+    return run_node_of(r, e);
 }
 
-static void collect_outputs(Run *r, const Value *v, Value *out) {
-    Trace *t = &r->t;
+void run_append(Run *r, Value *list, Value item) {
+    Value *grown = arena_grow(r->t.arena, list->at, (size_t)list->n, (size_t)list->n + 1, sizeof *grown);
+    grown[list->n++] = item;
+    list->at = grown;
+}
+
+static void collect_outputs(Run *r, const Value *v) {
     if (v->kind == VAL_list || v->kind == VAL_tuple || v->kind == VAL_dict) {
         for (int i = 0; i < v->n; i++)
             if (v->kind != VAL_dict || i % 2)
-                collect_outputs(r, &v->at[i], out);
+                collect_outputs(r, &v->at[i]);
         return;
     }
     Value e = evaluate(r, v);
-    if (e.kind == VAL_list || e.kind == VAL_tuple) {
-        collect_outputs(r, &e, out);
-        return;
-    }
-    Value item = written_input(r, &e);
-    if (item.kind == VAL_none)
-        item = to_node(t, &e);
-    Value *grown = arena_grow(t->arena, out->at, (size_t)out->n, (size_t)out->n + 1, sizeof *grown);
-    grown[out->n] = item;
-    out->at = grown;
-    out->n++;
+    if (e.kind == VAL_list || e.kind == VAL_tuple)
+        collect_outputs(r, &e);
+    else
+        run_append(r, &r->outputs, e);
 }
 
-// The epilogue: each input whose data changed gets its last value.
-static int write_back(Run *r, Value *extra) {
+static void copy_back(Run *r, int i, Node *value) {
+    Trace *t = &r->t;
+    Value args[2] = {val_node(r->placeholders[i]), val_node(value)};
+    Node *copy = graph_call(t->graph, op_at(OP_aten_copy__default), "copy_", args, 2, NULL, 0);
+    copy->val = r->placeholders[i]->val;
+    copy->stack = t->stack;
+    copy->original_aten = "aten.copy_.default";
+    origins_copy(t->origins, copy->id, value->id, LINK_kin);
+}
+
+int run_write_back(Run *r, const bool *in_graph, Value *extra) {
     Trace *t = &r->t;
     int n = 0;
     t->at = NULL;
@@ -305,19 +304,12 @@ static int write_back(Run *r, Value *extra) {
         if (value == r->placeholders[i])
             continue;
         n++;
-        if (functional_is_reshaped(x) || !t->req->keep_input_mutations) {
-            Value *grown = arena_grow(t->arena, extra->at, (size_t)extra->n, (size_t)extra->n + 1,
-                                      sizeof *grown);
-            grown[extra->n++] = val_node(value);
-            extra->at = grown;
-            continue;
-        }
-        Value args[2] = {val_node(r->placeholders[i]), val_node(value)};
-        Node *copy = graph_call(t->graph, op_at(OP_aten_copy__default), "copy_", args, 2, NULL, 0);
-        copy->val = r->placeholders[i]->val;
-        copy->stack = t->stack;
-        copy->original_aten = "aten.copy_.default";
-        origins_copy(t->origins, copy->id, value->id, LINK_kin);
+        bool inside = in_graph ? in_graph[i]
+                               : !functional_is_reshaped(x) && t->req->keep_input_mutations;
+        if (inside)
+            copy_back(r, i, value);
+        else
+            run_append(r, extra, val_node(value));
     }
     return n;
 }
@@ -332,48 +324,66 @@ static void settle_origins(Run *r) {
             if (links != 1 || node_is(n, OP_operator_getitem))
                 continue;
             if (!pass)
-                made[l->item]++;
+                made[l->item] += l->strength != LINK_kin;
             else if (made[l->item] == 1 && l->strength == LINK_part)
                 origins_add(t->origins, n->id, l->item, LINK_same);
         }
 }
 
-AotResult aot_trace_inference(const AotRequest *req) {
+void run_begin(Run *r, const AotRequest *req, Arena *arena) {
     const Graph *g = req->graph;
-    Run r = {.t = {.req = req, .arena = req->arena, .sym = g->sym, .diag = req->diag}};
-    Trace *t = &r.t;
-    t->graph = graph_new(req->arena, g->sym);
-    t->graph->class_name = "<lambda>";
-    t->graph->title = "Forward graph 0";
-    t->origins = origins_new(req->arena);
-    t->proxies.arena = t->floats.arena = t->symbols.arena = req->arena;
-    r.env = ARENA_ARRAY(req->arena, g->by_id.n + 1, Value);
-    r.inputs = ARENA_ARRAY(req->arena, g->n_nodes + 1, Traced *);
-    r.placeholders = ARENA_ARRAY(req->arena, g->n_nodes + 1, Node *);
-    int errors = req->diag->errors;
-    add_inputs(&r, g);
-    const Node *output = NULL;
-    GRAPH_EACH (g, n) {
-        if (n->op == FX_output)
-            output = n;
-        else if (n->op != FX_placeholder && !t->failed)
-            run_node(&r, g, n);
-    }
-    AotResult result = {0};
-    Value outs = val_list(req->arena, VAL_tuple, 0);
-    if (!t->failed)
-        result.n_mutated = write_back(&r, &outs);
-    t->at = NULL;
-    t->stack = NULL;
-    if (!t->failed && output && output->n_args)
-        collect_outputs(&r, &output->args[0], &outs);
-    if (t->failed || req->diag->errors > errors)
-        return (AotResult){0};
-    Node *last = graph_output(t->graph, outs);
+    *r = (Run){.t = {.req = req, .arena = arena, .sym = g->sym, .diag = req->diag, .seq_nr = -1}};
+    Trace *t = &r->t;
+    t->graph = graph_new(arena, g->sym);
+    t->origins = origins_new(arena);
+    t->proxies.arena = t->floats.arena = t->symbols.arena = arena;
+    r->env = ARENA_ARRAY(arena, g->by_id.n + 1, Value);
+    r->inputs = ARENA_ARRAY(arena, g->n_nodes + 1, Traced *);
+    r->placeholders = ARENA_ARRAY(arena, g->n_nodes + 1, Node *);
+    r->outputs = val_list(arena, VAL_tuple, 0);
+}
+
+void run_nodes(Run *r) {
+    const Graph *g = r->t.req->graph;
+    GRAPH_EACH (g, n)
+        if (n->op != FX_output && n->op != FX_placeholder && !r->t.failed)
+            run_node(r, g, n);
+    const Node *output = graph_output_node(g);
+    if (!r->t.failed && output && output->n_args)
+        collect_outputs(r, &output->args[0]);
+    r->t.at = NULL;
+    r->t.stack = NULL;
+}
+
+void run_finish(Run *r, Value outputs) {
+    Trace *t = &r->t;
+    Node *last = graph_output(t->graph, outputs);
+    const Node *output = graph_output_node(t->req->graph);
     if (output)
         origins_add(t->origins, last->id, output->id, LINK_same);
     graph_dce(t->graph);
-    settle_origins(&r);
+    settle_origins(r);
+}
+
+AotResult aot_trace_inference(const AotRequest *req) {
+    Run r;
+    run_begin(&r, req, req->arena);
+    Trace *t = &r.t;
+    t->graph->class_name = "<lambda>";
+    t->graph->title = "Forward graph 0";
+    int errors = req->diag->errors;
+    run_inputs(&r, false);
+    run_nodes(&r);
+    AotResult result = {0};
+    Value outs = val_list(req->arena, VAL_tuple, 0);
+    if (!t->failed)
+        result.n_mutated = run_write_back(&r, NULL, &outs);
+    t->stack = NULL;
+    for (int i = 0; i < r.outputs.n && !t->failed; i++)
+        run_append(&r, &outs, run_output_of(&r, &r.outputs.at[i]));
+    if (t->failed || req->diag->errors > errors)
+        return (AotResult){0};
+    run_finish(&r, outs);
     result.graph = t->graph;
     result.origins = t->origins;
     return result;

@@ -98,6 +98,7 @@ Value functional_wrap(Trace *t, const Value *lower);      // fresh alias sets
 Traced *functional_sync(Trace *t, Traced *x);             // brings it up to date; its value below
 bool functional_is_mutated(const Traced *x);              // its data was written
 const StackFrame *functional_written_at(const Traced *x); // by the last write
+bool functional_is_view(const Op *op); // a view op, not in place
 const Op *functional_form(Trace *t, const Op *op); // add.Tensor of add_.Tensor; NULL: none
 bool functional_is_reshaped(const Traced *x); // an in-place view op changed its metadata
 bool view_inverse(Trace *t, const Op *op, const Value *args, int out_index, Value base,

@@ -1,0 +1,253 @@
+// engine.c: the backward walk of autograd (tape.h), as torch::autograd::Engine does it on one
+// thread: which functions lead to a wanted leaf, how many deliveries each waits for, the highest
+// sequence number first. Deep graphs are walked without recursion.
+#include "core/aot/tape.h"
+
+#include <string.h>
+
+typedef struct Walk {
+    Trace *t;
+    VEC(GradFn *) stack; // of the searches; later the heap of ready functions
+    VEC(GradFn *) seen;
+    Value *out; // by leaf
+} Walk;
+
+static bool is_undefined(const Value *v) {
+    return v->kind != VAL_tensor;
+}
+
+// Depth first: a function is needed if it is a wanted leaf or leads to one.
+static void find_needed(Walk *w, GradFn *root) {
+    Arena *a = w->t->arena;
+    if (!root || root->state != FN_unseen)
+        return;
+    vec_push(a, &w->stack, root);
+    while (w->stack.n) {
+        GradFn *fn = w->stack.at[w->stack.n - 1];
+        if (fn->state == FN_unseen) {
+            fn->state = FN_open;
+            vec_push(a, &w->seen, fn);
+            for (int i = 0; i < fn->n_edges; i++) {
+                GradFn *next = fn->edges[i].fn;
+                if (!next)
+                    continue;
+                next->waits_for++;
+                if (next->state == FN_unseen)
+                    vec_push(a, &w->stack, next);
+            }
+            continue;
+        }
+        w->stack.n--;
+        if (fn->state != FN_open)
+            continue;
+        bool needed = fn->capture >= 0;
+        for (int i = 0; i < fn->n_edges && !needed; i++)
+            needed = fn->edges[i].fn && fn->edges[i].fn->state == FN_needed;
+        fn->state = needed ? FN_needed : FN_useless;
+    }
+}
+
+// the ready queue: a heap by sequence number
+
+static void push_ready(Walk *w, GradFn *fn) {
+    vec_push(w->t->arena, &w->stack, fn);
+    GradFn **h = w->stack.at;
+    for (int i = w->stack.n - 1; i > 0 && h[(i - 1) / 2]->seq < h[i]->seq; i = (i - 1) / 2) {
+        GradFn *swap = h[i];
+        h[i] = h[(i - 1) / 2];
+        h[(i - 1) / 2] = swap;
+    }
+}
+
+static GradFn *pop_ready(Walk *w) {
+    GradFn **h = w->stack.at, *top = h[0];
+    int n = --w->stack.n;
+    h[0] = h[n];
+    for (int i = 0;;) {
+        int best = i;
+        for (int k = 2 * i + 1; k <= 2 * i + 2 && k < n; k++)
+            if (h[k]->seq > h[best]->seq)
+                best = k;
+        if (best == i)
+            return top;
+        GradFn *swap = h[i];
+        h[i] = h[best];
+        h[best] = swap;
+        i = best;
+    }
+}
+
+// one function
+
+// What a gradient must look like where it goes to: summed to the shape, cast to the type.
+static Value validated(Trace *t, Value g, const TensorMeta *want) {
+    const TensorMeta *m = meta_of(g);
+    if (!m || !want || t->failed)
+        return g;
+    bool same = m->ndim == want->ndim;
+    for (int i = 0; i < m->ndim && same; i++)
+        same = m->size[i] == want->size[i] ||
+               expr_guard(t, sym_cmp(t->sym, SYM_eq, m->size[i], want->size[i]));
+    if (!same)
+        g = sum_to(t, g, want->size, want->ndim);
+    if (!t->failed && dtype_of(g) != want->dtype)
+        g = CALL(t, aten__to_copy_default, g, DTY(want->dtype));
+    return g;
+}
+
+static bool leads_somewhere(const GradFn *fn, int i) {
+    return fn->edges[i].fn && fn->edges[i].fn->state == FN_needed;
+}
+
+static void zero_undefined(Trace *t, const GradFn *fn, Value *grads) {
+    for (int i = 0; i < fn->n_results; i++)
+        if (is_undefined(&grads[i]) && fn->metas[i])
+            grads[i] = CALL(t, aten_zeros_default,
+                            size_list(t, fn->metas[i]->size, fn->metas[i]->ndim),
+                            DTY(fn->metas[i]->dtype), NONE, (Value){.kind = VAL_device, .device = fn->metas[i]->device});
+}
+
+static Value unpacked(Trace *t, const GradFn *fn, int i) {
+    bool saved = fn->row && i < 8 && (fn->row->flags & (SAVE_r0 << i));
+    return saved && fn->results[i].kind == VAL_tensor
+               ? CALL(t, aten_detach_default, fn->results[i])
+               : fn->results[i];
+}
+
+// Calls the rule; a gradient an edge into out.
+static void apply_rule(Trace *t, GradFn *fn, Value *grads, Value *out) {
+    if (!fn->row || !fn->row->rule) {
+        trace_fail(t, "RuntimeError: derivative for %s is not implemented", fn->op->qualname);
+        return;
+    }
+    int n = fn->op->n_args;
+    if (fn->row->flags & ZERO_GRAD)
+        zero_undefined(t, fn, grads);
+    Value *results = ARENA_ARRAY(t->arena, fn->n_results + 1, Value);
+    for (int i = 0; i < fn->n_results; i++)
+        results[i] = unpacked(t, fn, i);
+    bool *needs = ARENA_ARRAY(t->arena, n + 1, bool);
+    bool **item_needs = ARENA_ARRAY(t->arena, n + 1, bool *);
+    for (int i = 0; i < fn->n_edges; i++) {
+        struct EdgeArg e = fn->edge_args[i];
+        needs[e.arg] = needs[e.arg] || leads_somewhere(fn, i);
+        if (e.item >= 0 && !item_needs[e.arg])
+            item_needs[e.arg] = ARENA_ARRAY(t->arena, fn->args[e.arg].n + 1, bool);
+        if (e.item >= 0)
+            item_needs[e.arg][e.item] = leads_somewhere(fn, i);
+    }
+    Back b = {.t = t,
+              .op = fn->op,
+              .args = fn->args,
+              .results = results,
+              .n_results = fn->n_results,
+              .grads = grads,
+              .needs = needs,
+              .item_needs = (const bool *const *)item_needs,
+              .out = ARENA_ARRAY(t->arena, n + 1, Value)};
+    fn->row->rule(&b);
+    for (int i = 0; i < fn->n_edges && !t->failed; i++) {
+        struct EdgeArg e = fn->edge_args[i];
+        if (leads_somewhere(fn, i))
+            out[i] = e.item < 0 ? b.out[e.arg] : item_of(b.out[e.arg], e.item);
+    }
+}
+
+// A write to a view: the gradient of the base, with what flowed through the view replaced by the
+// gradient of what was there before.
+static void apply_copy_slices(Trace *t, GradFn *fn, Value *grads, Value *out) {
+    const TensorMeta *base = fn->metas[0];
+    Value result = CALL(t, aten_new_empty_strided_default, grads[0],
+                        size_list(t, base->size, base->ndim),
+                        size_list(t, base->stride, base->ndim));
+    CALL(t, aten_copy__default, result, grads[0]);
+    Value slice = tape_replay(t, fn->view, result);
+    Value inner = CALL(t, aten_clone_default, slice, (Value){.kind = VAL_memory_format, .mf = MF_contiguous});
+    if (t->failed)
+        return;
+    for (int i = 0; i < fn->n_edges; i++) // what the inner function is asked for
+        fn->inner->edges[i] = fn->edges[i];
+    apply_rule(t, fn->inner, &inner, out);
+    for (int i = 0; i < fn->n_edges && !t->failed; i++)
+        if (fn->edge_args[i].arg == 0 && leads_somewhere(fn, i) && !is_undefined(&out[i])) {
+            CALL(t, aten_copy__default, slice, out[i]);
+            out[i] = result;
+        }
+}
+
+static bool any_defined(const GradFn *fn) {
+    for (int i = 0; i < fn->n_results; i++)
+        if (!is_undefined(&fn->grads[i]))
+            return true;
+    return false;
+}
+
+static void deliver(Walk *w, const Edge *edge, Value g) {
+    GradFn *next = edge->fn;
+    next->waits_for--;
+    if (next->state != FN_needed)
+        return;
+    if (!next->grads)
+        next->grads = ARENA_ARRAY(w->t->arena, next->n_results + 1, Value);
+    Value *there = &next->grads[edge->nr];
+    if (!is_undefined(&g))
+        *there = is_undefined(there) ? g : CALL(w->t, aten_add_Tensor, *there, g);
+    if (!next->waits_for)
+        push_ready(w, next);
+}
+
+static void evaluate(Walk *w, GradFn *fn) {
+    Trace *t = w->t;
+    t->at = fn->at;
+    t->stack = fn->stack;
+    t->seq_nr = fn->seq;
+    if (fn->capture >= 0)
+        w->out[fn->capture] = fn->grads[0];
+    Value *out = ARENA_ARRAY(t->arena, fn->n_edges + 1, Value);
+    if (any_defined(fn) && fn->n_edges)
+        (fn->inner ? apply_copy_slices : apply_rule)(t, fn, fn->grads, out);
+    for (int i = 0; i < fn->n_edges && !t->failed; i++)
+        if (fn->edges[i].fn)
+            out[i] = validated(t, out[i], fn->edges[i].fn->metas[fn->edges[i].nr]);
+    for (int i = 0; i < fn->n_edges && !t->failed; i++)
+        if (fn->edges[i].fn)
+            deliver(w, &fn->edges[i], out[i]);
+}
+
+bool tape_backward(Trace *t, const Value *outputs, const Value *grad_outputs, int n,
+                   Traced *const *leaves, int n_leaves, Value *out) {
+    Walk w = {.t = t, .out = out};
+    for (int i = 0; i < n_leaves; i++) {
+        GradFn *fn = map_get_id(&t->tape->leaves, (uintptr_t)leaves[i]);
+        fn->capture = i;
+        out[i] = val_none();
+    }
+    bool was = tape_enable(t, true);
+    Edge *roots = ARENA_ARRAY(t->arena, n + 1, Edge);
+    for (int i = 0; i < n; i++)
+        roots[i] = tape_edge(t, traced(&outputs[i]));
+    tape_enable(t, false);
+    for (int i = 0; i < n; i++)
+        find_needed(&w, roots[i].fn);
+    Value *grads = ARENA_ARRAY(t->arena, n + 1, Value);
+    for (int i = 0; i < n; i++) {
+        grads[i] = grad_outputs[i];
+        if (roots[i].fn) {
+            roots[i].fn->waits_for++;
+            grads[i] = validated(t, grads[i], roots[i].fn->metas[roots[i].nr]);
+        }
+    }
+    for (int i = 0; i < n; i++)
+        if (roots[i].fn)
+            deliver(&w, &roots[i], grads[i]);
+    while (w.stack.n && !t->failed)
+        evaluate(&w, pop_ready(&w));
+    for (int i = 0; i < w.seen.n; i++) {
+        w.seen.at[i]->state = FN_unseen;
+        w.seen.at[i]->grads = NULL;
+        w.seen.at[i]->waits_for = 0;
+        w.seen.at[i]->capture = -1;
+    }
+    tape_enable(t, was);
+    return !t->failed;
+}

@@ -1,0 +1,32 @@
+// run.h: inside of core/aot: one run of a captured graph through the tracer. What the inference
+// trace (trace.c), the joint trace and the search for metadata before it (train.c) have in common.
+#ifndef CORE_AOT_RUN_H
+#define CORE_AOT_RUN_H
+
+#include "core/aot/tape.h"
+
+typedef struct Run {
+    Trace t;
+    Value *env;          // by node id of the input graph
+    Traced **inputs;     // upper tensor of each placeholder, NULL for sizes
+    Node **placeholders; // of the new graph
+    int n_inputs;
+    Value outputs;       // flattened: what the graph returns, upper values
+} Run;
+
+void run_begin(Run *r, const AotRequest *req, Arena *arena);
+// Placeholders `arg0_1`, … or `primals_1`, …; afterwards the run may add its own.
+void run_inputs(Run *r, bool primals);
+void run_nodes(Run *r); // all of them; then outputs is set
+// The node of an upper value; pending writes are settled first. None if there is none.
+Value run_node_of(Run *r, const Value *upper);
+// Writes mutated inputs back by copy_, where in_graph says so (NULL: all that keep their metadata);
+// the new values of the others are added to extra. The number of inputs that changed.
+int run_write_back(Run *r, const bool *in_graph, Value *extra);
+// The placeholder if the value is an input that was written back, else run_node_of.
+Value run_output_of(Run *r, const Value *upper);
+// Adds the output, drops what nobody uses, settles the links.
+void run_finish(Run *r, Value outputs);
+void run_append(Run *r, Value *list, Value item);
+
+#endif

@@ -1,0 +1,342 @@
+// tape.c: the recording half of autograd (tape.h): which tensors need gradients, the function that
+// each op leaves, views and their bases, and what a write does to both.
+#include "core/aot/tape.h"
+
+#include <limits.h>
+#include <string.h>
+
+void tape_new(Trace *t) {
+    t->tape = ARENA_NEW(t->arena, Tape);
+    t->tape->enabled = true;
+    t->tape->leaves.arena = t->arena;
+}
+
+bool tape_enable(Trace *t, bool on) {
+    bool was = t->tape && t->tape->enabled;
+    if (t->tape)
+        t->tape->enabled = on;
+    return was;
+}
+
+static TapeInfo *info_of(Trace *t, Traced *x) {
+    if (!x->tape) {
+        x->tape = ARENA_NEW(t->arena, TapeInfo);
+        x->tape->version = ARENA_NEW(t->arena, int);
+    }
+    return x->tape;
+}
+
+static GradFn *fn_new(Trace *t, int n_results, int n_edges) {
+    GradFn *fn = ARENA_NEW(t->arena, GradFn);
+    fn->seq = t->tape->next_seq++;
+    fn->n_results = n_results;
+    fn->metas = ARENA_ARRAY(t->arena, n_results + 1, const TensorMeta *);
+    fn->results = ARENA_ARRAY(t->arena, n_results + 1, Value);
+    fn->n_edges = n_edges;
+    fn->edges = ARENA_ARRAY(t->arena, n_edges + 1, Edge);
+    fn->edge_args = ARENA_ARRAY(t->arena, n_edges + 1, struct EdgeArg);
+    fn->at = t->at;
+    fn->stack = t->stack;
+    fn->capture = -1;
+    return fn;
+}
+
+void tape_make_leaf(Trace *t, Traced *x) {
+    GradFn *fn = fn_new(t, 1, 0);
+    fn->leaf = x;
+    fn->seq = INT_MAX;
+    fn->metas[0] = &x->meta;
+    info_of(t, x);
+    map_put_id(&t->tape->leaves, (uintptr_t)x, fn);
+}
+
+static bool is_differentiable(const TensorMeta *m) {
+    return dtype_info[m->dtype].cls >= DTC_FLOAT;
+}
+
+static bool needs_grad(const Trace *t, const Traced *x) {
+    const TapeInfo *i = x->tape;
+    if (!i || !is_differentiable(&x->meta))
+        return false;
+    return i->fn || map_find_id(&t->tape->leaves, (uintptr_t)x) || (i->base && needs_grad(t, i->base));
+}
+
+bool tape_requires_grad(const Trace *t, Value x) {
+    return t->tape && t->tape->enabled && x.kind == VAL_tensor && needs_grad(t, traced(&x));
+}
+
+// views
+
+Value tape_replay(Trace *t, const ViewChain *chain, Value base) {
+    int n = 0;
+    for (const ViewChain *c = chain; c; c = c->inner)
+        n++;
+    const ViewChain **steps = ARENA_ARRAY(t->arena, n + 1, const ViewChain *);
+    for (const ViewChain *c = chain; c; c = c->inner)
+        steps[--n] = c;
+    for (; steps[n] && !t->failed; n++) {
+        const ViewChain *c = steps[n];
+        Value *args = ARENA_ARRAY(t->arena, c->op->n_args, Value);
+        memcpy(args, c->args, (size_t)c->op->n_args * sizeof *args);
+        args[0] = base;
+        base = trace_dispatch(t, c->op, args);
+        if (c->index >= 0)
+            base = item_of(base, c->index);
+    }
+    return base;
+}
+
+// A view of a base that was written since has the gradient of a fresh view.
+static void regenerate(Trace *t, Traced *x) {
+    TapeInfo *i = x->tape;
+    if (!i->base || i->fn_version == *i->version || (!i->fn && !needs_grad(t, i->base)))
+        return;
+    i->fn_version = *i->version;
+    bool was = tape_enable(t, true);
+    Value fresh = tape_replay(t, i->chain, val_tensor(&i->base->meta));
+    tape_enable(t, was);
+    Traced *y = traced(&fresh);
+    if (!y || !y->tape)
+        return;
+    i->fn = y->tape->fn;
+    i->nr = y->tape->nr;
+}
+
+Edge tape_edge(Trace *t, Traced *x) {
+    if (!needs_grad(t, x))
+        return (Edge){0};
+    regenerate(t, x);
+    if (x->tape->fn)
+        return (Edge){x->tape->fn, x->tape->nr};
+    return (Edge){map_get_id(&t->tape->leaves, (uintptr_t)x), 0};
+}
+
+static void be_view(Trace *t, Traced *of, Traced *view, const Op *op, const Value *args,
+                    int index) {
+    TapeInfo *base = info_of(t, of);
+    if (view == of || (view->tape && view->tape->base))
+        return;
+    TapeInfo *i = info_of(t, view);
+    ViewChain *c = ARENA_NEW(t->arena, ViewChain);
+    *c = (ViewChain){op, args, index, base->chain};
+    i->chain = c;
+    i->base = base->base ? base->base : of;
+    i->version = base->version;
+    i->fn_version = *i->version;
+    i->no_write = index >= 0;
+}
+
+static void be_views(Trace *t, const Op *op, const Value *args, const Value *out) {
+    Traced *of = traced(&args[0]);
+    if (!of || !of->fn)
+        return;
+    if (out->kind == VAL_tensor)
+        be_view(t, of, traced(out), op, args, -1);
+    else if (out->kind == VAL_list || out->kind == VAL_tuple)
+        for (int i = 0; i < out->n; i++)
+            if (out->at[i].kind == VAL_tensor)
+                be_view(t, of, traced(&out->at[i]), op, args, i);
+}
+
+// functions
+
+static Value frozen(Trace *t, const Value *v) {
+    if (v->kind == VAL_tensor)
+        return val_tensor(&functional_sync(t, traced(v))->meta);
+    if (v->kind != VAL_list && v->kind != VAL_tuple)
+        return *v;
+    Value out = val_list(t->arena, v->kind, v->n);
+    for (int i = 0; i < v->n; i++)
+        out.at[i] = frozen(t, &v->at[i]);
+    return out;
+}
+
+static int count_tensors(const Value *v) {
+    if (v->kind == VAL_list || v->kind == VAL_tuple) {
+        int n = 0;
+        for (int i = 0; i < v->n; i++)
+            n += v->at[i].kind == VAL_tensor;
+        return n;
+    }
+    return v->kind == VAL_tensor;
+}
+
+static void add_edge(Trace *t, GradFn *fn, const Value *v, int arg, int item) {
+    if (v->kind != VAL_tensor)
+        return;
+    fn->edge_args[fn->n_edges] = (struct EdgeArg){arg, item};
+    fn->edges[fn->n_edges++] = tape_edge(t, traced(v));
+}
+
+static GradFn *fn_of_op(Trace *t, const Op *op, const Value *args) {
+    int n = 0;
+    for (int i = 0; i < op->n_args; i++)
+        n += count_tensors(&args[i]);
+    GradFn *fn = fn_new(t, 0, n);
+    fn->op = op;
+    fn->row = derivative_of(t, op);
+    fn->n_edges = 0;
+    for (int i = 0; i < op->n_args; i++) {
+        const Value *v = &args[i];
+        if (v->kind == VAL_list || v->kind == VAL_tuple)
+            for (int k = 0; k < v->n; k++)
+                add_edge(t, fn, &v->at[k], i, k);
+        else
+            add_edge(t, fn, v, i, -1);
+    }
+    return fn;
+}
+
+static bool wants(const GradFn *fn, int arg) {
+    for (int i = 0; i < fn->n_edges; i++)
+        if (fn->edge_args[i].arg == arg && fn->edges[i].fn)
+            return true;
+    return false;
+}
+
+// What a formula may read of the arguments, as they are before the op runs.
+static void save_args(Trace *t, GradFn *fn, const Value *args, bool writes) {
+    Value *saved = ARENA_ARRAY(t->arena, fn->op->n_args + 1, Value);
+    for (int i = 0; i < fn->op->n_args; i++)
+        saved[i] = frozen(t, &args[i]);
+    int flags = fn->row ? fn->row->flags : 0;
+    if (writes && fn->op->n_args &&
+        ((flags & SAVE_self) || ((flags & SAVE_self_if1) && wants(fn, 1)))) {
+        bool was = tape_enable(t, false);
+        Value copy = CALL(t, aten_clone_default, args[0]);
+        tape_enable(t, was);
+        saved[0] = frozen(t, &copy);
+    }
+    fn->args = saved;
+}
+
+// Without a node of their own for autograd: what x.detach() yields.
+static Value detached(Trace *t, Value x) {
+    Value y = functionalize(t, op_at(OP_aten_detach_default), &x);
+    return frozen(t, &y);
+}
+
+static int flat_results(Trace *t, const Value *out, const Value **items) {
+    if (out->kind == VAL_list || out->kind == VAL_tuple) {
+        *items = out->at;
+        return out->n;
+    }
+    Value *one = ARENA_NEW(t->arena, Value);
+    *one = *out;
+    *items = one;
+    return 1;
+}
+
+static void rebase_view(Trace *t, Traced *x, GradFn *fn) {
+    TapeInfo *i = x->tape;
+    if (i->no_write) {
+        trace_fail(t,
+                   "RuntimeError: %s writes one of several views made by one call of %s, which "
+                   "autograd forbids",
+                   fn->op->qualname, i->chain->op->qualname);
+        return;
+    }
+    GradFn *copy = fn_new(t, 1, fn->n_edges);
+    memcpy(copy->edges, fn->edges, (size_t)fn->n_edges * sizeof *fn->edges);
+    memcpy(copy->edge_args, fn->edge_args, (size_t)fn->n_edges * sizeof *fn->edge_args);
+    copy->op = fn->op;
+    copy->inner = fn;
+    copy->view = i->chain;
+    copy->metas[0] = &i->base->meta;
+    for (int k = 0; k < copy->n_edges; k++)
+        if (copy->edge_args[k].arg == 0)
+            copy->edges[k] = tape_edge(t, i->base);
+    i->base->tape->fn = copy;
+    i->base->tape->nr = 0;
+    regenerate(t, x);
+}
+
+static bool is_leaf(const Trace *t, const Traced *x) {
+    return x->tape && (map_find_id(&t->tape->leaves, (uintptr_t)x) ||
+                       (x->tape->base && is_leaf(t, x->tape->base) && !x->tape->base->tape->fn));
+}
+
+static void set_history(Trace *t, GradFn *fn, const Value *out) {
+    const Value *items;
+    int n = flat_results(t, out, &items);
+    fn->n_results = n;
+    fn->metas = ARENA_ARRAY(t->arena, n + 1, const TensorMeta *);
+    fn->results = ARENA_ARRAY(t->arena, n + 1, Value);
+    int flags = fn->row ? fn->row->flags : 0;
+    for (int i = 0; i < n; i++) {
+        Traced *x = traced(&items[i]);
+        if (!x)
+            continue;
+        // A copy: an in-place view op changes the tensor's own.
+        TensorMeta *meta = ARENA_NEW(t->arena, TensorMeta);
+        *meta = x->meta;
+        fn->metas[i] = meta;
+        fn->results[i] = val_tensor(meta);
+        if (!is_differentiable(meta) || (i && (flags & ONLY_r0)))
+            continue;
+        TapeInfo *info = info_of(t, x);
+        if (info->base && info->fn_version != *info->version) {
+            rebase_view(t, x, fn);
+        } else {
+            info->fn = fn;
+            info->nr = i;
+        }
+    }
+    for (int i = 0; i < n && i < 8; i++)
+        if ((flags & (SAVE_r0 << i)) && items[i].kind == VAL_tensor)
+            fn->results[i] = detached(t, items[i]);
+}
+
+// A write raises the version of what it writes.
+static void bump(Trace *t, const Op *op, const Value *args) {
+    for (int i = 0; i < op->n_args; i++)
+        if (op->args[i].written && args[i].kind == VAL_tensor)
+            ++*info_of(t, traced(&args[i]))->version;
+}
+
+static bool any_needs(const Trace *t, const Op *op, const Value *args) {
+    for (int i = 0; i < op->n_args; i++) {
+        const Value *v = &args[i];
+        if (v->kind == VAL_tensor && needs_grad(t, traced(v)))
+            return true;
+        if (v->kind == VAL_list || v->kind == VAL_tuple)
+            for (int k = 0; k < v->n; k++)
+                if (v->at[k].kind == VAL_tensor && needs_grad(t, traced(&v->at[k])))
+                    return true;
+    }
+    return false;
+}
+
+static bool is_recorded(Trace *t, const Op *op, const Value *args) {
+    if (!t->tape->enabled || !any_needs(t, op, args))
+        return false;
+    const Derivative *row = derivative_of(t, op);
+    return !row || !(row->flags & NO_GRAD);
+}
+
+Value tape_dispatch(Trace *t, const Op *op, const Value *args) {
+    bool writes = op->tags & OPT_mutates;
+    bool views = functional_is_view(op);
+    bool detach = op->id == OP_aten_detach_default;
+    GradFn *fn = !detach && is_recorded(t, op, args) ? fn_of_op(t, op, args) : NULL;
+    int was = t->seq_nr;
+    if (fn) {
+        if (writes && !(op->tags & OPT_inplace_view) && traced(&args[0]) &&
+            is_leaf(t, traced(&args[0]))) {
+            trace_fail(t, "RuntimeError: a leaf that requires grad is written in place by %s",
+                       op->qualname);
+            return NONE;
+        }
+        t->seq_nr = fn->seq;
+        save_args(t, fn, args, writes);
+    }
+    Value out = functionalize(t, op, args);
+    if (writes && !(op->tags & OPT_inplace_view))
+        bump(t, op, args);
+    if (views && !detach && !t->failed)
+        be_views(t, op, args, &out);
+    if (fn && !t->failed)
+        set_history(t, fn, &out);
+    t->seq_nr = was;
+    return t->failed ? NONE : out;
+}
