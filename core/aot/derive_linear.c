@@ -62,11 +62,11 @@ void derive_baddbmm(Back *b) {
     if (NEEDS(0))
         OUT(0) = maybe_multiply(t, GRAD, ARG(3));
     if (NEEDS(1))
-        OUT(1) = maybe_multiply(t, CALL(t, aten_bmm_default, GRAD, batch_flipped(t, ARG(2))),
-                                ARG(4));
+        OUT(1) =
+            maybe_multiply(t, CALL(t, aten_bmm_default, GRAD, batch_flipped(t, ARG(2))), ARG(4));
     if (NEEDS(2))
-        OUT(2) = maybe_multiply(t, CALL(t, aten_bmm_default, batch_flipped(t, ARG(1)), GRAD),
-                                ARG(4));
+        OUT(2) =
+            maybe_multiply(t, CALL(t, aten_bmm_default, batch_flipped(t, ARG(1)), GRAD), ARG(4));
 }
 
 // The one gradient of a sum over the batch, seen by each of its members.
@@ -82,8 +82,8 @@ void derive_addbmm(Back *b) {
         OUT(0) = maybe_multiply(t, GRAD, ARG(3));
     if (NEEDS(1)) {
         Value grad = for_each_batch(t, GRAD, ARG(1), ARG(2));
-        OUT(1) = maybe_multiply(t, CALL(t, aten_bmm_default, grad, batch_flipped(t, ARG(2))),
-                                ARG(4));
+        OUT(1) =
+            maybe_multiply(t, CALL(t, aten_bmm_default, grad, batch_flipped(t, ARG(2))), ARG(4));
     }
     if (NEEDS(2)) {
         Value left = batch_flipped(t, ARG(1));
