@@ -5,9 +5,15 @@
 //
 //   // mul.Tensor: self: grad * other, other: grad * self
 //   void derive_mul(Back *b) {
-//       if (NEEDS(0)) OUT(0) = times(b, GRAD, ARG(1), ARG(0));
 //       if (NEEDS(1)) OUT(1) = times(b, GRAD, ARG(0), ARG(1));
+//       if (NEEDS(0)) OUT(0) = times(b, GRAD, ARG(1), ARG(0));
 //   }
+//
+// The order of calls is visible in the graph: PyTorch sorts the formulas of an op by their names
+// in the file (`other` before `self`, `mat1` before `self`); and as its wheels come from GCC, the
+// operands of a C++ operator and the arguments of a function are evaluated from right to left
+// (`where(self >= min, grad, scalar_tensor(0))` makes the number first), while x.f(a) has x before
+// a, and the items of `{a, b}` run from left to right.
 //
 // What the engine does by itself, behind the whole rule: a gradient of a broadcast shape is summed
 // to the argument's shape (at::sum_to), one of another dtype is cast, undefined ones stop. A rule
