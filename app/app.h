@@ -9,6 +9,7 @@
 #include "app/screen.h"
 #include "core/base/diag.h"
 #include "core/base/vec.h"
+#include "core/record/decide.h"
 #include "views/runlog.h"
 #include "views/view.h"
 
@@ -196,6 +197,9 @@ void complete(App *app, Prompt *p);             // fills p->choice for the word 
 
 // ---- cmd_change.c ----
 
+// Overrides a decision (-1: leaves it to the rule, 0 off, 1 on), rebuilds from its stage, and keeps
+// it for undo; joined: undone together with the change before.
+bool app_override(App *app, DecisionKind kind, const char *key, int value, bool joined);
 bool app_has_setting(const char *name, size_t len); // a setting of the screen, not of the pipeline
 
 // ---- cmd_run.c ----

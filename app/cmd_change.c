@@ -11,7 +11,10 @@
 typedef struct Change {
     DecisionKind kind;
     const char *key;
-    int before, after; // override: -1 none, 0 off, 1 on
+    int before, after;    // override: -1 none, 0 off, 1 on
+    const char *setting;  // not a decision but a setting: its name
+    const char *was, *is; // and its values
+    bool joined;          // one change together with the one before it
 } Change;
 
 struct Changes {
@@ -57,17 +60,41 @@ static void apply(App *app, DecisionKind kind, const char *key, int value) {
     session_changed(app->session, stage_of_kind(kind));
 }
 
-static bool change(App *app, DecisionKind kind, const char *key, int value) {
-    const bool *was = decide_override_at(session_overrides(app->session), kind, key);
+static struct Changes *changes_of(App *app) {
     if (!app->changes)
         app->changes = ARENA_NEW(&app->arena, struct Changes);
-    Change c = {kind, arena_strdup(&app->arena, key), was ? *was : -1, value};
-    vec_push(&app->arena, &app->changes->done, c);
     app->changes->undone.n = 0;
+    return app->changes;
+}
+
+bool app_override(App *app, DecisionKind kind, const char *key, int value, bool joined) {
+    const bool *was = decide_override_at(session_overrides(app->session), kind, key);
+    Change c = {.kind = kind,
+                .key = arena_strdup(&app->arena, key),
+                .before = was ? *was : -1,
+                .after = value,
+                .joined = joined};
+    vec_push(&app->arena, &changes_of(app)->done, c);
     apply(app, kind, c.key, value);
     static const char *const words[] = {"left to the rule", "off", "on"};
     app_message(app, ST_edited, "%s %s: %s   u takes it back", decision_kind_name(kind), c.key,
                 words[value + 1]);
+    return true;
+}
+
+static bool change(App *app, DecisionKind kind, const char *key, int value) {
+    return app_override(app, kind, key, value, false);
+}
+
+static bool change_setting(App *app, const char *name, const char *value) {
+    const char *was = session_setting(app->session, name, &app->arena);
+    if (!session_set(app->session, name, value, &app->diag))
+        return false;
+    Change c = {.setting = arena_strdup(&app->arena, name),
+                .was = was,
+                .is = session_setting(app->session, name, &app->arena)};
+    vec_push(&app->arena, &changes_of(app)->done, c);
+    app_message(app, ST_edited, "%s=%s   u takes it back", c.setting, c.is);
     return true;
 }
 
@@ -164,30 +191,50 @@ bool cmd_forbid(App *app, Args *args) {
     return choose(app, "nofuse");
 }
 
+static void apply_change(App *app, const Change *c, bool forwards) {
+    if (!c->setting)
+        apply(app, c->kind, c->key, forwards ? c->after : c->before);
+    else // it was accepted before: only a file may have gone since, and then it says so
+        session_set(app->session, c->setting, forwards ? c->is : c->was, &app->diag);
+}
+
+static void say_change(App *app, const char *word, const Change *c, const char *rest) {
+    if (c->setting)
+        app_message(app, ST_edited, "%s: %s%s", word, c->setting, rest);
+    else
+        app_message(app, ST_edited, "%s: %s %s%s", word, decision_kind_name(c->kind), c->key, rest);
+}
+
 bool cmd_undo(App *app, Args *args) {
     (void)args;
     if (!app->changes || !app->changes->done.n) {
         app_message(app, ST_dim, "nothing to undo");
         return true;
     }
-    Change c = vec_pop(&app->changes->done);
-    vec_push(&app->arena, &app->changes->undone, c);
-    apply(app, c.kind, c.key, c.before);
-    app_message(app, ST_edited, "undone: %s %s   U does it again", decision_kind_name(c.kind),
-                c.key);
+    Change c;
+    do {
+        c = vec_pop(&app->changes->done);
+        vec_push(&app->arena, &app->changes->undone, c);
+        apply_change(app, &c, false);
+    } while (c.joined && app->changes->done.n);
+    say_change(app, "undone", &c, "   U does it again");
     return true;
 }
 
 bool cmd_redo(App *app, Args *args) {
     (void)args;
-    if (!app->changes || !app->changes->undone.n) {
+    struct Changes *x = app->changes;
+    if (!x || !x->undone.n) {
         app_message(app, ST_dim, "nothing to redo");
         return true;
     }
-    Change c = vec_pop(&app->changes->undone);
-    vec_push(&app->arena, &app->changes->done, c);
-    apply(app, c.kind, c.key, c.after);
-    app_message(app, ST_edited, "again: %s %s", decision_kind_name(c.kind), c.key);
+    Change c;
+    do {
+        c = vec_pop(&x->undone);
+        vec_push(&app->arena, &x->done, c);
+        apply_change(app, &c, true);
+    } while (x->undone.n && x->undone.at[x->undone.n - 1].joined);
+    say_change(app, "again", &c, "");
     return true;
 }
 
@@ -199,6 +246,13 @@ static void print_override(void *ctx, DecisionKind kind, const char *key, bool r
 bool cmd_changes(App *app, Args *args) {
     (void)args;
     decide_override_each(session_overrides(app->session), print_override, &app->out);
+    for (int i = 0; i < settings_count(); i++) {
+        SettingInfo now = settings_at(app->session, i, &app->frame);
+        SettingInfo by_default = settings_at(NULL, i, &app->frame);
+        if (strcmp(now.value, by_default.value))
+            buf_printf(&app->out, "%-14s %-30s %-4s undo: set %s=%s\n", "setting", now.name,
+                       now.value, now.name, by_default.value);
+    }
     if (!app->out.len)
         app_message(app, ST_dim, "nothing is changed");
     return true;
@@ -289,7 +343,7 @@ static bool set_one(App *app, const char *name, const char *value) {
                   name);
         return false;
     }
-    return session_set(app->session, name, value, &app->diag);
+    return change_setting(app, name, value);
 }
 
 bool app_has_setting(const char *name, size_t len) {
@@ -303,6 +357,11 @@ bool cmd_set(App *app, Args *args) {
     for (int i = 0; i < COUNT(settings) && !args->n; i++)
         buf_printf(&app->out, "%-10s %-10s %-24s %s\n", settings[i].name, value_now(app, i),
                    settings[i].values, settings[i].doc);
+    for (int i = 0; app->session && i < settings_count() && !args->n; i++) {
+        SettingInfo s = settings_at(app->session, i, &app->frame);
+        buf_printf(&app->out, "%-42s %-10s %-24s %s\n", s.name, *s.value ? s.value : "-", s.values,
+                   s.doc);
+    }
     for (int i = 0; i < args->n; i++) {
         char *name = arena_strdup(&app->frame, args->at[i]);
         char *eq = strchr(name, '=');

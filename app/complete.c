@@ -55,6 +55,9 @@ static void list_themes(Gather *g) {
         offer(g, theme_names[i], "");
 }
 
+static void list_files_after(Gather *g, const char *prefix);
+static void list_pipeline_settings(Gather *g);
+
 static void list_settings(Gather *g) {
     static const struct {
         const char *name, *values, *doc;
@@ -70,6 +73,44 @@ static void list_settings(Gather *g) {
                   rows[i].doc);
             p += len + (p[len] == '|');
         }
+    list_pipeline_settings(g);
+}
+
+static void list_pipeline_settings(Gather *g) {
+    Arena *a = &g->p->choices_arena;
+    const char *eq = strchr(g->word, '=');
+    for (int i = 0; g->app->session && i < settings_count(); i++) {
+        SettingInfo s = settings_at(g->app->session, i, a);
+        const char *name = arena_printf(a, "%s=", s.name);
+        bool words = strchr(s.values, '|') != NULL;
+        for (const char *p = s.values; words && *p; p += strspn(p, "|")) {
+            size_t len = strcspn(p, "|");
+            offer(g, arena_printf(a, "%s%.*s", name, (int)len, p), s.doc);
+            p += len;
+        }
+        if (!words && !eq)
+            offer(g, name, s.doc);
+        if (s.is_file && str_starts(g->word, name))
+            list_files_after(g, name);
+    }
+}
+
+// Keys of ops that a table takes apart; without a namespace if none is typed.
+static void list_decomps(Gather *g) {
+    Arena *a = &g->p->choices_arena;
+    DecompInfo *rows;
+    int n = decomp_infos(a, &rows);
+    const char *before = "";
+    for (int i = 0; i < n; i++) {
+        const char *key = op_at(rows[i].op)->qualname + strlen("torch.ops.");
+        const char *dot = strrchr(key, '.'), *bare = strchr(key, '.') + 1;
+        const char *name = strchr(g->word, '.') || str_starts(key, g->word)
+                               ? key
+                               : arena_strndup(a, bare, (size_t)(dot - bare));
+        if (strcmp(name, before))
+            offer(g, name, rows[i].doc);
+        before = name;
+    }
 }
 
 static void list_decisions(Gather *g) {
@@ -133,20 +174,26 @@ static void list_sides(Gather *g) {
     offer(g, "swap", "exchange the sides of the diff shown");
 }
 
-static void list_files(Gather *g) {
-    const char *slash = strrchr(g->word, '/');
+// Files whose path follows a prefix of the word.
+static void list_files_after(Gather *g, const char *prefix) {
+    const char *typed = g->word + strlen(prefix), *slash = strrchr(typed, '/');
     Arena *a = &g->p->choices_arena;
-    const char *dir = slash ? arena_strndup(a, g->word, (size_t)(slash - g->word) + 1) : "";
+    const char *dir = slash ? arena_strndup(a, typed, (size_t)(slash - typed) + 1) : "";
     Diag d = {.arena = a};
     int n = 0;
     char **names = dir_list(a, *dir ? dir : ".", &n, &d);
     for (int i = 0; i < n; i++) {
-        if (names[i][0] == '.' && !(slash ? slash[1] == '.' : g->word[0] == '.'))
+        if (names[i][0] == '.' && !(slash ? slash[1] == '.' : typed[0] == '.'))
             continue;
         const char *path = arena_printf(a, "%s%s", dir, names[i]);
         bool folder = file_is_dir(path);
-        offer(g, folder ? arena_printf(a, "%s/", path) : path, folder ? "folder" : "");
+        offer(g, arena_printf(a, "%s%s%s", prefix, path, folder ? "/" : ""),
+              folder ? "folder" : "");
     }
+}
+
+static void list_files(Gather *g) {
+    list_files_after(g, "");
 }
 
 static const struct {
@@ -160,7 +207,7 @@ static const struct {
     {"focus", list_focus},        {"help", list_help},
     {"term", list_terms},         {"node", list_nodes},
     {"diffside", list_sides},     {"file", list_files},
-    {"dir", list_files},
+    {"dir", list_files},          {"decomp", list_decomps},
 };
 
 static void list_words(Gather *g, const char *words) {

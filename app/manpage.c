@@ -62,8 +62,8 @@ static void print_settings(Buf *out) {
 #include "app/settings.def"
 #undef SETTING
     for (int i = 0; i < settings_count(); i++) {
-        SettingInfo s = settings_at(NULL, i);
-        entry(out, s.name, s.is_bool ? "on|off" : "N", s.doc);
+        SettingInfo s = settings_at(NULL, i, out->arena);
+        entry(out, s.name, s.is_number ? "N" : s.is_file ? "FILE" : s.values, s.doc);
     }
 }
 

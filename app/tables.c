@@ -103,10 +103,10 @@ static void print_settings(Buf *out) {
 #include "app/settings.def"
 #undef SETTING
     for (int i = 0; i < settings_count(); i++) {
-        SettingInfo s = settings_at(NULL, i);
-        ROW(out, code(out, s.name), s.is_bool ? "`on|off`" : "number",
-            s.is_bool ? (s.value ? "on" : "off") : number(out, s.value), stage_info[s.from].name,
-            s.doc);
+        SettingInfo s = settings_at(NULL, i, out->arena);
+        bool words = !s.is_number && !s.is_file;
+        ROW(out, code(out, s.name), words ? code(out, s.values) : s.values, s.value,
+            stage_info[s.from].name, s.doc);
     }
 }
 

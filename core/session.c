@@ -52,86 +52,6 @@ bool session_set_backend(Session *s, const char *backend, const char *toolchain,
     return true;
 }
 
-typedef enum SettingKind { SET_int, SET_bool } SettingKind;
-typedef struct Setting {
-    const char *name;
-    SettingKind kind;
-    size_t offset; // in InductorConfig
-    StageId from;  // first stage that it touches
-    const char *doc;
-} Setting;
-
-static const Setting settings[] = {
-#define SETTING(name, field, kind, from, doc)                                                      \
-    {name, SET_##kind, offsetof(InductorConfig, field), from, doc},
-#include "core/pipeline/settings.def"
-#undef SETTING
-};
-
-static bool parse_setting(const Setting *s, const char *text, void *at) {
-    if (s->kind == SET_bool) {
-        static const char *const yes[] = {"1", "true", "True", "on", "yes"};
-        static const char *const no[] = {"0", "false", "False", "off", "no"};
-        bool v = str_index(text, yes, COUNT(yes)) >= 0;
-        if (!v && str_index(text, no, COUNT(no)) < 0)
-            return false;
-        *(bool *)at = v;
-        return true;
-    }
-    char *end;
-    long v = strtol(text, &end, 10);
-    if (!*text || *end || v < 0 || v > 1000000000)
-        return false;
-    *(int *)at = (int)v;
-    return true;
-}
-
-static const Setting *setting_find(const char *name, const Setting **near) {
-    int best = 4;
-    for (int i = 0; i < COUNT(settings); i++) {
-        if (!strcmp(settings[i].name, name))
-            return &settings[i];
-        int distance = str_distance(settings[i].name, name);
-        if (distance < best) {
-            best = distance;
-            *near = &settings[i];
-        }
-    }
-    return NULL;
-}
-
-bool session_set(Session *s, const char *name, const char *value, Diag *d) {
-    const Setting *near = NULL, *found = setting_find(name, &near);
-    if (!found) {
-        DiagItem *item = diag_fail(d, "unknown setting '%s'", name);
-        item->hint = near ? arena_printf(d->arena, "did you mean %s?", near->name)
-                          : "the manual lists the settings";
-        return false;
-    }
-    if (!parse_setting(found, value, (char *)&s->options.config + found->offset)) {
-        diag_fail(d, "setting %s: '%s' is not %s", name, value,
-                  found->kind == SET_bool ? "on or off" : "a number from 0");
-        return false;
-    }
-    if (s->pipeline)
-        session_changed(s, found->from);
-    return true;
-}
-
-int settings_count(void) {
-    return COUNT(settings);
-}
-
-SettingInfo settings_at(const Session *s, int i) {
-    InductorConfig defaults = inductor_config_default();
-    const void *base = s ? (const void *)&s->options.config : (const void *)&defaults;
-    const void *at = (const char *)base + settings[i].offset;
-    SettingInfo info = {.name = settings[i].name, .doc = settings[i].doc, .from = settings[i].from};
-    info.is_bool = settings[i].kind == SET_bool;
-    info.value = info.is_bool ? *(const bool *)at : *(const int *)at;
-    return info;
-}
-
 static bool apply_sets(Session *s, const char *const *sets, Diag *d) {
     for (; sets && *sets; sets++) {
         const char *eq = strchr(*sets, '=');
@@ -290,7 +210,7 @@ const TensorFile *session_values(const Session *s) {
 }
 
 void session_changed(Session *s, StageId from) {
-    pipeline_set_config(s->pipeline, &s->options.config);
+    pipeline_set_options(s->pipeline, &s->options);
     pipeline_drop_from(s->pipeline, from);
 }
 

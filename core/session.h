@@ -4,6 +4,7 @@
 #ifndef CORE_SESSION_H
 #define CORE_SESSION_H
 
+#include "core/aot/aot.h"
 #include "core/helper/helper.h"
 #include "core/pipeline/pipeline.h"
 
@@ -48,15 +49,33 @@ bool session_set(Session *s, const char *name, const char *value,
 typedef struct SettingInfo {
     const char *name, *doc; // PyTorch's name
     StageId from;           // stage that a change rebuilds from
-    bool is_bool;
-    int64_t value;
+    const char *values;     // what it takes: `number`, `file`, or words joined by |
+    bool is_number, is_file;
+    const char *value;      // in a; "" for a file: none
 } SettingInfo;
 int settings_count(void);
-SettingInfo settings_at(const Session *s, int i); // s NULL: the default value
+SettingInfo settings_at(const Session *s, int i, Arena *a); // s NULL: the default value
+const char *session_setting(const Session *s, const char *name, Arena *a); // NULL: no such setting
 int session_threads(const Session *s);
 Overrides *session_overrides(Session *s);
 // After changing overrides: drops what they may have touched.
 void session_changed(Session *s, StageId from);
+
+// session_decomp.c: how ops are taken apart in this model.
+typedef struct DecompRow {
+    DecompInfo info;
+    const char *key;           // of its decisions: aten.gelu.default
+    bool on, yours;            // taken apart where its rule accepts; by an override
+    int fired, declined, kept; // calls taken apart; declined by the rule; left whole
+    const char *why;           // the last reason for leaving one whole, NULL if none
+} DecompRow;
+// One row an op with a rule, counted over all graphs.
+int session_decomps(Session *s, Arena *a, DecompRow **out);
+// The ops that `aten.gelu.default`, `aten.gelu`, `gelu` or the beginning of one name stands for:
+// all overloads. 0 and an error if there is none, or more than one op.
+int session_decomp_find(const char *name, Arena *a, OpId **out, Diag *d);
+// what: "" those met in this model, "all", or a part of a name.
+void session_report_decomps(Session *s, const char *what, Buf *out, bool json);
 
 // The inputs of a run, one a placeholder: rows of --values and weights of the file where they fit,
 // else made from the metadata and --seed. Tensors are references; sizes are int.

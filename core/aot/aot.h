@@ -10,12 +10,26 @@
 #include "core/record/decide.h"
 #include "core/record/origin.h"
 
-typedef enum DecompTable { DECOMP_none, DECOMP_core_aten, DECOMP_inductor } DecompTable;
+typedef enum DecompTable {
+    DECOMP_none,  // no decompositions: nothing below CompositeImplicit is asked
+    DECOMP_empty, // a table without rules: only what is forced
+    DECOMP_core_aten,
+    DECOMP_inductor
+} DecompTable;
+
+// What is known of how an op is taken apart: rows of decompositions.def, then of composite.def.
+typedef struct DecompInfo {
+    OpId op;
+    bool core, inductor; // in which table it stands; neither: CompositeImplicit, above autograd
+    bool asked;          // the rule may decline by device, dtype or shape
+    const char *doc;
+} DecompInfo;
+int decomp_infos(Arena *a, DecompInfo **out);
 
 typedef struct AotRequest {
     const Graph *graph;   // torch-level (Dynamo) or ATen (export) graph; not changed
     Arena *arena;         // of the result
-    Decisions *decisions; // decompositions ask here: key is the op
+    Decisions *decisions; // decompositions ask here: key is the op, `aten.gelu.default`
     DecompTable decomps;
     Diag *diag;
     int stage;                 // recorded with guards

@@ -143,7 +143,7 @@ bool decomp_full_like(Trace *t, const Op *op, const Value *a, Value *out) {
 bool decomp_full(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     if (!out)
-        return a[2].kind == VAL_none;
+        return trace_accepts(t, a[2].kind == VAL_none, "its dtype is given");
     DType d = a[1].kind == VAL_bool                          ? DT_b8
               : a[1].kind == VAL_int || a[1].kind == VAL_sym ? DT_i64
                                                              : DT_f32;

@@ -43,7 +43,7 @@ static bool put(Trace *t, const Value *a, Value index, Value v, bool add, Value 
 bool decomp_index_add(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     if (!out)
-        return dtype_of(a[0]) != DT_bf16;
+        return trace_accepts(t, dtype_of(a[0]) != DT_bf16, "bfloat16 is added in float");
     Value v = value_is_one(&a[4]) ? a[3] : CALL(t, aten_mul_Tensor, a[3], a[4]);
     return put(t, a, a[2], v, true, out);
 }
@@ -79,7 +79,8 @@ bool decomp_isin(Trace *t, const Op *op, const Value *a, Value *out) {
     double tests = (double)expr_int_or(meta_numel(t->sym, a[1].tensor), -1);
     double elements = (double)expr_int_or(meta_numel(t->sym, a[0].tensor), -1);
     if (!out)
-        return tests >= 0 && elements > 0 && tests < 10 * pow(elements, 0.145);
+        return trace_accepts(t, tests >= 0 && elements > 0 && tests < 10 * pow(elements, 0.145),
+                             "too many test elements: sorting is faster");
     int n = dim_of(a[0]), k = dim_of(a[1]);
     Value shape = val_list(t->arena, VAL_list, n + k), dims = val_list(t->arena, VAL_list, k);
     for (int i = 0; i < n + k; i++)
@@ -111,7 +112,8 @@ bool decomp_max_pool2d(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     Value kernel = spread(t, a[1], 2, NONE), k0 = item_of(kernel, 0), k1 = item_of(kernel, 1);
     if (!out)
-        return int_arg(&k0, 99) * int_arg(&k1, 99) <= 25;
+        return trace_accepts(t, int_arg(&k0, 99) * int_arg(&k1, 99) <= 25,
+                             "a window of more than 25 elements");
     Value stride = spread(t, a[2], 2, kernel),
           padding = spread(t, a[3], 2, list_of(t, INT(0), END));
     Value dilation = spread(t, a[4], 2, list_of(t, INT(1), END));

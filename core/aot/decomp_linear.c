@@ -33,11 +33,14 @@ static bool is_outer(Trace *t, Value a, Value b) {
            one(t, size_of(t, b, 0)) && dtype_of(a) == dtype_of(b) && at_most(t, total, 32);
 }
 
+static const char not_degenerate[] = "a real product: a library does it better";
+
 bool decomp_mm(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     bool outer = on_cpu(a[0]) && is_outer(t, a[0], a[1]);
     if (!out)
-        return outer || (on_cpu(a[0]) && is_row_by_column(t, a[0], a[1]));
+        return trace_accepts(t, outer || (on_cpu(a[0]) && is_row_by_column(t, a[0], a[1])),
+                             not_degenerate);
     Promotion p = promote_default(t, a, 2);
     Value x = widened(t, a[0], p.compute), y = widened(t, a[1], p.compute);
     Value r = outer ? CALL(t, aten_mul_Tensor, x, y) : row_by_column(t, x, y);
@@ -58,7 +61,7 @@ bool decomp_addmm(Trace *t, const Op *op, const Value *a, Value *out) {
     bool small = cpu && one(t, size_of(t, a[1], 0)) && at_most(t, size_of(t, a[2], 0), 16) &&
                  at_most(t, size_of(t, a[2], 1), 16);
     if (!out)
-        return dot || small;
+        return trace_accepts(t, dot || small, not_degenerate);
     Promotion p = promote_default(t, a, 3);
     Value self = widened(t, a[0], p.compute);
     Value x = widened(t, a[1], p.compute);
@@ -77,7 +80,9 @@ bool decomp_addmm(Trace *t, const Op *op, const Value *a, Value *out) {
 bool decomp_bmm(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     if (!out)
-        return on_cpu(a[0]) && one(t, size_of(t, a[0], 1)) && one(t, size_of(t, a[1], -1));
+        return trace_accepts(
+            t, on_cpu(a[0]) && one(t, size_of(t, a[0], 1)) && one(t, size_of(t, a[1], -1)),
+            not_degenerate);
     Promotion p = promote_default(t, a, 2);
     Value x = widened(t, a[0], p.compute);
     Value y = widened(t, a[1], p.compute);

@@ -27,7 +27,7 @@ bool decomp_all(Trace *t, const Op *op, const Value *a, Value *out) {
 
 bool decomp_amax_bool(Trace *t, const Op *op, const Value *a, Value *out) {
     if (!out)
-        return dtype_of(a[0]) == DT_b8;
+        return trace_accepts(t, dtype_of(a[0]) == DT_b8, "not of bools");
     Value dims = a[1].n ? a[1] : dims_range(t, 0, dim_of(a[0]));
     *out = op->id == OP_aten_amax_default ? CALL(t, aten_any_dims, a[0], dims, a[2])
                                           : CALL(t, aten_all_dims, a[0], dims, a[2]);

@@ -302,7 +302,7 @@ bool decomp_cat(Trace *t, const Op *op, const Value *a, Value *out) {
             kept.at[kept.n++] = a[0].at[i];
     bool fewer = kept.n > 1 && kept.n < a[0].n;
     if (!out)
-        return kept.n == 1 || fewer;
+        return trace_accepts(t, kept.n == 1 || fewer, "several tensors, none of them empty");
     *out = kept.n == 1 ? CALL(t, aten_clone_default, kept.at[0])
                        : CALL(t, aten_cat_default, kept, a[1]);
     return true;

@@ -301,20 +301,72 @@ static Value emit(Trace *t, const Op *op, const Value *args) {
     return out;
 }
 
+bool trace_accepts(Trace *t, bool willing, const char *why_not) {
+    t->declined = willing ? NULL : why_not;
+    return willing;
+}
+
+static const char *op_key(const Op *op) {
+    return str_starts(op->qualname, "torch.ops.") ? op->qualname + strlen("torch.ops.")
+                                                  : op->qualname;
+}
+
+// A rule that declines is not overridden: it would compute something else.
+static void log_declined(Trace *t, const Op *op) {
+    Decide ask = {.kind = DECIDE_decomposition,
+                  .key = op_key(op),
+                  .fixed = true,
+                  .reason = t->declined ? t->declined : "its rule declines here"};
+    decide(t->req->decisions, &ask);
+}
+
+static bool apply_rule(Trace *t, AotRule *rule, const Op *op, const Value *args, Value *out) {
+    t->declined = NULL;
+    if (rule(t, op, args, out))
+        return true;
+    decisions_revoke(t->req->decisions, DECIDE_decomposition, op_key(op),
+                     t->declined ? t->declined : "its rule declines here");
+    return false;
+}
+
 static bool taken_apart(Trace *t, const Op *op, const Value *args, Value *out) {
+    static const int tables[] = {
+        [DECOMP_core_aten] = IN_core,
+        [DECOMP_inductor] = IN_inductor,
+    };
     const DecompRule *rule = &decomp_rules[op->id];
-    int want = t->req->decomps == DECOMP_core_aten  ? IN_core
-               : t->req->decomps == DECOMP_inductor ? IN_inductor
-                                                    : 0;
-    if (!rule->rule || !(rule->tables & want))
+    if (!rule->rule || t->req->decomps == DECOMP_none)
         return false;
-    if ((rule->tables & IN_asked) && !rule->rule(t, op, args, NULL))
+    bool listed = (rule->tables & tables[t->req->decomps]) != 0;
+    t->declined = NULL;
+    if (listed && (rule->tables & IN_asked) && !rule->rule(t, op, args, NULL)) {
+        log_declined(t, op);
+        return false;
+    }
+    Decide ask = {.kind = DECIDE_decomposition,
+                  .key = op_key(op),
+                  .by_default = listed,
+                  .reason = listed ? rule->doc : "not in this table"};
+    if (!decide(t->req->decisions, &ask))
+        return false;
+    if (!listed && (rule->tables & IN_asked) && !rule->rule(t, op, args, NULL)) {
+        log_declined(t, op);
+        return false;
+    }
+    return apply_rule(t, rule->rule, op, args, out);
+}
+
+// CompositeImplicit ops are taken apart above autograd, whatever the table; an override keeps one
+// whole.
+static bool composite_apart(Trace *t, const Op *op, const Value *args, Value *out) {
+    const CompositeRule *rule = &composite_rules[op->id];
+    if (!rule->rule)
         return false;
     Decide ask = {.kind = DECIDE_decomposition,
-                  .key = op->qualname + strlen("torch.ops."),
+                  .key = op_key(op),
                   .by_default = true,
                   .reason = rule->doc};
-    return decide(t->req->decisions, &ask) && rule->rule(t, op, args, out);
+    return decide(t->req->decisions, &ask) && apply_rule(t, rule->rule, op, args, out);
 }
 
 Value trace_lower(Trace *t, const Op *op, const Value *args) {
@@ -326,8 +378,7 @@ Value trace_lower(Trace *t, const Op *op, const Value *args) {
     }
     const char *outer = t->original;
     if (!outer)
-        t->original = str_starts(op->qualname, "torch.ops.") ? op->qualname + strlen("torch.ops.")
-                                                             : op->qualname;
+        t->original = op_key(op);
     Value out = NONE;
     bool known = op->id != OP_none;
     for (int i = 0; i < op->n_args && known; i++)
@@ -348,16 +399,34 @@ Value trace_dispatch(Trace *t, const Op *op, const Value *given) {
     bool known = true;
     for (int i = 0; i < op->n_args && known; i++)
         known = !trace_has_unknown(&args[i]);
-    AotRule *rule = known ? composite_rules[op->id].rule : NULL;
     Value out = NONE;
     if (++t->depth > MAX_DEPTH)
         trace_fail(t, "taking %s apart never ends", op->qualname);
-    else if (!rule || !rule(t, op, args, &out))
+    else if (!known || !composite_apart(t, op, args, &out))
         out = t->below  ? trace_lower(t, op, args)
               : t->tape ? tape_dispatch(t, op, args)
                         : functionalize(t, op, args);
     t->depth--;
     return t->failed ? NONE : out;
+}
+
+int decomp_infos(Arena *a, DecompInfo **out) {
+    VEC(DecompInfo) rows = {0};
+    for (int pass = 0; pass < 2; pass++)
+        for (int id = 1; id < OP_count; id++) {
+            const DecompRule *r = &decomp_rules[id];
+            const CompositeRule *c = &composite_rules[id];
+            DecompInfo row = {.op = (OpId)id, .doc = pass ? c->doc : r->doc};
+            if (!pass) {
+                row.core = (r->tables & IN_core) != 0;
+                row.inductor = (r->tables & IN_inductor) != 0;
+                row.asked = (r->tables & IN_asked) != 0;
+            }
+            if (pass ? c->rule && !r->rule : r->rule != NULL)
+                vec_push(a, &rows, row);
+        }
+    *out = rows.at;
+    return rows.n;
 }
 
 static bool is_end(const Value *v) {

@@ -41,6 +41,7 @@ typedef struct Trace {
     unsigned flags;          // of new nodes: NODE_forward or NODE_backward; 0 without a tape
     bool failed;             // an error is on record
     int depth;               // of rules in rules, against endless recursion
+    const char *declined;    // why the last rule that was asked declined; NULL: it did not say
     Map proxies;             // expression id -> Node * that yields it
     Map floats;              // text of a symbolic float (by address) -> Node * that yields it
     Map symbols;             // symbol id -> SymbolSource *: where an unseen symbol can be read off
@@ -79,6 +80,8 @@ Value trace_lower(Trace *t, const Op *op, const Value *args);
 // Positional arguments as given in a rule, up to END; trailing ones take their defaults.
 Value trace_call(Trace *t, OpId id, ...);
 void trace_fail(Trace *t, const char *fmt, ...) FX_PRINTF(2, 3);
+// What a rule that declines returns: false, and why for the reader. With `willing` it does not.
+bool trace_accepts(Trace *t, bool willing, const char *why_not);
 Traced *trace_tensor(Trace *t, const TensorMeta *meta, Node *node);
 Traced *traced(const Value *v);             // of a VAL_tensor, NULL for others
 Node *trace_proxy(Trace *t, const Expr *e); // the node that yields a size expression

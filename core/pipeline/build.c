@@ -55,6 +55,12 @@ static bool build_loaded(Pipeline *p, Unit *u, StageId stage) {
     return true;
 }
 
+// The table that the setting chose, in the order of its values.
+static DecompTable table_chosen(const Pipeline *p) {
+    static const DecompTable of[] = {DECOMP_inductor, DECOMP_core_aten, DECOMP_empty};
+    return of[p->options.decomposition_table];
+}
+
 static bool build_trace(Pipeline *p, Unit *u, StageId stage, DecompTable decomps) {
     int64_t start = clock_ns();
     const Artifact *from = unit_at(u, STAGE_fx);
@@ -62,7 +68,7 @@ static bool build_trace(Pipeline *p, Unit *u, StageId stage, DecompTable decomps
     AotRequest request = {
         .graph = from->graph,
         .arena = &a->arena,
-        .decisions = decomps == DECOMP_none ? NULL : u->decisions,
+        .decisions = u->decisions,
         .decomps = decomps,
         .diag = &u->diag,
         .stage = (int)stage,
@@ -251,7 +257,7 @@ bool build_stage(Pipeline *p, Unit *u, StageId stage) {
     case STAGE_functional:
         return build_trace(p, u, stage, DECOMP_none);
     case STAGE_joint:
-        return build_trace(p, u, stage, DECOMP_inductor);
+        return build_trace(p, u, stage, table_chosen(p));
     case STAGE_joint_passes:
         return run_passes(p, u, stage, joint_passes, n_joint_passes);
     case STAGE_partition:

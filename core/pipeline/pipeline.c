@@ -141,8 +141,8 @@ void pipeline_free(Pipeline *p) {
     arena_free(&arena);
 }
 
-void pipeline_set_config(Pipeline *p, const InductorConfig *config) {
-    p->options.config = *config;
+void pipeline_set_options(Pipeline *p, const PipelineOptions *options) {
+    p->options = *options;
 }
 
 Sym *pipeline_sym(const Pipeline *p) {

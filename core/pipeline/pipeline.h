@@ -74,12 +74,12 @@ typedef struct PipelineOptions {
     Device device;    // compiled for
     InductorConfig config;
     const Overrides *overrides;
-    bool no_decompositions; // aot_eager: the functional graph is what runs
+    int decomposition_table; // place in the setting's values: inductor, core_aten, none
 } PipelineOptions;
 
 Pipeline *pipeline_new(const LoadedModel *model, const PipelineOptions *options);
 void pipeline_free(Pipeline *p);
-void pipeline_set_config(Pipeline *p, const InductorConfig *config); // drops nothing by itself
+void pipeline_set_options(Pipeline *p, const PipelineOptions *options); // drops nothing by itself
 Sym *pipeline_sym(const Pipeline *p);
 int pipeline_n_units(const Pipeline *p);
 Unit *pipeline_unit(const Pipeline *p, int i);

@@ -166,7 +166,7 @@ bool decide(Decisions *d, const Decide *q) {
     const bool *wish = o && o->live ? decide_override_at(o, q->kind, key) : NULL;
     bool beyond =
         o && o->limited[q->kind] && q->by_default && d->defaults_true[q->kind] >= o->limit[q->kind];
-    if (wish || beyond) {
+    if (!q->fixed && (wish || beyond)) {
         x.result = wish ? *wish : false;
         x.overridden = true;
     }
@@ -174,6 +174,14 @@ bool decide(Decisions *d, const Decide *q) {
     vec_push(d->arena, &d->at, x);
     map_put_int(&d->index, joined(d->arena, q->kind, key), d->at.n);
     return x.result;
+}
+
+void decisions_revoke(Decisions *d, DecisionKind kind, const char *key, const char *reason) {
+    int64_t place = d ? place_of(&d->index, kind, key) : -1;
+    if (place < 0)
+        return;
+    d->at.at[place].result = false;
+    d->at.at[place].ask.reason = arena_strdup(d->arena, reason);
 }
 
 int decisions_count(const Decisions *d) {

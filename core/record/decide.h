@@ -18,6 +18,7 @@ typedef struct Decide {
     DecisionKind kind;
     const char *key;        // made of origin names: "relu+add", "addmm_1"; copied
     bool by_default;        // what happens without an override
+    bool fixed;             // there is no other way: an override does not win
     double score;           // the kind's own unit (fusion: score), 0 if none
     int64_t bytes;          // memory that it is about, 0 if none
     const char *reason;     // why the default is what it is, for the reader; copied; NULL: none
@@ -57,6 +58,9 @@ void decisions_set_stage(Decisions *d, int stage);          // of the questions 
 // Forgets what stages >= stage asked: they will ask again.
 void decisions_truncate(Decisions *d, int stage);
 bool decide(Decisions *d, const Decide *q);                 // d may be NULL: the default
+// The last decision of that key could not be carried out after all: its result is false, for this
+// reason. d may be NULL.
+void decisions_revoke(Decisions *d, DecisionKind kind, const char *key, const char *reason);
 int decisions_count(const Decisions *d);
 const Decision *decisions_at(const Decisions *d, int i);    // in order of asking
 // The last one asked with that key; NULL if never.
