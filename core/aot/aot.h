@@ -52,6 +52,7 @@ typedef struct AotInput {
     bool requires_grad;
     bool mutates_data, mutates_metadata;
     bool in_graph; // its mutation is a copy_ of the graph; else its new value is an output
+    const TensorMeta *meta; // NULL: no tensor
 } AotInput;
 
 typedef struct AotOutput {
@@ -71,6 +72,7 @@ typedef struct AotMeta {
     int n_outputs;
     int *mutated; // inputs
     int n_mutated;
+    const TensorMeta **bases; // intermediate ones
     int n_bases;
     int n_fwd_outputs;
     int *tangents; // by tangent: the forward output that it belongs to

@@ -4,7 +4,7 @@
 // generation; a tensor that is behind applies the pending updates to the base (through the inverse
 // of each view) and replays its chain. A fresh view starts at generation 0, so a view taken after a
 // write is replayed at once: the gaps in PyTorch's node numbers come from there.
-#include "core/aot/trace.h"
+#include "core/aot/tape.h"
 
 #include <string.h>
 
@@ -25,6 +25,7 @@ typedef struct AliasSet {
     int generation;
     const StackFrame *written; // by the last write
     bool mutated;
+    bool graded; // written while gradients were recorded
     VEC(Update) updates; // not yet applied to base
 } AliasSet;
 
@@ -110,6 +111,18 @@ bool functional_is_mutated(const Traced *x) {
 
 bool functional_is_reshaped(const Traced *x) {
     return x->fn && x->fn->reshaped;
+}
+
+bool functional_is_graded(const Traced *x) {
+    return x->fn && x->fn->set->graded;
+}
+
+bool functional_shares(const Traced *x, const Traced *y) {
+    return x->fn && y->fn && x->fn->set == y->fn->set;
+}
+
+bool functional_is_one_of_many(const Traced *x) {
+    return x->fn && x->fn->n_steps && x->fn->steps[x->fn->n_steps - 1].out_index >= 0;
 }
 
 const StackFrame *functional_written_at(const Traced *x) {
@@ -246,6 +259,7 @@ static void write(Trace *t, Traced *self, Value value) {
     vec_push(t->arena, &f->set->updates, u);
     f->set->generation++;
     f->set->mutated = true;
+    f->set->graded = f->set->graded || (t->tape && t->tape->enabled);
     f->set->written = t->stack;
     functional_sync(t, self);
 }

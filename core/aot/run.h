@@ -27,6 +27,8 @@ int run_write_back(Run *r, const bool *in_graph, Value *extra);
 Value run_output_of(Run *r, const Value *upper);
 // Adds the output, drops what nobody uses, settles the links.
 void run_finish(Run *r, Value outputs);
+// metadata.c: what inputs and outputs mean, after run_nodes. All of it lives in a.
+AotMeta *run_describe(Run *r, Arena *a);
 void run_append(Run *r, Value *list, Value item);
 
 #endif

@@ -374,7 +374,7 @@ AotResult aot_trace_inference(const AotRequest *req) {
     int errors = req->diag->errors;
     run_inputs(&r, false);
     run_nodes(&r);
-    AotResult result = {0};
+    AotResult result = {.meta = t->failed ? NULL : run_describe(&r, req->arena)};
     Value outs = val_list(req->arena, VAL_tuple, 0);
     if (!t->failed)
         result.n_mutated = run_write_back(&r, NULL, &outs);

@@ -8,74 +8,6 @@
 
 #include "core/ops/meta.h"
 
-// What the outputs and inputs of the run mean.
-static AotMeta *describe(const Run *r, Arena *a) {
-    AotMeta *m = ARENA_NEW(a, AotMeta);
-    m->n_inputs = r->n_inputs;
-    m->inputs = ARENA_ARRAY(a, r->n_inputs + 1, AotInput);
-    m->mutated = ARENA_ARRAY(a, r->n_inputs + 1, int);
-    m->n_outputs = r->outputs.n;
-    m->outputs = ARENA_ARRAY(a, r->outputs.n + 1, AotOutput);
-    m->tangents = ARENA_ARRAY(a, r->n_inputs + r->outputs.n + 1, int);
-    return m;
-}
-
-static void describe_inputs(const Run *r, AotMeta *m) {
-    for (int i = 0; i < r->n_inputs; i++) {
-        const Traced *x = r->inputs[i];
-        AotInput *in = &m->inputs[i];
-        if (!x)
-            continue;
-        in->requires_grad = r->t.req->requires_grad && r->t.req->requires_grad[i];
-        in->mutates_data = functional_is_mutated(x);
-        in->mutates_metadata = functional_is_reshaped(x);
-        in->in_graph = in->mutates_data && !in->mutates_metadata && !in->requires_grad &&
-                       r->t.req->keep_input_mutations;
-        if ((in->mutates_data || in->mutates_metadata) && !in->in_graph)
-            m->mutated[m->n_mutated++] = i;
-    }
-}
-
-static const TensorMeta *kept(Arena *a, const TensorMeta *x) {
-    TensorMeta *m = ARENA_NEW(a, TensorMeta);
-    *m = *x;
-    m->size = ARENA_ARRAY(a, x->ndim + 1, const Expr *);
-    m->stride = ARENA_ARRAY(a, x->ndim + 1, const Expr *);
-    memcpy(m->size, x->size, (size_t)x->ndim * sizeof *x->size);
-    memcpy(m->stride, x->stride, (size_t)x->ndim * sizeof *x->stride);
-    return m;
-}
-
-static void describe_outputs(Run *r, AotMeta *m, Arena *a) {
-    for (int i = 0; i < r->outputs.n; i++) {
-        Value *v = &r->outputs.at[i];
-        Traced *x = traced(v);
-        AotOutput *out = &m->outputs[i];
-        out->base = -1;
-        if (!x)
-            continue;
-        out->meta = kept(a, &x->meta);
-        out->requires_grad = tape_requires_grad(&r->t, *v);
-        for (int k = 0; k < r->n_inputs; k++)
-            if (r->inputs[k] == x) {
-                out->type = OUTPUT_is_input;
-                out->base = k;
-            }
-    }
-}
-
-static void describe_tangents(AotMeta *m) {
-    for (int i = 0; i < m->n_mutated; i++)
-        if (m->inputs[m->mutated[i]].requires_grad && m->inputs[m->mutated[i]].mutates_data)
-            m->tangents[m->n_tangents++] = i;
-    for (int i = 0; i < m->n_outputs; i++)
-        if (m->outputs[i].requires_grad && (m->outputs[i].type == OUTPUT_non_alias ||
-                                            m->outputs[i].type == OUTPUT_unsafe_view_alias))
-            m->tangents[m->n_tangents++] = m->n_mutated + i;
-    m->n_fwd_outputs = m->n_mutated + m->n_outputs + m->n_bases;
-    m->training = m->n_tangents > 0;
-}
-
 // NULL: the trace failed.
 static AotMeta *find_meta(const AotRequest *req) {
     Arena scratch = {0};
@@ -89,10 +21,8 @@ static AotMeta *find_meta(const AotRequest *req) {
     run_nodes(&r);
     AotMeta *m = NULL;
     if (!r.t.failed) {
-        m = describe(&r, req->arena);
-        describe_inputs(&r, m);
-        describe_outputs(&r, m, req->arena);
-        describe_tangents(m);
+        tape_enable(&r.t, true);
+        m = run_describe(&r, req->arena);
     }
     arena_free(&scratch);
     return m;
@@ -110,31 +40,57 @@ static Value tangent_like(Run *r, const TensorMeta *like, int i) {
     return functional_wrap(t, &low);
 }
 
-static const TensorMeta *tangent_meta(const Run *r, const AotMeta *m, int out) {
-    return out < m->n_mutated ? &r->inputs[m->mutated[out]]->meta
-                              : m->outputs[out - m->n_mutated].meta;
+static const TensorMeta *tangent_meta(const AotMeta *m, int out) {
+    if (out < m->n_mutated)
+        return m->inputs[m->mutated[out]].meta;
+    out -= m->n_mutated;
+    return out < m->n_outputs ? m->outputs[out].meta : m->bases[out - m->n_outputs];
 }
 
-// A leaf that the model writes is cloned first: what it writes is no leaf.
-static void clone_written(Run *r, const AotMeta *m, Traced **leaves) {
+// A leaf that the model writes is cloned first: what it writes is no leaf. What is written under
+// no_grad stays the leaf.
+static void clone_leaf(Run *r, const AotInput *in, const Node *placeholder, int i) {
     Trace *t = &r->t;
+    Value x = val_tensor(&r->inputs[i]->meta);
+    if (in->in_graph || (!in->mutates_data && !in->mutates_metadata))
+        return;
+    if (in->mutates_data)
+        x = CALL(t, aten_clone_default, x);
+    else
+        x = CALL(t, aten_view_default, x, sizes_of(t, x));
+    if (t->failed)
+        return;
+    r->env[placeholder->id] = x;
+    r->inputs[i] = traced(&x);
+}
+
+static void make_leaves(Run *r, const AotMeta *m, Traced **leaves) {
     int i = 0;
-    GRAPH_EACH (t->req->graph, n) {
+    GRAPH_EACH (r->t.req->graph, n) {
         if (n->op != FX_placeholder)
             continue;
         leaves[i] = r->inputs[i];
         if (r->inputs[i] && m->inputs[i].requires_grad) {
-            tape_make_leaf(t, r->inputs[i]);
-            Value x = val_tensor(&r->inputs[i]->meta);
-            if (m->inputs[i].mutates_data)
-                r->env[n->id] = CALL(t, aten_clone_default, x);
-            else if (m->inputs[i].mutates_metadata)
-                r->env[n->id] = CALL(t, aten_view_default, x, sizes_of(t, x));
-            if (!t->failed)
-                r->inputs[i] = traced(&r->env[n->id]);
+            tape_make_leaf(&r->t, r->inputs[i]);
+            clone_leaf(r, &m->inputs[i], n, i);
         }
         i++;
     }
+}
+
+// The upper value of a forward output: a mutated input, a user output, a base of one.
+static Value forward_output(Run *r, const AotMeta *m, int k) {
+    if (k < m->n_mutated)
+        return val_tensor(&r->inputs[m->mutated[k]]->meta);
+    k -= m->n_mutated;
+    if (k < m->n_outputs)
+        return r->outputs.at[k];
+    k -= m->n_outputs;
+    for (int i = 0; i < m->n_outputs; i++)
+        if (m->outputs[i].type == OUTPUT_alias_of_intermediate_save_as_output &&
+            m->outputs[i].base == k)
+            return val_tensor(&traced(&r->outputs.at[i])->tape->base->meta);
+    return val_none();
 }
 
 static bool run_backward(Run *r, const AotMeta *m, Traced *const *leaves, const Value *tangents,
@@ -144,9 +100,7 @@ static bool run_backward(Run *r, const AotMeta *m, Traced *const *leaves, const 
     Value *seeds = ARENA_ARRAY(t->arena, m->n_tangents + 1, Value);
     int n = 0;
     for (int i = 0; i < m->n_tangents; i++) {
-        int k = m->tangents[i];
-        Value v = k < m->n_mutated ? val_tensor(&r->inputs[m->mutated[k]]->meta)
-                                   : r->outputs.at[k - m->n_mutated];
+        Value v = forward_output(r, m, m->tangents[i]);
         if (!tape_requires_grad(t, v))
             continue;
         outputs[n] = v;
@@ -177,8 +131,10 @@ static Value joint_outputs(Run *r, const AotMeta *m, const Value *grads) {
     t->flags = NODE_forward;
     run_write_back(r, in_graph, &outs);
     t->stack = NULL;
-    for (int i = 0; i < r->outputs.n && !t->failed; i++)
-        run_append(r, &outs, run_output_of(r, &r->outputs.at[i]));
+    for (int i = m->n_mutated; i < m->n_fwd_outputs && !t->failed; i++) {
+        Value v = forward_output(r, m, i);
+        run_append(r, &outs, run_output_of(r, &v));
+    }
     t->flags = NODE_backward;
     for (int i = 0; i < r->n_inputs && !t->failed; i++)
         run_append(r, &outs, run_node_of(r, &grads[i]));
@@ -206,11 +162,12 @@ AotResult aot_trace_joint(const AotRequest *req) {
     run_inputs(&r, true);
     Value *tangents = ARENA_ARRAY(t->arena, m->n_tangents + 1, Value);
     for (int i = 0; i < m->n_tangents; i++)
-        tangents[i] = tangent_like(&r, tangent_meta(&r, m, m->tangents[i]), i);
+        tangents[i] = tangent_like(&r, tangent_meta(m, m->tangents[i]), i);
     tape_new(t);
     Traced **leaves = ARENA_ARRAY(t->arena, r.n_inputs + 1, Traced *);
-    clone_written(&r, m, leaves);
+    make_leaves(&r, m, leaves);
     run_nodes(&r);
+    tape_enable(t, true);
     Value *grads = ARENA_ARRAY(t->arena, r.n_inputs + 1, Value);
     if (!t->failed)
         run_backward(&r, m, leaves, tangents, grads);
