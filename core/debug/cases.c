@@ -201,7 +201,7 @@ static void run_case(Str text, Tally *t) {
             *out = ARENA_ARRAY(&a, op->n_returns + 1, RtValue), want = {0};
     Generator generator = {.left = 0};
     EagerCtx c = {.arena = &a, .diag = &d, .threads = 1, .generator = &generator};
-    generator_seed(&generator, 0);
+    generator_seed(&generator, (uint64_t)json_int(json_get(line, "seed"), 0));
     bool ok = case_bind(&a, op, line, args, &d);
     if (ok && is_lost(op, args)) {
         t->skipped++;

@@ -43,6 +43,31 @@ bool k_fail(K *k, const char *fmt, ...) {
     return false;
 }
 
+// How many of an op's last arguments are results to be written: add.out has one.
+static int count_out(const Op *op) {
+    int n = 0;
+    while (n < op->n_args && op->args[op->n_args - 1 - n].written)
+        n++;
+    return n;
+}
+
+// Are the arguments of `base` those of an `out` form without its results? A factory's functional
+// form has options behind them, which `out` settles.
+static bool is_out_of(const Op *base, const Op *op) {
+    static const char *const options[] = {"dtype", "layout", "device", "pin_memory"};
+    int n = op->n_args - count_out(op);
+    if (base == op || base->n_args < n || (base->tags & OPT_mutates))
+        return false;
+    for (int j = 0; j < n; j++)
+        if (base->args[j].type != op->args[j].type ||
+            strcmp(base->args[j].name, op->args[j].name) != 0)
+            return false;
+    for (int j = n; j < base->n_args; j++)
+        if (str_index(base->args[j].name, options, COUNT(options)) < 0)
+            return false;
+    return true;
+}
+
 // The op without the write: add.Tensor for add_.Tensor and for add.out; NULL if there is none.
 static const Op *functional_of(const Op *op) {
     char name[96];
@@ -74,20 +99,11 @@ static const Op *functional_of(const Op *op) {
         memcpy(overload + sizeof "Tensor_" - 1, op->overload, n + 1);
         return op_find_overload(op->ns, name, overload);
     }
-    int n_out = 0;
-    while (n_out < op->n_args && op->args[op->n_args - 1 - n_out].written)
-        n_out++;
     const Op *all[64];
     int n = op_packet(op->ns, op->name, all, COUNT(all));
-    for (int i = 0; i < n; i++) {
-        bool same =
-            all[i] != op && all[i]->n_args == op->n_args - n_out && !(all[i]->tags & OPT_mutates);
-        for (int j = 0; same && j < all[i]->n_args; j++)
-            same = all[i]->args[j].type == op->args[j].type &&
-                   !strcmp(all[i]->args[j].name, op->args[j].name);
-        if (same)
+    for (int i = 0; i < n; i++)
+        if (is_out_of(all[i], op))
             return all[i];
-    }
     return NULL;
 }
 
@@ -301,16 +317,22 @@ static bool run_inplace(K *k, const Op *base) {
 }
 
 static bool run_out(K *k, const Op *base) {
-    Value result;
-    if (!eager_op(k->x, base, k->args, &result))
+    Value result, args[MAX_ARGS];
+    int n = count_out(k->op), first = k->op->n_args - n, dtype = op_arg_index(base, "dtype");
+    assert(base->n_args <= MAX_ARGS);
+    memcpy(args, k->args, (size_t)first * sizeof *args);
+    for (int i = first; i < base->n_args; i++)
+        args[i] = base->args[i].dflt;
+    if (dtype >= first && kt(k, first))
+        args[dtype] = val_dtype(kt(k, first)->dtype);
+    if (!eager_op(k->x, base, args, &result))
         return false;
-    int n = k->op->n_args - base->n_args;
     if (n == 1) {
-        k->out = k->args[base->n_args];
+        k->out = k->args[first];
         return copy_values(k->x, &k->out, &result);
     }
     k->out = val_list(k->x->arena, VAL_tuple, n);
-    memcpy(k->out.at, k->args + base->n_args, (size_t)n * sizeof *k->out.at);
+    memcpy(k->out.at, k->args + first, (size_t)n * sizeof *k->out.at);
     return copy_values(k->x, &k->out, &result);
 }
 

@@ -156,6 +156,12 @@ bool point_run(K *k, const PointRow *row, Tensor *out); // out NULL: as the meta
 Value point_loop(K *k, const char *loop, Value a, Value b, double parameter);
 Value point_loop3(K *k, const char *loop, Value a, Value b, Value c, double p0, double p1);
 
+// random.c
+Generator *random_generator(K *k); // NULL and an error if the call has none
+double random_unit(Generator *g);  // 53 bits in [0, 1)
+// t gets ones with the chances of p, which is broadcast to it; NULL: all with the fixed one.
+bool random_bernoulli(K *k, const Tensor *t, const Tensor *p, double fixed);
+
 // Words of kernels that are written as calls of other ops.
 #define NONE    val_none()
 #define INT(i)  val_int(i)

@@ -53,6 +53,7 @@ typedef struct ExecRun {
     RtValue *outputs; // (n_out) made: copies that the caller drops; kind none for None
     int n_out;
     int threads;
+    uint64_t seed;      // of the generator that library calls draw from, anew in each call
     int repeat;         // 0: one call; else timed calls follow, this many at least
     Timing timing;      // made if repeat
     int64_t peak_bytes; // made: most bytes of buffers in use

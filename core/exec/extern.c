@@ -185,6 +185,16 @@ static bool deliver_all(EagerCtx *c, FxRuntime *rt, const char *name, const Op *
     return true;
 }
 
+// An `out` form takes the memory that is there as its last arguments.
+static void bind_out(const Op *op, FxTensor *const out[], int n_out, RtValue *bound) {
+    int first = op->n_args - n_out;
+    for (int i = 0; i < n_out; i++)
+        if (first + i < 0 || !op->args[first + i].written || !out[i]->data)
+            return;
+    for (int i = 0; i < n_out; i++)
+        bound[first + i] = (RtValue){.kind = RT_tensor, .tensor = tensor_of(out[i])};
+}
+
 bool extern_call(EagerCtx *c, FxRuntime *rt, const char *name, FxTensor *const out[], int n_out,
                  const FxArg *args, int n_args) {
     const Op *op = find_op(name);
@@ -194,8 +204,11 @@ bool extern_call(EagerCtx *c, FxRuntime *rt, const char *name, FxTensor *const o
     }
     RtValue *bound = ARENA_ARRAY(c->arena, op->n_args + 1, RtValue);
     RtValue *results = ARENA_ARRAY(c->arena, op->n_returns + 1, RtValue);
-    bool ok = bind_args(c, op, name, args, n_args, bound) && eager_call(c, op, bound, results) &&
-              deliver_all(c, rt, name, op, results, out, n_out);
+    bool ok = bind_args(c, op, name, args, n_args, bound);
+    if (ok)
+        bind_out(op, out, n_out, bound);
+    ok = ok && eager_call(c, op, bound, results) &&
+         deliver_all(c, rt, name, op, results, out, n_out);
     for (int i = 0; i < op->n_returns; i++)
         rt_drop(&results[i]);
     for (int i = 0; i < op->n_args; i++)

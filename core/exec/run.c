@@ -13,6 +13,7 @@ enum { MAX_EVENTS = 4096 }; // kernel calls timed in one call()
 typedef struct Runner {
     FxRuntime rt; // first: generated code gets its address
     EagerCtx eager;
+    Generator generator; // seeded anew for each call
     Pool *pool;
     jmp_buf escape; // out of call()
     char *where;    // what is running now, for a crash report; may be NULL
@@ -83,6 +84,7 @@ static void rt_call(FxRuntime *rt, const char *name, FxTensor *const out[], int3
 static bool call_once(Runner *r, FxTensor *const *in, FxTensor *out) {
     memset(out, 0, sizeof *out * (size_t)(r->run->n_out ? r->run->n_out : 1));
     r->n_events = 0;
+    generator_seed(&r->generator, r->run->seed);
     if (setjmp(r->escape))
         return false;
     if (exec_entry(r->run->code)(&r->rt, in, out) != 0) {
@@ -192,7 +194,8 @@ bool exec_run(ExecRun *run, Arena *a, Diag *d) {
     r->rt = (FxRuntime){
         .alloc = rt_alloc, .free = rt_free, .call = rt_call, .fail = rt_fail, .kernel = rt_kernel};
     r->rt.threads = run->threads;
-    r->eager = (EagerCtx){.arena = a, .diag = d, .threads = run->threads};
+    r->eager = (EagerCtx){
+        .arena = a, .diag = d, .threads = run->threads, .generator = &r->generator};
     r->pool = pool_new(a);
     r->run = run;
     r->where = run->where;

@@ -97,6 +97,7 @@ bool service_code(ServiceCtx *c, const Message *m) {
         .n_out = (int)n_out,
         .outputs = ARENA_ARRAY(c->arena, n_out + 1, RtValue),
         .threads = (int)message_get_int(m, "threads", 1),
+        .seed = (uint64_t)message_get_int(m, "seed", 0),
         .repeat = (int)message_get_int(m, "repeat", 0),
         .where = c->where,
         .before_timing = keep_inputs,
@@ -133,13 +134,16 @@ static void say_node(const Node *n, const RtValue *v, int64_t ns, void *ctx) {
 
 static bool time_graph(ServiceCtx *c, EagerCtx *e, const EagerRun *first, int repeat, Timing *t) {
     enum { MAX_RUNS = 1000 };
+    const Generator fresh = *e->generator;
     int64_t *ns = ARENA_ARRAY(c->arena, MAX_RUNS, int64_t);
     int n = 0;
     for (int64_t begin = clock_ns(); n < MAX_RUNS && (n < repeat || clock_ns() - begin < 300000000);
          n++) {
         Arena scratch = {0};
         EagerCtx one = *e;
+        Generator again = fresh;
         one.arena = &scratch;
+        one.generator = &again;
         EagerRun run = *first;
         run.on_node = NULL;
         run.outputs = NULL;
@@ -192,8 +196,13 @@ bool service_eager(ServiceCtx *c, const Message *m) {
     const Graph *g = take_graph(c, m);
     if (!g)
         return false;
-    EagerCtx e = {
-        .arena = c->arena, .diag = c->diag, .threads = (int)message_get_int(m, "threads", 1)};
+    uint64_t seed = (uint64_t)message_get_int(m, "seed", 0);
+    Generator generator;
+    generator_seed(&generator, seed);
+    EagerCtx e = {.arena = c->arena,
+                  .diag = c->diag,
+                  .threads = (int)message_get_int(m, "threads", 1),
+                  .generator = &generator};
     EagerRun run = {
         .graph = g, .in_f64 = message_get_int(m, "f64", 0) != 0, .on_node = say_node, .ctx = c};
     take_inputs(c, m, &run.inputs, &run.n_inputs);
@@ -204,6 +213,7 @@ bool service_eager(ServiceCtx *c, const Message *m) {
     put_values(c, "out", run.outputs, run.n_outputs);
     Timing t = {0};
     int repeat = (int)message_get_int(m, "repeat", 0);
+    generator_seed(&generator, seed);
     bool ok = !repeat || time_graph(c, &e, &run, repeat, &t);
     put_timing(c, &t);
     for (int i = 0; i < run.n_outputs; i++)

@@ -484,9 +484,10 @@ Scalar scalar_apply(LoopOpKind kind, DType in, const Scalar *arg) {
 
 // --- random numbers: Philox 4x32 with ten rounds (J. Salmon et al., SC 2011)
 
-static void philox(uint64_t key, uint64_t counter, uint32_t out[4]) {
-    uint32_t x[4] = {(uint32_t)counter, (uint32_t)(counter >> 32), 0, 0};
-    uint32_t k[2] = {(uint32_t)key, (uint32_t)(key >> 32)};
+// Generated code for a CPU hands over the low halves of seed and offset.
+static void philox(uint32_t key, uint32_t counter, uint32_t out[4]) {
+    uint32_t x[4] = {counter, 0, 0, 0};
+    uint32_t k[2] = {key, 0};
     for (int round = 0; round < 10; round++) {
         uint64_t a = UINT64_C(0xD2511F53) * x[0], b = UINT64_C(0xCD9E8D57) * x[2];
         uint32_t next[4] = {(uint32_t)(b >> 32) ^ x[1] ^ k[0], (uint32_t)b,
@@ -505,15 +506,15 @@ static float unit(uint32_t v) {
 
 Scalar scalar_random(LoopOpKind kind, const Scalar *arg) {
     uint32_t r[4];
-    philox((uint64_t)arg[0].i, (uint64_t)arg[1].i, r);
+    philox((uint32_t)arg[0].i, (uint32_t)arg[1].i, r);
     if (kind == LOOP_rand)
         return (Scalar){.f = (double)unit(r[0])};
     if (kind == LOOP_randn) {
-        double radius = sqrt(-2.0 * log((double)(1 - unit(r[0]))));
+        double radius = sqrt(-2.0 * (double)logf(1 - unit(r[0])));
         double angle = 2 * 3.14159265358979323846 * (double)(1 - unit(r[1]));
         return scalar_round((Scalar){.f = radius * cos(angle)}, DT_f32);
     }
     uint64_t range = (uint64_t)arg[3].i - (uint64_t)arg[2].i;
-    uint64_t v = range > UINT32_MAX ? (uint64_t)r[1] << 32 | r[0] : r[0];
-    return (Scalar){.i = range ? arg[2].i + (int64_t)(v % range) : arg[2].i};
+    uint64_t v = (uint64_t)r[1] << 32 | r[0];
+    return (Scalar){.i = range ? (int64_t)((uint64_t)arg[2].i + v % range) : arg[2].i};
 }
