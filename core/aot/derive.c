@@ -47,3 +47,17 @@ Value sum_to(Trace *t, Value x, const Expr *const *size, int ndim) {
 Value zeros_like(Trace *t, Value x) {
     return CALL(t, aten_zeros_like_default, x);
 }
+
+Value zeros_of(Trace *t, Value size, Value like) {
+    const TensorMeta *m = meta_of(like);
+    if (!m || t->failed)
+        return NONE;
+    Value layout = {.kind = VAL_layout, .layout = m->layout};
+    Value device = {.kind = VAL_device, .device = m->device};
+    return CALL(t, aten_zeros_default, size, DTY(m->dtype), layout, device);
+}
+
+Value scalar_like(Trace *t, Value v, Value like) {
+    const TensorMeta *m = meta_of(like);
+    return m && !t->failed ? scalar_tensor(t, v, m->dtype, m->device) : NONE;
+}

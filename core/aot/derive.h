@@ -13,7 +13,9 @@
 // in the file (`other` before `self`, `mat1` before `self`); and as its wheels come from GCC, the
 // operands of a C++ operator and the arguments of a function are evaluated from right to left
 // (`where(self >= min, grad, scalar_tensor(0))` makes the number first), while x.f(a) has x before
-// a, and the items of `{a, b}` run from left to right.
+// a, and the items of `{a, b}` run from left to right. The
+// rule `formula` does all that with the text of its row (derive_formula.c). In C the order of nested
+// CALLs is nobody's promise: give each a statement of its own.
 //
 // What the engine does by itself, behind the whole rule: a gradient of a broadcast shape is summed
 // to the argument's shape (at::sum_to), one of another dtype is cast, undefined ones stop. A rule
@@ -78,6 +80,8 @@ const Derivative *derivative_of(Trace *t, const Op *op);
 Value maybe_multiply(Trace *t, Value x, Value scalar); // x if scalar is 1, else mul.Scalar
 Value sum_to(Trace *t, Value x, const Expr *const *size, int ndim); // at::sum_to
 Value zeros_like(Trace *t, Value x);
+Value zeros_of(Trace *t, Value size, Value like); // at::zeros(size, like.options())
+Value scalar_like(Trace *t, Value v, Value like); // at::scalar_tensor(v, like.options())
 Value sizes_arg(Trace *t, Value x); // x's sizes, as `self.sym_sizes()` gives them to a formula
 
 #endif

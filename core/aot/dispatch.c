@@ -443,6 +443,21 @@ static Value widened(Trace *t, const SchemaArg *arg, Value v) {
     return list;
 }
 
+Value trace_apply(Trace *t, const Op *op, const Value *given, int n) {
+    if (t->failed)
+        return NONE;
+    assert(n <= op->n_args);
+    Value *args = ARENA_ARRAY(t->arena, op->n_args + 1, Value);
+    for (int i = 0; i < op->n_args; i++) {
+        const SchemaArg *arg = &op->args[i];
+        if (i < n)
+            args[i] = widened(t, arg, given[i]);
+        if (i >= n || (args[i].kind == VAL_none && !arg->optional && arg->has_default))
+            args[i] = arg->dflt;
+    }
+    return trace_dispatch(t, op, args);
+}
+
 Value trace_call(Trace *t, OpId id, ...) {
     if (t->failed)
         return NONE;
@@ -453,14 +468,8 @@ Value trace_call(Trace *t, OpId id, ...) {
     int n = 0;
     for (Value v = va_arg(list, Value); !is_end(&v); v = va_arg(list, Value)) {
         assert(n < op->n_args);
-        args[n] = widened(t, &op->args[n], v);
-        n++;
+        args[n++] = v;
     }
     va_end(list);
-    for (int i = 0; i < op->n_args; i++) {
-        const SchemaArg *arg = &op->args[i];
-        if (i >= n || (args[i].kind == VAL_none && !arg->optional && arg->has_default))
-            args[i] = arg->dflt;
-    }
-    return trace_dispatch(t, op, args);
+    return trace_apply(t, op, args, n);
 }

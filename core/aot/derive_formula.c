@@ -1,0 +1,441 @@
+// derive_formula.c: the rule of the rows whose text says it all, `other: grad * self; self: grad *
+// other`: the text is parsed and carried out. Operands of an operator and arguments of a call are
+// evaluated from right to left, an object before the arguments of its method, because the compiler
+// of PyTorch's wheels does so and nodes must come in its order. `a.f(b)` and `f(a, b)` are the op
+// aten.f, the overload that takes such arguments; numbers are folded.
+#include "core/aot/derive.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum TermKind { TERM_number, TERM_string, TERM_list, TERM_name, TERM_call, TERM_method,
+                        TERM_negative, TERM_binary } TermKind;
+enum { MAX_ARGS = 8, MAX_NESTED = 64 };
+
+typedef struct Term Term;
+struct Term {
+    TermKind kind;
+    const char *text;     // of a name, a function, a method, an operator
+    Value number;         // or the string
+    Term *arg[MAX_ARGS];  // operands; arguments, of a method the object first
+    int n;
+};
+
+typedef struct Reader {
+    Arena *arena;
+    const char *at;
+    int depth;
+    bool bad;
+} Reader;
+
+static Term *term_new(Reader *r, TermKind kind, const char *text) {
+    Term *t = ARENA_NEW(r->arena, Term);
+    t->kind = kind;
+    t->text = text;
+    return t;
+}
+
+static void skip(Reader *r) {
+    while (*r->at == ' ')
+        r->at++;
+}
+
+static bool accept(Reader *r, const char *what) {
+    skip(r);
+    size_t n = strlen(what);
+    if (strncmp(r->at, what, n) != 0)
+        return false;
+    r->at += n;
+    return true;
+}
+
+static bool is_letter(char c) {
+    return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+static const char *read_word(Reader *r) {
+    skip(r);
+    const char *from = r->at;
+    while (is_letter(*r->at) || is_digit(*r->at))
+        r->at++;
+    if (r->at == from)
+        r->bad = true;
+    return arena_strndup(r->arena, from, (size_t)(r->at - from));
+}
+
+static Term *read_expr(Reader *r, int level);
+
+static void read_args(Reader *r, Term *call, const char *close) {
+    if (accept(r, close))
+        return;
+    do {
+        Term *arg = read_expr(r, 0);
+        if (call->n == MAX_ARGS)
+            r->bad = true;
+        else
+            call->arg[call->n++] = arg;
+    } while (!r->bad && accept(r, ","));
+    if (!accept(r, close))
+        r->bad = true;
+}
+
+static Term *read_number(Reader *r) {
+    Term *t = term_new(r, TERM_number, NULL);
+    char *end;
+    double f = strtod(r->at, &end);
+    bool whole = true;
+    for (const char *p = r->at; p < end; p++)
+        whole = whole && is_digit(*p);
+    t->number = whole ? INT((int64_t)f) : FLT(f);
+    r->at = end;
+    return t;
+}
+
+static Term *read_string(Reader *r) {
+    const char *from = ++r->at;
+    while (*r->at && *r->at != '"')
+        r->at++;
+    Term *t = term_new(r, TERM_string, NULL);
+    t->number = val_str(arena_strndup(r->arena, from, (size_t)(r->at - from)));
+    r->bad |= *r->at != '"';
+    r->at += *r->at == '"';
+    return t;
+}
+
+static Term *read_primary(Reader *r) {
+    skip(r);
+    if (is_digit(*r->at))
+        return read_number(r);
+    if (*r->at == '"')
+        return read_string(r);
+    if (accept(r, "(")) {
+        Term *t = read_expr(r, 0);
+        r->bad |= !accept(r, ")");
+        return t;
+    }
+    if (accept(r, "{")) {
+        Term *t = term_new(r, TERM_list, NULL);
+        read_args(r, t, "}");
+        return t;
+    }
+    Term *t = term_new(r, TERM_name, read_word(r));
+    if (accept(r, "(")) {
+        t->kind = TERM_call;
+        read_args(r, t, ")");
+    }
+    return t;
+}
+
+static Term *read_unary(Reader *r) {
+    if (accept(r, "-")) {
+        Term *t = term_new(r, TERM_negative, "-");
+        t->arg[t->n++] = ++r->depth < MAX_NESTED ? read_unary(r) : NULL;
+        r->bad |= !t->arg[0];
+        r->depth--;
+        return t;
+    }
+    Term *t = read_primary(r);
+    while (!r->bad && accept(r, ".")) {
+        Term *method = term_new(r, TERM_method, read_word(r));
+        method->arg[method->n++] = t;
+        r->bad |= !accept(r, "(");
+        if (!r->bad)
+            read_args(r, method, ")");
+        t = method;
+    }
+    return t;
+}
+
+// From the weakest: C's precedences. Longer spellings come before those that they begin with.
+static const struct Operator {
+    const char *text;
+    int level;
+    const char *op, *turned; // turned: with a number on the left
+} operators[] = {
+    {"&", 0, "bitwise_and", "bitwise_and"},
+    {"==", 1, "eq", "eq"},
+    {"!=", 1, "ne", "ne"},
+    {"<=", 2, "le", "ge"},
+    {">=", 2, "ge", "le"},
+    {"<", 2, "lt", "gt"},
+    {">", 2, "gt", "lt"},
+    {"+", 3, "add", "add"},
+    {"-", 3, "sub", NULL},
+    {"*", 4, "mul", "mul"},
+    {"/", 4, "div", NULL},
+};
+enum { TOP_LEVEL = 5 };
+
+static Term *read_expr(Reader *r, int level) {
+    if (level == TOP_LEVEL)
+        return read_unary(r);
+    if (++r->depth > MAX_NESTED * TOP_LEVEL) {
+        r->bad = true;
+        return term_new(r, TERM_list, NULL);
+    }
+    Term *left = read_expr(r, level + 1);
+    for (int i = 0; i < COUNT(operators) && !r->bad; i++) {
+        if (operators[i].level != level || !accept(r, operators[i].text))
+            continue;
+        Term *t = term_new(r, TERM_binary, operators[i].text);
+        t->arg[t->n++] = left;
+        t->arg[t->n++] = read_expr(r, level + 1);
+        left = t;
+        i = -1;
+    }
+    r->depth--;
+    return left;
+}
+
+static bool is_number(const Value *v) {
+    return v->kind == VAL_int || v->kind == VAL_float || v->kind == VAL_bool ||
+           v->kind == VAL_sym || v->kind == VAL_symfloat;
+}
+
+static bool accepts(const SchemaArg *arg, const Value *v) {
+    if (v->kind == VAL_none)
+        return arg->optional;
+    switch (arg->type) {
+    case AT_tensor:
+        return v->kind == VAL_tensor;
+    case AT_scalar:
+    case AT_float:
+        return is_number(v);
+    case AT_int:
+        return v->kind == VAL_int || v->kind == VAL_sym;
+    case AT_bool:
+        return v->kind == VAL_bool;
+    case AT_str:
+        return v->kind == VAL_str;
+    case AT_ints:
+        return v->kind == VAL_list || (arg->fixed && v->kind == VAL_int);
+    case AT_tensors:
+    case AT_floats:
+    case AT_bools:
+    case AT_scalars:
+    case AT_dtype:
+    case AT_layout:
+    case AT_device:
+    case AT_memory_format:
+    case AT_generator:
+    case AT_any:
+        break;
+    }
+    return false;
+}
+
+static bool fits(const Op *op, const Value *args, int n) {
+    if (op->tags & OPT_out || n > op->n_args)
+        return false;
+    for (int i = 0; i < op->n_args; i++)
+        if (i < n ? !accepts(&op->args[i], &args[i])
+                  : !op->args[i].has_default && !op->args[i].optional)
+            return false;
+    return true;
+}
+
+// aten.name, the overload that takes these arguments.
+static Value call(Trace *t, const char *name, const Value *args, int n) {
+    const Op *all[64];
+    int n_all = t->failed ? 0 : op_packet("aten", name, all, COUNT(all));
+    for (int i = 0; i < n_all; i++)
+        if (fits(all[i], args, n))
+            return trace_apply(t, all[i], args, n);
+    trace_fail(t, "a derivative needs aten.%s with %d arguments, and there is no such op", name, n);
+    return NONE;
+}
+
+static double fold(char op, double x, double y) {
+    return op == '+' ? x + y : op == '-' ? x - y : op == '*' ? x * y : x / y;
+}
+
+// `number - tensor` makes a tensor of the number, in ATen's operators.
+static Value number_first(Trace *t, char op, Value x, Value y) {
+    Value preserve = {.kind = VAL_memory_format, .mf = MF_preserve};
+    Value full = CALL(t, aten_empty_like_default, y, NONE, NONE, NONE, NONE, preserve);
+    full = CALL(t, aten_fill__Scalar, full, x);
+    return op == '-' ? CALL(t, aten_sub__Tensor, full, y) : CALL(t, aten_div__Tensor, full, y);
+}
+
+static Value binary(Trace *t, const char *text, Value x, Value y) {
+    const struct Operator *op = operators;
+    while (strcmp(op->text, text) != 0)
+        op++;
+    if (is_number(&x) && is_number(&y)) {
+        double a, b;
+        if (op->level < 3 || !val_as_float(&x, &a) || !val_as_float(&y, &b)) {
+            trace_fail(t, "a derivative cannot compute a number with %s", text);
+            return NONE;
+        }
+        double f = fold(*text, a, b);
+        bool whole = x.kind == VAL_int && y.kind == VAL_int && *text != '/';
+        return whole ? INT((int64_t)f) : FLT(f);
+    }
+    if (!is_number(&x))
+        return call(t, op->op, (Value[]){x, y}, 2);
+    return op->turned ? call(t, op->turned, (Value[]){y, x}, 2) : number_first(t, *text, x, y);
+}
+
+static Value negative(Trace *t, Value x) {
+    if (x.kind == VAL_int)
+        return INT(-x.i);
+    if (x.kind == VAL_float)
+        return FLT(-x.f);
+    return call(t, "neg", &x, 1);
+}
+
+// Functions that are no op, and those that know numbers too.
+typedef Value WordFn(Trace *t, const Value *args, int n);
+
+static Value word_itself(Trace *t, const Value *args, int n) {
+    (void)t, (void)n;
+    return args[0]; // x.options(): whoever is given it takes dtype and device
+}
+
+static Value word_sizes(Trace *t, const Value *args, int n) {
+    (void)n;
+    return sizes_arg(t, args[0]);
+}
+
+static Value word_to_double(Trace *t, const Value *args, int n) {
+    (void)t, (void)n;
+    double f;
+    return val_as_float(&args[0], &f) ? FLT(f) : args[0];
+}
+
+static Value word_to_float(Trace *t, const Value *args, int n) {
+    (void)t, (void)n;
+    double f;
+    return val_as_float(&args[0], &f) ? FLT((float)f) : args[0];
+}
+
+static Value word_maybe_multiply(Trace *t, const Value *args, int n) {
+    return n == 2 ? maybe_multiply(t, args[0], args[1]) : NONE;
+}
+
+static Value word_scalar_tensor(Trace *t, const Value *args, int n) {
+    return n == 2 ? scalar_like(t, args[0], args[1]) : NONE;
+}
+
+static Value word_zeros(Trace *t, const Value *args, int n) {
+    return n == 2 ? zeros_of(t, args[0], args[1]) : NONE;
+}
+
+static Value word_not_implemented(Trace *t, const Value *args, int n) {
+    trace_fail(t, "NotImplementedError: the derivative for '%s' is not implemented",
+               n == 1 && args[0].kind == VAL_str ? args[0].s : "?");
+    return NONE;
+}
+
+static Value word_sqrt(Trace *t, const Value *args, int n) {
+    double f;
+    return is_number(&args[0]) && val_as_float(&args[0], &f) ? FLT(sqrt(f))
+                                                             : call(t, "sqrt", args, n);
+}
+
+static const struct {
+    const char *name;
+    WordFn *fn;
+} words[] = {
+    {"maybe_multiply", word_maybe_multiply}, {"not_implemented", word_not_implemented},
+    {"options", word_itself},                {"scalar_tensor", word_scalar_tensor},
+    {"sqrt", word_sqrt},                     {"sym_sizes", word_sizes},
+    {"toDouble", word_to_double},            {"toFloat", word_to_float},
+    {"zeros", word_zeros},
+};
+
+static Value named(Back *b, const char *name) {
+    static const struct {
+        const char *name;
+        double value;
+    } constants[] = {{"M_PI", M_PI}, {"M_LN2", M_LN2}};
+    for (int i = 0; i < COUNT(constants); i++)
+        if (strcmp(name, constants[i].name) == 0)
+            return FLT(constants[i].value);
+    if (strcmp(name, "true") == 0 || strcmp(name, "false") == 0)
+        return BOOL(*name == 't');
+    if (strcmp(name, "grad") == 0)
+        return GRAD;
+    int i = op_arg_index(b->op, name);
+    if (i >= 0)
+        return ARG(i);
+    for (i = 0; i < b->n_results && i < b->op->n_returns; i++)
+        if (b->op->returns[i].name && strcmp(name, b->op->returns[i].name) == 0)
+            return RES(i);
+    i = strncmp(name, "result", 6) != 0 ? -1 : name[6] ? name[6] - '0' : 0;
+    if (i >= 0 && i < b->n_results)
+        return RES(i);
+    trace_fail(b->t, "the derivative of %s names `%s`, which is none of its arguments",
+               b->op->qualname, name);
+    return NONE;
+}
+
+static Value eval(Back *b, const Term *term);
+
+static Value eval_call(Back *b, const Term *term) {
+    Trace *t = b->t;
+    Value args[MAX_ARGS];
+    int first = term->kind == TERM_method ? 1 : 0;
+    if (first)
+        args[0] = eval(b, term->arg[0]);
+    for (int i = term->n - 1; i >= first; i--)
+        args[i] = eval(b, term->arg[i]);
+    if (t->failed)
+        return NONE;
+    for (int i = 0; i < COUNT(words) && term->n; i++)
+        if (strcmp(term->text, words[i].name) == 0)
+            return words[i].fn(t, args, term->n);
+    return call(t, term->text, args, term->n);
+}
+
+static Value eval(Back *b, const Term *term) {
+    if (b->t->failed)
+        return NONE;
+    switch (term->kind) {
+    case TERM_number:
+    case TERM_string:
+        return term->number;
+    case TERM_name:
+        return named(b, term->text);
+    case TERM_list: {
+        Value list = val_list(b->t->arena, VAL_list, term->n);
+        for (int i = 0; i < term->n; i++)
+            list.at[i] = eval(b, term->arg[i]);
+        return list;
+    }
+    case TERM_call:
+    case TERM_method:
+        return eval_call(b, term);
+    case TERM_negative:
+        return negative(b->t, eval(b, term->arg[0]));
+    case TERM_binary: {
+        Value y = eval(b, term->arg[1]);
+        Value x = eval(b, term->arg[0]);
+        return b->t->failed ? NONE : binary(b->t, term->text, x, y);
+    }
+    }
+    return NONE;
+}
+
+void derive_formula(Back *b) {
+    const Derivative *d = derivative_of(b->t, b->op);
+    Reader r = {.arena = b->t->arena, .at = d->doc};
+    do {
+        const char *name = read_word(&r);
+        r.bad |= !accept(&r, ":");
+        const Term *term = read_expr(&r, 0);
+        int i = op_arg_index(b->op, name);
+        if (r.bad || i < 0)
+            break;
+        if (NEEDS(i))
+            OUT(i) = eval(b, term);
+    } while (accept(&r, ";") && !b->t->failed);
+    skip(&r);
+    if (!b->t->failed && (r.bad || *r.at))
+        trace_fail(b->t, "the derivative of %s cannot be read: %s", b->op->qualname, r.at);
+}
