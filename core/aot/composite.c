@@ -135,7 +135,7 @@ static Value converted(Trace *t, Value x, Value dtype, Value layout, Value devic
     if (!m)
         return x;
     bool same_format = mf.kind != VAL_memory_format || mf.mf == MF_preserve ||
-                       meta_is_contiguous(t->sym, m, mf.mf);
+                       suggest_memory_format(t, x) == mf.mf;
     if ((dtype.kind != VAL_dtype || dtype.dtype == m->dtype) && same_device(m, &device) &&
         same_format && !copy)
         return x;

@@ -5,17 +5,6 @@
 
 #include "core/aot/composite.h"
 
-static Value device_value(Value x) {
-    return (Value){.kind = VAL_device, .device = x.tensor->device};
-}
-
-// [None] * dim + [index]
-static Value index_at(Trace *t, int dim, Value index) {
-    Value list = val_list(t->arena, VAL_list, dim + 1);
-    list.at[dim] = index;
-    return list;
-}
-
 bool decomp_index_select(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     int dim = wrap_dim(t, int_arg(&a[1], 0), dim_of(a[0]));
@@ -132,7 +121,7 @@ typedef Value PadIndex(Trace *t, Value x, const Expr *left, const Expr *middle, 
 
 static Value places(Trace *t, Value x, const Expr *left, const Expr *middle, const Expr *right) {
     return CALL(t, aten_arange_start, val_sym(sym_neg(t->sym, left)),
-                val_sym(sym_add(t->sym, middle, right)), NONE, NONE, device_value(x), BOOL(false));
+                val_sym(sym_add(t->sym, middle, right)), NONE, NONE, device_of_tensor(x), BOOL(false));
 }
 
 static Value mirrored(Trace *t, Value x, const Expr *left, const Expr *middle, const Expr *right) {
@@ -192,7 +181,7 @@ bool decomp_upsample_linear(Trace *t, const Op *op, const Value *a, Value *out) 
 // Rows or columns of each window: start of the block plus place in the kernel.
 static Value window_places(Trace *t, Value x, int64_t len, int64_t k, int64_t dilation,
                            int64_t padding, int64_t stride) {
-    Value dev = device_value(x);
+    Value dev = device_of_tensor(x);
     int64_t blocks = len + padding * 2 - dilation * (k - 1);
     Value start = CALL(t, aten_arange_start_step, INT(0), INT(blocks), INT(stride), DTY(DT_i64),
                        NONE, dev, BOOL(false));
@@ -239,7 +228,7 @@ bool decomp_im2col(Trace *t, const Op *op, const Value *a, Value *out) {
 
 bool decomp_rand_like(Trace *t, const Op *op, const Value *a, Value *out) {
     DType d = a[1].kind == VAL_dtype ? a[1].dtype : dtype_of(a[0]);
-    Value dev = a[3].kind == VAL_device ? a[3] : device_value(a[0]), size = sizes_of(t, a[0]);
+    Value dev = a[3].kind == VAL_device ? a[3] : device_of_tensor(a[0]), size = sizes_of(t, a[0]);
     Value x = op->id == OP_aten_rand_like_default
                   ? CALL(t, aten_rand_default, size, DTY(d), NONE, dev, BOOL(false))
                   : CALL(t, aten_randn_default, size, DTY(d), NONE, dev, BOOL(false));

@@ -12,34 +12,6 @@ const DecompRule decomp_rules[OP_count] = {
 #undef DECOMP
 };
 
-// pw_cast_for_opmath: compute in the wider type, return the narrow one.
-typedef struct Wide {
-    Value a[4];
-    DType result;
-} Wide;
-
-static Wide widen(Trace *t, const Value *a, int n) {
-    Promotion p = promote_default(t, a, n);
-    Wide w = {.result = p.result};
-    for (int i = 0; i < n && i < COUNT(w.a); i++)
-        w.a[i] = cast_list(t, a[i], p.compute);
-    return w;
-}
-
-// Integers compute in float32 and yield it.
-static Wide widen_to_float(Trace *t, const Value *a, int n) {
-    Promotion p = promote_int_to_float(t, a, n);
-    Wide w = {.result = p.result};
-    for (int i = 0; i < n && i < COUNT(w.a); i++)
-        w.a[i] = cast_list(t, a[i], p.compute);
-    return w;
-}
-
-static bool finish(Trace *t, const Wide *w, Value v, Value *out) {
-    *out = to_dtype(t, v, w->result);
-    return true;
-}
-
 // Numbers take the type of the tensor they meet, as dtype_to_type(dtype)(number) does.
 static Value number_like(Value v, DType d) {
     double f;
@@ -67,25 +39,25 @@ bool decomp_itself(Trace *t, const Op *op, const Value *a, Value *out) {
 
 bool decomp_addcdiv(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    Wide w = widen(t, a, 3);
+    Wide w = decomp_widen(t, a, 3);
     Value r = CALL(t, aten_div_Tensor, w.a[1], w.a[2]);
     r = CALL(t, aten_mul_Tensor, r, a[3]);
     r = CALL(t, aten_add_Tensor, w.a[0], r);
-    return finish(t, &w, r, out);
+    return decomp_narrow(t, &w, r, out);
 }
 
 bool decomp_addcmul(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    Wide w = widen(t, a, 3);
+    Wide w = decomp_widen(t, a, 3);
     Value r = CALL(t, aten_mul_Tensor, w.a[1], a[3]);
     r = CALL(t, aten_mul_Tensor, r, w.a[2]);
     r = CALL(t, aten_add_Tensor, w.a[0], r);
-    return finish(t, &w, r, out);
+    return decomp_narrow(t, &w, r, out);
 }
 
 bool decomp_clamp(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    Wide w = widen(t, a, 3);
+    Wide w = decomp_widen(t, a, 3);
     Value x = w.a[0];
     if (a[1].kind == VAL_tensor)
         x = CALL(t, aten_clamp_min_Tensor, x, w.a[1]);
@@ -95,12 +67,12 @@ bool decomp_clamp(Trace *t, const Op *op, const Value *a, Value *out) {
         x = CALL(t, aten_clamp_max_Tensor, x, w.a[2]);
     else if (a[2].kind != VAL_none)
         x = CALL(t, aten_clamp_max_default, x, a[2]);
-    return finish(t, &w, x, out);
+    return decomp_narrow(t, &w, x, out);
 }
 
 bool decomp_celu(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    Wide w = widen(t, a, 1);
+    Wide w = decomp_widen(t, a, 1);
     Value x = w.a[0];
     Value e;
     if (value_is_one(&a[1])) {
@@ -111,12 +83,12 @@ bool decomp_celu(Trace *t, const Op *op, const Value *a, Value *out) {
         e = CALL(t, aten_mul_Tensor, e, a[1]);
     }
     Value pos = CALL(t, aten_gt_Scalar, x, INT(0));
-    return finish(t, &w, CALL(t, aten_where_self, pos, x, e), out);
+    return decomp_narrow(t, &w, CALL(t, aten_where_self, pos, x, e), out);
 }
 
 bool decomp_elu(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    Wide w = widen(t, a, 1);
+    Wide w = decomp_widen(t, a, 1);
     Value x = w.a[0];
     double alpha = float_arg(&a[1], 1), scale = float_arg(&a[2], 1), in = float_arg(&a[3], 1);
     Value pos = CALL(t, aten_gt_Scalar, x, INT(0));
@@ -124,12 +96,12 @@ bool decomp_elu(Trace *t, const Op *op, const Value *a, Value *out) {
     Value e = CALL(t, aten_mul_Tensor, x, FLT(in));
     e = CALL(t, aten_expm1_default, e);
     e = CALL(t, aten_mul_Tensor, e, FLT(alpha * scale));
-    return finish(t, &w, CALL(t, aten_where_self, pos, keep, e), out);
+    return decomp_narrow(t, &w, CALL(t, aten_where_self, pos, keep, e), out);
 }
 
 bool decomp_gelu(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    Wide w = widen(t, a, 1);
+    Wide w = decomp_widen(t, a, 1);
     Value x = w.a[0], half, f;
     bool tanh_form = a[1].kind == VAL_str && a[1].s[0] == 't';
     if (tanh_form) {
@@ -147,15 +119,15 @@ bool decomp_gelu(Trace *t, const Op *op, const Value *a, Value *out) {
         f = CALL(t, aten_erf_default, in);
     }
     f = CALL(t, aten_add_Tensor, f, INT(1));
-    return finish(t, &w, CALL(t, aten_mul_Tensor, half, f), out);
+    return decomp_narrow(t, &w, CALL(t, aten_mul_Tensor, half, f), out);
 }
 
 bool decomp_hardshrink(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    Wide w = widen(t, a, 1);
+    Wide w = decomp_widen(t, a, 1);
     Value abs = CALL(t, aten_abs_default, w.a[0]);
     Value in = CALL(t, aten_le_Scalar, abs, a[1]);
-    return finish(t, &w, CALL(t, aten_where_ScalarSelf, in, INT(0), w.a[0]), out);
+    return decomp_narrow(t, &w, CALL(t, aten_where_ScalarSelf, in, INT(0), w.a[0]), out);
 }
 
 // clamp(clamp(x + 3, min=0), max=6)
@@ -167,38 +139,38 @@ static Value relu6_shifted(Trace *t, Value x) {
 
 bool decomp_hardsigmoid(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    Wide w = widen(t, a, 1);
+    Wide w = decomp_widen(t, a, 1);
     Value r = relu6_shifted(t, w.a[0]);
-    return finish(t, &w, CALL(t, aten_div_Tensor, r, INT(6)), out);
+    return decomp_narrow(t, &w, CALL(t, aten_div_Tensor, r, INT(6)), out);
 }
 
 bool decomp_hardswish(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    Wide w = widen(t, a, 1);
+    Wide w = decomp_widen(t, a, 1);
     Value r = relu6_shifted(t, w.a[0]);
     r = CALL(t, aten_mul_Tensor, w.a[0], r);
-    return finish(t, &w, CALL(t, aten_div_Tensor, r, INT(6)), out);
+    return decomp_narrow(t, &w, CALL(t, aten_div_Tensor, r, INT(6)), out);
 }
 
 bool decomp_hardtanh(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     DType d = dtype_of(a[0]);
-    Wide w = widen(t, a, 1);
+    Wide w = decomp_widen(t, a, 1);
     Value lo = number_like(a[1], d), hi = number_like(a[2], d);
-    return finish(t, &w, CALL(t, aten_clamp_default, w.a[0], lo, hi), out);
+    return decomp_narrow(t, &w, CALL(t, aten_clamp_default, w.a[0], lo, hi), out);
 }
 
 bool decomp_leaky_relu(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    Wide w = widen(t, a, 1);
+    Wide w = decomp_widen(t, a, 1);
     Value pos = CALL(t, aten_gt_Scalar, w.a[0], INT(0));
     Value neg = CALL(t, aten_mul_Tensor, w.a[0], a[1]);
-    return finish(t, &w, CALL(t, aten_where_self, pos, w.a[0], neg), out);
+    return decomp_narrow(t, &w, CALL(t, aten_where_self, pos, w.a[0], neg), out);
 }
 
 bool decomp_log_sigmoid(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    Wide w = widen(t, a, 1);
+    Wide w = decomp_widen(t, a, 1);
     Value x = w.a[0];
     Value zero = CALL(t, aten_new_zeros_default, x, val_list(t->arena, VAL_list, 0));
     Value min = CALL(t, aten_minimum_default, zero, x);
@@ -234,16 +206,16 @@ static Value softplus(Trace *t, Value x, const Value *beta, const Value *thresho
 
 bool decomp_softplus(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    Wide w = widen(t, a, 1);
-    return finish(t, &w, softplus(t, w.a[0], &a[1], &a[2]), out);
+    Wide w = decomp_widen(t, a, 1);
+    return decomp_narrow(t, &w, softplus(t, w.a[0], &a[1], &a[2]), out);
 }
 
 bool decomp_mish(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    Wide w = widen(t, a, 1);
+    Wide w = decomp_widen(t, a, 1);
     Value s = CALL(t, aten_softplus_default, w.a[0]);
     s = CALL(t, aten_tanh_default, s);
-    return finish(t, &w, CALL(t, aten_mul_Tensor, w.a[0], s), out);
+    return decomp_narrow(t, &w, CALL(t, aten_mul_Tensor, w.a[0], s), out);
 }
 
 bool decomp_prelu(Trace *t, const Op *op, const Value *a, Value *out) {
@@ -256,20 +228,20 @@ bool decomp_prelu(Trace *t, const Op *op, const Value *a, Value *out) {
 
 bool decomp_silu(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    Wide w = widen(t, a, 1);
+    Wide w = decomp_widen(t, a, 1);
     if (t->req->decomps == DECOMP_core_aten) {
         Value s = CALL(t, aten_sigmoid_default, w.a[0]);
-        return finish(t, &w, CALL(t, aten_mul_Tensor, w.a[0], s), out);
+        return decomp_narrow(t, &w, CALL(t, aten_mul_Tensor, w.a[0], s), out);
     }
     Value d = CALL(t, aten_neg_default, w.a[0]);
     d = CALL(t, aten_exp_default, d);
     d = CALL(t, aten_add_Tensor, d, INT(1));
-    return finish(t, &w, CALL(t, aten_div_Tensor, w.a[0], d), out);
+    return decomp_narrow(t, &w, CALL(t, aten_div_Tensor, w.a[0], d), out);
 }
 
 bool decomp_softshrink(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    Wide w = widen(t, a, 1);
+    Wide w = decomp_widen(t, a, 1);
     Value x = w.a[0];
     Value abs = CALL(t, aten_abs_default, x);
     Value big = CALL(t, aten_gt_Scalar, abs, a[1]);
@@ -277,14 +249,14 @@ bool decomp_softshrink(Trace *t, const Op *op, const Value *a, Value *out) {
     s = CALL(t, aten_mul_Tensor, s, a[1]);
     s = CALL(t, aten_sub_Tensor, x, s);
     Value zero = CALL(t, aten_mul_Tensor, x, INT(0));
-    return finish(t, &w, CALL(t, aten_where_self, big, s, zero), out);
+    return decomp_narrow(t, &w, CALL(t, aten_where_self, big, s, zero), out);
 }
 
 bool decomp_threshold(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    Wide w = widen(t, a, 1);
+    Wide w = decomp_widen(t, a, 1);
     Value low = CALL(t, aten_le_Scalar, w.a[0], a[1]);
-    return finish(t, &w, CALL(t, aten_where_ScalarSelf, low, a[2], w.a[0]), out);
+    return decomp_narrow(t, &w, CALL(t, aten_where_ScalarSelf, low, a[2], w.a[0]), out);
 }
 
 bool decomp_rsub(Trace *t, const Op *op, const Value *a, Value *out) {
@@ -313,12 +285,12 @@ bool decomp_floor_divide(Trace *t, const Op *op, const Value *a, Value *out) {
 
 bool decomp_frac(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    Wide w = widen(t, a, 1);
+    Wide w = decomp_widen(t, a, 1);
     Value f = CALL(t, aten_abs_default, w.a[0]);
     f = CALL(t, aten_floor_default, f);
     Value s = CALL(t, aten_sign_default, w.a[0]);
     f = CALL(t, aten_mul_Tensor, f, s);
-    return finish(t, &w, CALL(t, aten_sub_Tensor, w.a[0], f), out);
+    return decomp_narrow(t, &w, CALL(t, aten_sub_Tensor, w.a[0], f), out);
 }
 
 bool decomp_heaviside(Trace *t, const Op *op, const Value *a, Value *out) {
@@ -357,9 +329,9 @@ static Value lerp_number(Trace *t, const Wide *w, const Value *weight) {
 
 bool decomp_lerp(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    Wide w = widen(t, a, 3);
+    Wide w = decomp_widen(t, a, 3);
     if (a[2].kind != VAL_tensor)
-        return finish(t, &w, lerp_number(t, &w, &a[2]), out);
+        return decomp_narrow(t, &w, lerp_number(t, &w, &a[2]), out);
     Value abs = CALL(t, aten_abs_default, w.a[2]);
     Value high = CALL(t, aten_ge_Scalar, abs, FLT(0.5));
     Value less = CALL(t, aten_sub_Tensor, w.a[2], INT(1));
@@ -367,12 +339,12 @@ bool decomp_lerp(Trace *t, const Op *op, const Value *a, Value *out) {
     Value base = CALL(t, aten_where_self, high, w.a[1], w.a[0]);
     Value d = CALL(t, aten_sub_Tensor, w.a[1], w.a[0]);
     d = CALL(t, aten_mul_Tensor, coeff, d);
-    return finish(t, &w, CALL(t, aten_add_Tensor, d, base), out);
+    return decomp_narrow(t, &w, CALL(t, aten_add_Tensor, d, base), out);
 }
 
 bool decomp_logaddexp(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    Wide w = widen(t, a, 2);
+    Wide w = decomp_widen(t, a, 2);
     Value ge = CALL(t, aten_ge_Tensor, w.a[0], w.a[1]);
     Value max = CALL(t, aten_where_self, ge, w.a[0], w.a[1]);
     Value min = CALL(t, aten_where_self, ge, w.a[1], w.a[0]);
@@ -383,17 +355,17 @@ bool decomp_logaddexp(Trace *t, const Op *op, const Value *a, Value *out) {
     d = CALL(t, aten_exp_default, d);
     d = CALL(t, aten_log1p_default, d);
     d = CALL(t, aten_add_Tensor, max, d);
-    return finish(t, &w, CALL(t, aten_where_self, inf, w.a[0], d), out);
+    return decomp_narrow(t, &w, CALL(t, aten_where_self, inf, w.a[0], d), out);
 }
 
 bool decomp_logit(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    Wide w = widen_to_float(t, a, 1);
+    Wide w = decomp_widen_to_float(t, a, 1);
     double eps = a[1].kind == VAL_none ? -1 : float_arg(&a[1], -1);
     Value x = eps >= 0 ? CALL(t, aten_clamp_default, w.a[0], FLT(eps), FLT(1 - eps)) : w.a[0];
     Value d = CALL(t, aten_rsub_Scalar, x, INT(1));
     d = CALL(t, aten_div_Tensor, x, d);
-    return finish(t, &w, CALL(t, aten_log_default, d), out);
+    return decomp_narrow(t, &w, CALL(t, aten_log_default, d), out);
 }
 
 bool decomp_masked_fill(Trace *t, const Op *op, const Value *a, Value *out) {
@@ -442,23 +414,23 @@ bool decomp_sgn(Trace *t, const Op *op, const Value *a, Value *out) {
 
 bool decomp_sinc(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    Wide w = widen_to_float(t, a, 1);
+    Wide w = decomp_widen_to_float(t, a, 1);
     Value x = CALL(t, aten_mul_Tensor, w.a[0], FLT(3.141592653589793));
     Value zero = CALL(t, aten_eq_Scalar, x, INT(0));
     Value s = CALL(t, aten_sin_default, x);
     s = CALL(t, aten_div_Tensor, s, x);
-    return finish(t, &w, CALL(t, aten_where_ScalarSelf, zero, INT(1), s), out);
+    return decomp_narrow(t, &w, CALL(t, aten_where_ScalarSelf, zero, INT(1), s), out);
 }
 
 bool decomp_xlogy(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    Wide w = widen_to_float(t, a, 2);
+    Wide w = decomp_widen_to_float(t, a, 2);
     Value zero = CALL(t, aten_eq_Scalar, w.a[0], INT(0));
     Value l = CALL(t, aten_log_default, w.a[1]);
     l = CALL(t, aten_mul_Tensor, w.a[0], l);
     Value r = CALL(t, aten_where_ScalarSelf, zero, INT(0), l);
     Value nan = CALL(t, aten_isnan_default, w.a[1]);
-    return finish(t, &w, CALL(t, aten_where_ScalarSelf, nan, FLT(NAN), r), out);
+    return decomp_narrow(t, &w, CALL(t, aten_where_ScalarSelf, nan, FLT(NAN), r), out);
 }
 
 static bool other_if_nan(Trace *t, const Value *a, bool max, Value *out) {
