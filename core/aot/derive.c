@@ -61,3 +61,34 @@ Value scalar_like(Trace *t, Value v, Value like) {
     const TensorMeta *m = meta_of(like);
     return m && !t->failed ? scalar_tensor(t, v, m->dtype, m->device) : NONE;
 }
+
+static Value device_of(Value like) {
+    return (Value){.kind = VAL_device, .device = meta_of(like)->device};
+}
+
+static Value layout_of(Value like) {
+    return (Value){.kind = VAL_layout, .layout = meta_of(like)->layout};
+}
+
+Value ones_of(Trace *t, Value size, Value like) {
+    if (!meta_of(like))
+        return NONE;
+    return CALL(t, aten_ones_default, size, DTY(dtype_of(like)), layout_of(like), device_of(like));
+}
+
+Value new_zeros_of(Trace *t, Value x, Value size, Value like) {
+    if (!meta_of(like))
+        return NONE;
+    return CALL(t, aten_new_zeros_default, x, size, DTY(dtype_of(like)), layout_of(like),
+                device_of(like));
+}
+
+Value arange_like(Trace *t, Value start, Value end, Value step, Value like) {
+    if (!meta_of(like))
+        return NONE;
+    if (is_none(&step))
+        return CALL(t, aten_arange_start, start, end, DTY(DT_i64), layout_of(like),
+                    device_of(like));
+    return CALL(t, aten_arange_start_step, start, end, step, DTY(DT_i64), layout_of(like),
+                device_of(like));
+}

@@ -83,5 +83,10 @@ Value zeros_like(Trace *t, Value x);
 Value zeros_of(Trace *t, Value size, Value like); // at::zeros(size, like.options())
 Value scalar_like(Trace *t, Value v, Value like); // at::scalar_tensor(v, like.options())
 Value sizes_arg(Trace *t, Value x); // x's sizes, as `self.sym_sizes()` gives them to a formula
+// at::ones(size, like.options()), x.new_zeros(size, like.options()), at::arange(start, end, step,
+// like.options().dtype(kLong)); a step of none is the form without one.
+Value ones_of(Trace *t, Value size, Value like);
+Value new_zeros_of(Trace *t, Value x, Value size, Value like);
+Value arange_like(Trace *t, Value start, Value end, Value step, Value like);
 
 #endif

@@ -109,7 +109,7 @@ static void zero_undefined(Trace *t, const GradFn *fn, Value *grads) {
 
 static Value unpacked(Trace *t, const GradFn *fn, int i) {
     bool saved = fn->row && i < 8 && (fn->row->flags & (SAVE_r0 << i));
-    return saved && fn->results[i].kind == VAL_tensor
+    return saved && (fn->through_detach & (1u << i)) && fn->results[i].kind == VAL_tensor
                ? CALL(t, aten_detach_default, fn->results[i])
                : fn->results[i];
 }

@@ -274,6 +274,7 @@ static void set_history(Trace *t, GradFn *fn, const Value *out) {
         fn->results[i] = val_tensor(meta);
         if (!is_differentiable(meta) || (i && (flags & ONLY_r0)))
             continue;
+        fn->through_detach |= i < 8 ? 1u << i : 0;
         TapeInfo *info = info_of(t, x);
         if (info->base && info->fn_version != *info->version) {
             rebase_view(t, x, fn);
@@ -283,8 +284,10 @@ static void set_history(Trace *t, GradFn *fn, const Value *out) {
         }
     }
     for (int i = 0; i < n && i < 8; i++)
-        if ((flags & (SAVE_r0 << i)) && items[i].kind == VAL_tensor)
-            fn->results[i] = detached(t, items[i]);
+        if ((flags & (SAVE_r0 << i)) && items[i].kind == VAL_tensor) {
+            bool own = fn->through_detach & (1u << i);
+            fn->results[i] = own ? detached(t, items[i]) : frozen(t, &items[i]);
+        }
 }
 
 // A write raises the version of what it writes.

@@ -52,6 +52,7 @@ struct GradFn {
     const Value *args;     // tensors as they were then (below functionalization)
     Value *results;        // saved through detach where the row says so, else metadata
     int n_results;
+    unsigned through_detach;  // results[i] has history itself: bit i
     const TensorMeta **metas; // by result: what a gradient that comes in must look like
     Edge *edges;           // by input that may need a gradient
     int n_edges;
