@@ -4,10 +4,6 @@
 
 // one step back
 
-void derive_alias(Back *b) {
-    OUT(0) = GRAD;
-}
-
 void derive_t(Back *b) {
     OUT(0) = CALL(b->t, aten_t_default, GRAD);
 }
