@@ -177,23 +177,23 @@ static Node *noop_source(const Node *n) {
     return NULL;
 }
 
+static bool is_alias_op(const Op *op) {
+    return op && op->n_args && op->args[0].alias && op->n_returns && op->returns[0].alias;
+}
+
+bool node_shares_storage(const Node *n) {
+    if (n->op != FX_call_function || !n->def || !n->n_args || n->args[0].kind != VAL_node)
+        return false;
+    if (n->def->id == OP_operator_getitem)
+        return is_alias_op(n->args[0].node->def);
+    return is_alias_op(n->def);
+}
+
 // The node whose storage a value lives in: views share their base's, everything else has its own.
 static int storage_of(const Node *n) {
-    for (;;) {
-        const Node *up = NULL;
-        if (n->op == FX_call_function && n->def && n->n_args && n->args[0].kind == VAL_node) {
-            const Op *op = n->def;
-            bool item = op->id == OP_operator_getitem;
-            bool view = op->n_args && op->args[0].alias && op->n_returns && op->returns[0].alias;
-            up = item || view ? n->args[0].node : NULL;
-            if (item && !(up->def && up->def->n_args && up->def->args[0].alias &&
-                          up->def->n_returns && up->def->returns[0].alias))
-                up = NULL;
-        }
-        if (!up)
-            return n->id;
-        n = up;
-    }
+    while (node_shares_storage(n))
+        n = n->args[0].node;
+    return n->id;
 }
 
 typedef struct Storages {

@@ -14,6 +14,9 @@ int64_t node_int(const Node *n, int i, const char *name, int64_t fallback);
 // A new node behind `at`, with its metadata and origin.
 Node *joint_insert_after(PassCtx *ctx, Node *at, const Op *op, const char *name, const Value *args,
                          int n_args, const Kwarg *kwargs, int n_kwargs);
+// Does this op hand on the storage of its first argument (a view, an item of several views, an
+// in-place op)?
+bool node_shares_storage(const Node *n);
 // Does what a view of arg with this size list would do: nothing? One -1 is allowed.
 bool view_is_pointless(Sym *s, const TensorMeta *arg, const Value *size);
 

@@ -305,6 +305,7 @@ void node_copy_meta(Node *to, const Node *from) {
     to->modules = from->modules;
     to->original_aten = from->original_aten;
     to->seq_nr = from->seq_nr;
+    to->ac_graph_id = from->ac_graph_id;
     to->note = from->note;
     to->wrap = from->wrap;
     to->flags = from->flags;
@@ -411,6 +412,7 @@ static void copy_node(const Copier *c, Node *to, const Node *from) {
     to->wrap = copy_text(c, from->wrap);
     to->note = copy_text(c, from->note);
     to->seq_nr = from->seq_nr;
+    to->ac_graph_id = from->ac_graph_id;
     to->flags = from->flags;
 }
 

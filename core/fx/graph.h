@@ -48,6 +48,7 @@ struct Node {
     const char *wrap;           // class printed round the annotation: `Parameter`; NULL: none
     const char *note;           // what stands before `File:` in its comment, NULL if nothing does
     int seq_nr;                 // autograd sequence number, -1 if none
+    int ac_graph_id;            // region of activation checkpointing, 0 if in none
     unsigned flags;             // NODE_*
     int position;               // scratch order of graph_number
     Node *prev, *next;          // in execution order
@@ -61,7 +62,10 @@ enum {
     NODE_must_be_in_backward = 1 << 3,
     NODE_opaque = 1 << 4,           // target unknown: shown, not run
     NODE_assumed_strides = 1 << 5,  // the text it came from printed no strides: contiguous assumed
-    NODE_assumed_device = 1 << 6    // nor a device: cpu assumed
+    NODE_assumed_device = 1 << 6,   // nor a device: cpu assumed
+    // Policies of activation checkpointing (meta `recompute`).
+    NODE_must_save = 1 << 7, NODE_must_recompute = 1 << 8,
+    NODE_no_version_check = 1 << 9  // may be written between forward and backward
 };
 
 typedef struct GraphChild {
@@ -162,6 +166,8 @@ const Value *node_arg(const Node *n, int i, const char *name);
 // Arguments in schema order with defaults; asserts n->def. Memory from a.
 Value *node_bound(const Node *n, Arena *a);
 bool node_is_impure(const Node *n);
+// The same without random ops and unknown ones: what stays though unused while torch.compile runs.
+bool node_has_effects(const Node *n);
 
 bool graph_dce(Graph *g);                               // true if something went
 void graph_toposort(Graph *g);                          // stable

@@ -43,7 +43,7 @@ static bool writes_in_place(const Node *n) {
     return has_flag(n, "inplace") || node_arg(n, -1, "out");
 }
 
-bool node_is_impure(const Node *n) {
+bool node_has_effects(const Node *n) {
     if (n->op == FX_placeholder || n->op == FX_output)
         return true;
     if (n->op == FX_call_method)
@@ -51,9 +51,15 @@ bool node_is_impure(const Node *n) {
     if (n->op != FX_call_function)
         return false;
     if (n->def)
-        return (n->def->tags & (OPT_mutates | OPT_random | OPT_impure)) != 0;
-    return (n->flags & NODE_opaque) != 0 || str_starts(n->target, "torch.ops.profiler.") ||
+        return (n->def->tags & (OPT_mutates | OPT_impure)) != 0;
+    return str_starts(n->target, "torch.ops.profiler.") ||
            str_index(n->target, effectful, COUNT(effectful)) >= 0 || writes_in_place(n);
+}
+
+bool node_is_impure(const Node *n) {
+    return node_has_effects(n) ||
+           (n->op == FX_call_function &&
+            (n->def ? n->def->tags & OPT_random : n->flags & NODE_opaque) != 0);
 }
 
 bool graph_dce(Graph *g) {

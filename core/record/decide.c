@@ -184,6 +184,11 @@ void decisions_revoke(Decisions *d, DecisionKind kind, const char *key, const ch
     d->at.at[place].ask.reason = arena_strdup(d->arena, reason);
 }
 
+const bool *decisions_wish(const Decisions *d, DecisionKind kind, const char *key) {
+    const Overrides *o = d ? d->overrides : NULL;
+    return o && o->live ? decide_override_at(o, kind, key) : NULL;
+}
+
 int decisions_count(const Decisions *d) {
     return d->at.n;
 }

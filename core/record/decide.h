@@ -61,6 +61,8 @@ bool decide(Decisions *d, const Decide *q);                 // d may be NULL: th
 // The last decision of that key could not be carried out after all: its result is false, for this
 // reason. d may be NULL.
 void decisions_revoke(Decisions *d, DecisionKind kind, const char *key, const char *reason);
+// The user's wish for a key, without a question on record; NULL if there is none, or no log.
+const bool *decisions_wish(const Decisions *d, DecisionKind kind, const char *key);
 int decisions_count(const Decisions *d);
 const Decision *decisions_at(const Decisions *d, int i);    // in order of asking
 // The last one asked with that key; NULL if never.
