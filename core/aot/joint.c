@@ -53,6 +53,39 @@ Node *joint_insert_after(PassCtx *ctx, Node *at, const Op *op, const char *name,
     return n;
 }
 
+// A bound argument as a meta function wants it: nodes by what they yield.
+static Value yielded(Arena *a, const Value *v) {
+    if (v->kind == VAL_node)
+        return v->node->val;
+    if (v->kind != VAL_list && v->kind != VAL_tuple)
+        return *v;
+    Value r = val_list(a, v->kind, v->n);
+    for (int i = 0; i < v->n; i++)
+        r.at[i] = yielded(a, &v->at[i]);
+    return r;
+}
+
+Node *joint_put(PassCtx *ctx, Node *at, OpId op, const Value *args, int n_args,
+                const Kwarg *kwargs, int n_kwargs) {
+    graph_set_insert(at->graph, at);
+    Node *n = graph_call(at->graph, op_at(op), NULL, args, n_args, kwargs, n_kwargs);
+    graph_set_insert(at->graph, NULL);
+    n->stack = at->stack;
+    n->modules = at->modules;
+    // A replacement is traced anew, so that its nodes stem from their own ops.
+    n->original_aten = op_at(op)->qualname + strlen("torch.ops.");
+    n->flags |= at->flags & (NODE_forward | NODE_backward);
+    Arena *a = at->graph->arena;
+    Value *bound = node_bound(n, a);
+    for (int i = 0; i < n->def->n_args; i++)
+        bound[i] = yielded(a, &bound[i]);
+    MetaCtx m = {.arena = a, .sym = at->graph->sym, .diag = ctx->diag};
+    op_meta(&m, n->def, bound, &n->val);
+    if (ctx->origins)
+        origins_add(ctx->origins, n->id, at->id, LINK_part);
+    return n;
+}
+
 bool view_is_pointless(Sym *s, const TensorMeta *arg, const Value *size) {
     if (size->n != arg->ndim)
         return false;
@@ -115,8 +148,7 @@ static bool pads_nothing(const Node *n, const Node *src) {
 static bool first_power(const Node *n, const Node *src) {
     (void)src;
     const Value *v = node_arg(n, 1, "exponent");
-    double f;
-    return v && val_as_float(v, &f) && f == 1;
+    return v && v->kind == VAL_int && v->i == 1;
 }
 
 static bool one_tensor(const Node *n, const Node *src) {
@@ -182,11 +214,9 @@ static bool is_alias_op(const Op *op) {
 }
 
 bool node_shares_storage(const Node *n) {
-    if (n->op != FX_call_function || !n->def || !n->n_args || n->args[0].kind != VAL_node)
+    if (n->op != FX_call_function || !n->n_args || n->args[0].kind != VAL_node)
         return false;
-    if (n->def->id == OP_operator_getitem)
-        return is_alias_op(n->args[0].node->def);
-    return is_alias_op(n->def);
+    return is_alias_op(node_is_item(n) ? n->args[0].node->def : n->def);
 }
 
 // The node whose storage a value lives in: views share their base's, everything else has its own.

@@ -14,6 +14,12 @@ int64_t node_int(const Node *n, int i, const char *name, int64_t fallback);
 // A new node behind `at`, with its metadata and origin.
 Node *joint_insert_after(PassCtx *ctx, Node *at, const Op *op, const char *name, const Value *args,
                          int n_args, const Kwarg *kwargs, int n_kwargs);
+// A new node in front of `at`, traced anew: its metadata by the meta function.
+Node *joint_put(PassCtx *ctx, Node *at, OpId op, const Value *args, int n_args,
+                const Kwarg *kwargs, int n_kwargs);
+// joint_scatter.c: scatter of a number into a tensor of one value, by comparing positions.
+bool scatter_upon_const(const Node *n);
+void scatter_by_where(PassCtx *ctx, Node *n);
 // Does this op hand on the storage of its first argument (a view, an item of several views, an
 // in-place op)?
 bool node_shares_storage(const Node *n);

@@ -151,25 +151,8 @@ static bool scaled_softmax(const Node *n) {
     return find_scaled(n, &s);
 }
 
-// A node in front of `at`, its metadata by the meta function.
 static Node *put(PassCtx *ctx, Node *at, OpId op, const Value *args, int n_args) {
-    graph_set_insert(at->graph, at);
-    Node *n = graph_call(at->graph, op_at(op), NULL, args, n_args, NULL, 0);
-    graph_set_insert(at->graph, NULL);
-    n->stack = at->stack;
-    n->modules = at->modules;
-    // A replacement is traced anew, so that its nodes stem from their own ops.
-    n->original_aten = op_at(op)->qualname + strlen("torch.ops.");
-    n->flags |= at->flags & (NODE_forward | NODE_backward);
-    Value *bound = node_bound(n, at->graph->arena);
-    for (int i = 0; i < n->def->n_args; i++)
-        if (bound[i].kind == VAL_node)
-            bound[i] = bound[i].node->val;
-    MetaCtx m = {.arena = at->graph->arena, .sym = at->graph->sym, .diag = ctx->diag};
-    op_meta(&m, n->def, bound, &n->val);
-    if (ctx->origins)
-        origins_add(ctx->origins, n->id, at->id, LINK_part);
-    return n;
+    return joint_put(ctx, at, op, args, n_args, NULL, 0);
 }
 
 static Node *put2(PassCtx *ctx, Node *at, OpId op, Value a, Value b) {
@@ -236,6 +219,7 @@ static const Rewrite early[] = {
 };
 static const Rewrite first[] = {
     {OP_prims_convert_element_type_default, convert_twice, convert_once, "a chain of conversions"},
+    {OP_aten_scatter_value, scatter_upon_const, scatter_by_where, "scatter into one value"},
 };
 static const Rewrite second[] = {
     {OP_aten_sub_Tensor, scaled_softmax, move_scale, "softmax of a scaled input"},

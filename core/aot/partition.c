@@ -43,7 +43,7 @@ static const char *impossible(const Part *p, int i, bool keep) {
 static void pin_recompute(Part *p, int i) {
     const Node *n = p->at[i];
     p->pin[i] = PIN_recompute;
-    while (node_is(n, OP_operator_getitem) && n->args[0].kind == VAL_node) {
+    while (node_is_item(n)) {
         n = n->args[0].node;
         p->pin[p->index[n->id]] = PIN_recompute;
     }
@@ -51,7 +51,7 @@ static void pin_recompute(Part *p, int i) {
 
 static bool can_pin_recompute(Part *p, int i) {
     const Node *n = p->at[i];
-    while (node_is(n, OP_operator_getitem) && n->n_args && n->args[0].kind == VAL_node)
+    while (node_is_item(n))
         n = n->args[0].node;
     const char *why = impossible(p, p->index[n->id], false);
     p->pin[i] = PIN_recompute;

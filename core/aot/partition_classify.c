@@ -14,11 +14,6 @@ static void must_save(Part *p, int i) {
     p->flags[i] = (p->flags[i] & ~(unsigned)NODE_must_recompute) | NODE_must_save;
 }
 
-static bool is_item(const Part *p, int i) {
-    return node_is(p->at[i], OP_operator_getitem) && p->at[i]->n_args &&
-           p->at[i]->args[0].kind == VAL_node;
-}
-
 // What passes from one checkpointed region into a later one is kept; under the default partitioner
 // so is what enters a region.
 static void keep_at_borders(Part *p) {
@@ -31,7 +26,7 @@ static void keep_at_borders(Part *p) {
             into_later = into_later || (must_recompute(p, u) && region &&
                                         p->at[u]->ac_graph_id > region);
         }
-        bool item_inside = is_item(p, i) && p->at[i]->args[0].node->ac_graph_id;
+        bool item_inside = node_is_item(p->at[i]) && p->at[i]->args[0].node->ac_graph_id;
         if (must_recompute(p, i) ? into_later
                                  : p->rq->partitioner == PARTITION_default && !region &&
                                        used_again && !item_inside)
@@ -42,7 +37,7 @@ static void keep_at_borders(Part *p) {
 static void keep_items(Part *p, int i) {
     for (int k = p->users_at[i]; k < p->users_at[i + 1]; k++) {
         int u = p->users[k];
-        if (!is_item(p, u))
+        if (!node_is_item(p->at[u]))
             continue;
         keep_items(p, u);
         if (p->at[u]->val.kind != VAL_tuple && p->at[u]->val.kind != VAL_list)

@@ -72,7 +72,7 @@ static bool is_reduction(const Part *p, int i) {
 static const char *reason_to_ban(const Cut *c, int i) {
     const Part *p = c->p;
     const Node *n = p->at[i];
-    if (n->op != FX_call_function || node_is(n, OP_operator_getitem))
+    if (n->op != FX_call_function || node_is_item(n))
         return NULL;
     if (p->flags[i] & NODE_must_save)
         return "marked MUST_SAVE";

@@ -24,7 +24,7 @@ static int last_forward(const Part *p) {
 
 static bool has_items_only(const Part *p, int i) {
     for (int k = p->users_at[i]; k < p->users_at[i + 1]; k++)
-        if (!node_is(p->at[p->users[k]], OP_operator_getitem))
+        if (!node_is_item(p->at[p->users[k]]))
             return false;
     return p->users_at[i] < p->users_at[i + 1];
 }

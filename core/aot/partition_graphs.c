@@ -352,7 +352,7 @@ static void make_node(Maker *m, int i) {
 static void raise_items(Arena *tmp, Graph *g) {
     VEC(Node *) items = {0};
     GRAPH_EACH (g, n)
-        if (node_is(n, OP_operator_getitem) && n->n_args && n->args[0].kind == VAL_node)
+        if (node_is_item(n))
             vec_push(tmp, &items, n);
     for (int k = items.n - 1; k >= 0; k--)
         node_move_before(items.at[k], items.at[k]->args[0].node->next);

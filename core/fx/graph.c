@@ -348,6 +348,11 @@ bool node_is(const Node *n, OpId op) {
     return n->def && n->def->id == op;
 }
 
+bool node_is_item(const Node *n) {
+    return n->op == FX_call_function && !strcmp(n->target, "_operator.getitem") && n->n_args &&
+           n->args[0].kind == VAL_node;
+}
+
 const TensorMeta *node_tensor(const Node *n) {
     return n->val.kind == VAL_tensor ? n->val.tensor : NULL;
 }

@@ -160,6 +160,7 @@ Value value_copy(Arena *a, const Value *v, Node *const map[]);
 // Calls fn for each VAL_node in args and kwargs, in print order; a node used twice comes twice.
 void node_each_input(const Node *n, void (*fn)(Node *input, void *ctx), void *ctx);
 bool node_is(const Node *n, OpId op);
+bool node_is_item(const Node *n);                       // _operator.getitem of a node
 const TensorMeta *node_tensor(const Node *n);           // NULL if it yields no single tensor
 // Positional or keyword; NULL if absent.
 const Value *node_arg(const Node *n, int i, const char *name);
