@@ -2,6 +2,7 @@
 // and conv* follow ATen's C++, matmul the Python dispatcher's kernel (torch/_decomp), which the
 // tracer uses.
 #include "core/aot/composite.h"
+#include "core/aot/tape.h"
 
 #include <math.h>
 #include <string.h>
@@ -38,13 +39,14 @@ bool rule_linear(Trace *t, const Op *op, const Value *a, Value *out) {
 
 // May the batch of the larger operand be folded into its rows? Without a copy, unless the smaller
 // one needs a gradient, which would otherwise be summed over the batch.
-static bool should_fold(Trace *t, const TensorMeta *a, const TensorMeta *b) {
-    const TensorMeta *big = a->ndim >= b->ndim ? a : b, *small = big == a ? b : a;
+static bool should_fold(Trace *t, Value a, Value b) {
+    bool first = dim_of(a) >= dim_of(b);
+    const TensorMeta *big = meta_of(first ? a : b), *small = meta_of(first ? b : a);
     if (big->ndim < 3 || small->ndim > 2)
         return false;
-    if (small->requires_grad)
+    if (tape_requires_grad(t, first ? b : a))
         return true;
-    if (a->ndim == 2)
+    if (dim_of(a) == 2)
         return false;
     if (expr_known_is(t, meta_numel(t->sym, big), 0))
         return true;
@@ -155,7 +157,7 @@ bool rule_matmul(Trace *t, const Op *op, const Value *a, Value *out) {
     } else if (x->ndim == 2 && y->ndim == 2) {
         *out = CALL(t, aten_mm_default, a[0], a[1]);
     } else {
-        *out = should_fold(t, x, y) ? folded_matmul(t, a[0], a[1]) : batch_matmul(t, a[0], a[1]);
+        *out = should_fold(t, a[0], a[1]) ? folded_matmul(t, a[0], a[1]) : batch_matmul(t, a[0], a[1]);
     }
     return true;
 }
@@ -392,6 +394,22 @@ static Value additive_mask(Trace *t, Value mask, DType d) {
     return CALL(t, aten_where_ScalarSelf, mask, FLT(0), inf);
 }
 
+// None, or (…, 1 or queries, 1 or keys), of 2 or 4 dimensions, without a gradient.
+static bool mask_fits(Trace *t, const Value *a) {
+    const TensorMeta *m = meta_of(a[3]), *q = meta_of(a[0]), *k = meta_of(a[1]);
+    if (!m)
+        return true;
+    if (tape_requires_grad(t, a[3]) || (m->ndim != 2 && m->ndim != 4))
+        return false;
+    const Expr *want[4] = {q->size[0], q->size[1], q->size[2], k->size[2]};
+    for (int i = 0; i < m->ndim; i++) {
+        const Expr *have = m->size[i], *need = want[4 - m->ndim + i];
+        if (!expr_known_is(t, have, 1) && !sym_known_eq(t->sym, have, need))
+            return false;
+    }
+    return true;
+}
+
 static bool fused_on_cpu(Trace *t, const Value *a) {
     const TensorMeta *q = meta_of(a[0]), *k = meta_of(a[1]), *v = meta_of(a[2]);
     DType d = q->dtype;
@@ -407,8 +425,7 @@ static bool fused_on_cpu(Trace *t, const Value *a) {
     bool dense = expr_known_is(t, q->stride[3], 1) && expr_known_is(t, k->stride[3], 1) &&
                  expr_known_is(t, v->stride[3], 1);
     bool empty = expr_known_is(t, q->size[2], 0) || expr_known_is(t, k->size[2], 0);
-    int mask_dims = dim_of(a[3]);
-    return same && dense && !empty && (a[3].kind != VAL_tensor || mask_dims == 2 || mask_dims == 4);
+    return same && dense && !empty && mask_fits(t, a);
 }
 
 bool rule_sdpa(Trace *t, const Op *op, const Value *a, Value *out) {

@@ -33,40 +33,40 @@ static Value mm_right_grad(Trace *t, Value grad, Value left, Value right, Value 
 }
 
 void derive_mm(Back *b) {
-    if (NEEDS(0))
-        OUT(0) = mm_left_grad(b->t, GRAD, ARG(1), ARG(0), INT(1));
     if (NEEDS(1))
         OUT(1) = mm_right_grad(b->t, GRAD, ARG(0), ARG(1), INT(1));
+    if (NEEDS(0))
+        OUT(0) = mm_left_grad(b->t, GRAD, ARG(1), ARG(0), INT(1));
 }
 
 void derive_addmm(Back *b) {
     Trace *t = b->t;
-    if (NEEDS(0))
-        OUT(0) = maybe_multiply(t, GRAD, ARG(3));
     if (NEEDS(1))
         OUT(1) = mm_left_grad(t, GRAD, ARG(2), ARG(1), ARG(4));
     if (NEEDS(2))
         OUT(2) = mm_right_grad(t, GRAD, ARG(1), ARG(2), ARG(4));
+    if (NEEDS(0))
+        OUT(0) = maybe_multiply(t, GRAD, ARG(3));
 }
 
 void derive_bmm(Back *b) {
     Trace *t = b->t;
-    if (NEEDS(0))
-        OUT(0) = CALL(t, aten_bmm_default, GRAD, batch_flipped(t, ARG(1)));
     if (NEEDS(1))
         OUT(1) = CALL(t, aten_bmm_default, batch_flipped(t, ARG(0)), GRAD);
+    if (NEEDS(0))
+        OUT(0) = CALL(t, aten_bmm_default, GRAD, batch_flipped(t, ARG(1)));
 }
 
 void derive_baddbmm(Back *b) {
     Trace *t = b->t;
-    if (NEEDS(0))
-        OUT(0) = maybe_multiply(t, GRAD, ARG(3));
     if (NEEDS(1))
         OUT(1) =
             maybe_multiply(t, CALL(t, aten_bmm_default, GRAD, batch_flipped(t, ARG(2))), ARG(4));
     if (NEEDS(2))
         OUT(2) =
             maybe_multiply(t, CALL(t, aten_bmm_default, batch_flipped(t, ARG(1)), GRAD), ARG(4));
+    if (NEEDS(0))
+        OUT(0) = maybe_multiply(t, GRAD, ARG(3));
 }
 
 // The one gradient of a sum over the batch, seen by each of its members.
@@ -78,8 +78,6 @@ static Value for_each_batch(Trace *t, Value grad, Value batch1, Value batch2) {
 
 void derive_addbmm(Back *b) {
     Trace *t = b->t;
-    if (NEEDS(0))
-        OUT(0) = maybe_multiply(t, GRAD, ARG(3));
     if (NEEDS(1)) {
         Value grad = for_each_batch(t, GRAD, ARG(1), ARG(2));
         OUT(1) =
@@ -90,6 +88,8 @@ void derive_addbmm(Back *b) {
         Value grad = for_each_batch(t, GRAD, ARG(1), ARG(2));
         OUT(2) = maybe_multiply(t, CALL(t, aten_bmm_default, left, grad), ARG(4));
     }
+    if (NEEDS(0))
+        OUT(0) = maybe_multiply(t, GRAD, ARG(3));
 }
 
 void derive_mv(Back *b) {
@@ -102,10 +102,10 @@ void derive_mv(Back *b) {
 
 void derive_addmv(Back *b) {
     Trace *t = b->t;
-    if (NEEDS(0))
-        OUT(0) = maybe_multiply(t, GRAD, ARG(3));
     if (NEEDS(1))
         OUT(1) = maybe_multiply(t, CALL(t, aten_ger_default, GRAD, ARG(2)), ARG(4));
+    if (NEEDS(0))
+        OUT(0) = maybe_multiply(t, GRAD, ARG(3));
     if (NEEDS(2))
         OUT(2) = maybe_multiply(t, CALL(t, aten_mv_default, flipped(t, ARG(1)), GRAD), ARG(4));
 }
@@ -127,6 +127,13 @@ void derive_dot(Back *b) {
         OUT(1) = CALL(b->t, aten_mul_Tensor, GRAD, ARG(0));
 }
 
+void derive_vdot(Back *b) {
+    if (NEEDS(1))
+        OUT(1) = CALL(b->t, aten_mul_Tensor, GRAD, ARG(0));
+    if (NEEDS(0))
+        OUT(0) = CALL(b->t, aten_mul_Tensor, GRAD, ARG(1));
+}
+
 // Sums over `sumdim` of i1 * i2 * i3, each first unsqueezed where it has no dimension: every factor
 // takes the place of the result once.
 void derive_trilinear(Back *b) {
@@ -141,10 +148,10 @@ void derive_trilinear(Back *b) {
 }
 
 void derive_cross(Back *b) {
-    if (NEEDS(0))
-        OUT(0) = CALL(b->t, aten_linalg_cross_default, ARG(1), GRAD, ARG(2));
     if (NEEDS(1))
         OUT(1) = CALL(b->t, aten_linalg_cross_default, GRAD, ARG(0), ARG(2));
+    if (NEEDS(0))
+        OUT(0) = CALL(b->t, aten_linalg_cross_default, ARG(1), GRAD, ARG(2));
 }
 
 // distances of rows

@@ -62,7 +62,7 @@ static bool needs_grad(const Trace *t, const Traced *x) {
 }
 
 bool tape_requires_grad(const Trace *t, Value x) {
-    return t->tape && t->tape->enabled && x.kind == VAL_tensor && needs_grad(t, traced(&x));
+    return t->tape && x.kind == VAL_tensor && needs_grad(t, traced(&x));
 }
 
 // views
@@ -256,6 +256,13 @@ static bool is_leaf(const Trace *t, const Traced *x) {
                        (x->tape->base && is_leaf(t, x->tape->base) && !x->tape->base->tape->fn));
 }
 
+static bool writes_leaf(const Trace *t, const Op *op, const Value *args) {
+    for (int i = 0; i < op->n_args; i++)
+        if (op->args[i].written && args[i].kind == VAL_tensor && is_leaf(t, traced(&args[i])))
+            return true;
+    return false;
+}
+
 static void set_history(Trace *t, GradFn *fn, const Value *out) {
     const Value *items;
     int n = flat_results(t, out, &items);
@@ -324,8 +331,7 @@ Value tape_dispatch(Trace *t, const Op *op, const Value *args) {
     GradFn *fn = !detach && is_recorded(t, op, args) ? fn_of_op(t, op, args) : NULL;
     int was = t->seq_nr;
     if (fn) {
-        if (writes && !(op->tags & OPT_inplace_view) && traced(&args[0]) &&
-            is_leaf(t, traced(&args[0]))) {
+        if (writes && !(op->tags & OPT_inplace_view) && writes_leaf(t, op, args)) {
             trace_fail(t, "RuntimeError: a leaf that requires grad is written in place by %s",
                        op->qualname);
             return NONE;

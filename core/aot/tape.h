@@ -78,7 +78,7 @@ void tape_new(Trace *t); // sets t->tape; gradients are recorded from then on
 // The layer: args are upper tensors.
 Value tape_dispatch(Trace *t, const Op *op, const Value *args);
 void tape_make_leaf(Trace *t, Traced *x);
-bool tape_requires_grad(const Trace *t, Value x); // false for what is no tensor
+bool tape_requires_grad(const Trace *t, Value x); // x.requires_grad, in any grad mode
 bool tape_enable(Trace *t, bool on);              // torch.set_grad_enabled; what it was before
 
 // torch.autograd.grad(outputs, leaves, grad_outputs, allow_unused=True): one value a leaf, none if
