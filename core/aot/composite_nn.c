@@ -313,3 +313,57 @@ bool rule_kl_div(Trace *t, const Op *op, const Value *a, Value *out) {
     *out = reduced(t, loss, int_arg(&a[2], 1));
     return true;
 }
+
+// grids
+
+static Value from_minus_one(Trace *t, Value like, Value n, bool align) {
+    double steps = (double)int_arg(&n, 2);
+    Value dev = {.kind = VAL_device, .device = like.tensor->device};
+    if (steps <= 1)
+        return scalar_tensor(t, INT(0), dtype_of(like), like.tensor->device);
+    Value x = CALL(t, aten_linspace_default, INT(-1), INT(1), n, DTY(dtype_of(like)),
+                   (Value){.kind = VAL_layout, .layout = LAYOUT_strided}, dev, BOOL(false));
+    if (align)
+        return x;
+    x = CALL(t, aten_mul_Scalar, x, FLT(steps - 1));
+    return CALL(t, aten_div_Scalar, x, FLT(steps));
+}
+
+// The grid of the identity: (N, …, space + 1), the coordinate of the last dimension first, then 1.
+static Value base_grid(Trace *t, Value like, Value size, bool align) {
+    int space = size.n - 2;
+    Value shape = val_list(t->arena, VAL_list, size.n);
+    shape.at[0] = size.at[0];
+    for (int d = 0; d < space; d++)
+        shape.at[1 + d] = size.at[2 + d];
+    shape.at[space + 1] = INT(space + 1);
+    Value dev = {.kind = VAL_device, .device = like.tensor->device};
+    Value grid = CALL(t, aten_empty_memory_format, shape, DTY(dtype_of(like)), NONE, dev);
+    for (int d = 0; d < space; d++) {
+        Value to = CALL(t, aten_select_int, grid, INT(-1), INT(d));
+        Value x = from_minus_one(t, like, size.at[size.n - 1 - d], align);
+        for (int k = 0; k < d && dim_of(x); k++)
+            x = CALL(t, aten_unsqueeze__default, x, INT(-1));
+        CALL(t, aten_copy__default, to, x);
+    }
+    CALL(t, aten_fill__Scalar, CALL(t, aten_select_int, grid, INT(-1), INT(space)), INT(1));
+    return grid;
+}
+
+bool rule_affine_grid_backward(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    int space = a[1].n - 2;
+    if (space != 2 && space != 3)
+        return false;
+    const Expr *places = sym_int(t->sym, 1), *e;
+    for (int d = 0; d < space; d++)
+        if (val_as_expr(t->sym, &a[1].at[2 + d], &e))
+            places = sym_mul(t->sym, places, e);
+    Value n = a[1].at[0], grid = base_grid(t, a[0], a[1], bool_arg(&a[2]));
+    grid = CALL(t, aten_view_default, grid, list_of(t, n, val_sym(places), INT(space + 1), END));
+    grid = CALL(t, aten_transpose_int, grid, INT(1), INT(2));
+    Value grad = reshape(t, a[0], list_of(t, n, val_sym(places), INT(space), END));
+    Value theta = CALL(t, aten_bmm_default, grid, grad);
+    *out = CALL(t, aten_transpose_int, theta, INT(1), INT(2));
+    return true;
+}

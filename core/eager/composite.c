@@ -427,15 +427,36 @@ bool kern_softmax_online(K *k) {
            copy_into(k->x, k->res[1], tensor_at(&s));
 }
 
-// _weight_norm(v, g, dim): v scaled to the norms g
-bool kern_weight_norm(K *k) {
-    int64_t others[TENSOR_DIMS], dim = ki(k, 2, 0);
+// Every dimension but dim.
+static Value other_dims(K *k, const Tensor *t, int64_t dim) {
+    int64_t others[TENSOR_DIMS];
     int n = 0;
-    for (int i = 0; i < k->in[0]->ndim; i++)
-        if (i != (dim < 0 ? dim + k->in[0]->ndim : dim))
+    for (int i = 0; i < t->ndim; i++)
+        if (i != (dim < 0 ? dim + t->ndim : dim))
             others[n++] = i;
+    return ints_value(k->x, others, n);
+}
+
+// _weight_norm(v, g, dim): v * (g / norm of v); the interface gives the norm, too
+bool kern_weight_norm(K *k) {
     Value norm = CALL(k, aten_linalg_vector_norm_default, k->args[0], FLT(2),
-                      ints_value(k->x, others, n), BOOL(true));
-    k->out = CALL(k, aten_mul_Tensor, k->args[0], CALL(k, aten_div_Tensor, k->args[1], norm));
+                      other_dims(k, k->in[0], ki(k, 2, 0)), BOOL(true));
+    Value w = CALL(k, aten_mul_Tensor, k->args[0], CALL(k, aten_div_Tensor, k->args[1], norm));
+    k->out = k->op->n_returns == 2 ? tuple_value(k->x, w, norm, END) : w;
+    return eager_ok(k->x);
+}
+
+// (grad_w, v, g, norms, dim): with dot = sum(grad_w * v), v gets g / norm * (grad_w - v * dot /
+// norm^2), g gets dot / norm.
+bool kern_weight_norm_backward(K *k) {
+    Value grad = k->args[0], v = k->args[1], norm = k->args[3];
+    Value dot = CALL(k, aten_sum_dim_IntList, CALL(k, aten_mul_Tensor, grad, v),
+                     other_dims(k, k->in[1], ki(k, 4, 0)), BOOL(true));
+    Value dg = CALL(k, aten_div_Tensor, dot, norm);
+    Value along =
+        CALL(k, aten_mul_Tensor, v, CALL(k, aten_div_Tensor, dg, norm)); // what the norm takes back
+    Value dv = CALL(k, aten_mul_Tensor, CALL(k, aten_div_Tensor, k->args[2], norm),
+                    CALL(k, aten_sub_Tensor, grad, along));
+    k->out = tuple_value(k->x, dv, dg, END);
     return eager_ok(k->x);
 }

@@ -64,6 +64,74 @@ bool kern_pdist(K *k) {
     return true;
 }
 
+// How the distance of two rows grows with the difference d of one of their elements.
+static double slope(double d, double dist, double p) {
+    double size = fabs(d), sign = d > 0 ? 1 : d < 0 ? -1 : 0;
+    if (p == 0 || dist == 0)
+        return 0;
+    if (p == 1)
+        return sign;
+    if (isinf(p))
+        return size == dist ? sign : 0;
+    if (p == 2)
+        return d / dist;
+    return p < 1 && d == 0 ? 0 : sign * pow(size, p - 1) / pow(dist, p - 1);
+}
+
+// _cdist_backward(grad, x1, x2, p, cdist): the gradient of x1
+bool kern_cdist_backward(K *k) {
+    Tensor *out = k->res[0];
+    int n = out->ndim;
+    const Tensor *x2 = k->in[2], *grad = eager_contiguous(k->x, k->in[0], DT_f64),
+                 *dist = eager_contiguous(k->x, k->in[4], DT_f64);
+    int64_t size[TENSOR_DIMS];
+    memcpy(size, out->size, sizeof size);
+    Value a = CALL(k, aten_expand_default, k->args[1], ints_value(k->x, size, n));
+    size[n - 2] = x2->size[x2->ndim - 2];
+    Value b = CALL(k, aten_expand_default, k->args[2], ints_value(k->x, size, n));
+    if (!eager_ok(k->x))
+        return false;
+    const Tensor *p = eager_contiguous(k->x, tensor_at(&a), DT_f64),
+                 *q = eager_contiguous(k->x, tensor_at(&b), DT_f64);
+    Tensor *y = eager_like(k->x, out, DT_f64);
+    int64_t rows = out->size[n - 2], columns = size[n - 2], width = out->size[n - 1];
+    if (!p || !q || !y || !grad || !dist || tensor_numel(grad) != tensor_numel(dist))
+        return k_fail(k, "RuntimeError: _cdist_backward: gradient and distances of different size");
+    const double *g = tensor_data(grad), *d = tensor_data(dist);
+    for (int64_t i = 0, pairs = tensor_numel(grad); i < pairs; i++) {
+        int64_t batch = i / columns / rows, r = i / columns % rows, c = i % columns;
+        const double *from = (double *)tensor_data(p) + (batch * rows + r) * width,
+                     *to = (double *)tensor_data(q) + (batch * columns + c) * width;
+        double *sum = (double *)tensor_data(y) + (batch * rows + r) * width;
+        for (int64_t j = 0; j < width; j++)
+            sum[j] += g[i] * slope(from[j] - to[j], d[i], kf(k, 3, 2));
+    }
+    return copy_into(k->x, out, y);
+}
+
+// _pdist_backward(grad, self, p, pdist)
+bool kern_pdist_backward(K *k) {
+    const Tensor *grad = eager_contiguous(k->x, k->in[0], DT_f64),
+                 *x = eager_contiguous(k->x, k->in[1], DT_f64),
+                 *dist = eager_contiguous(k->x, k->in[3], DT_f64);
+    Tensor *y = eager_like(k->x, k->res[0], DT_f64);
+    if (!grad || !x || !dist || !y || x->ndim != 2 ||
+        tensor_numel(grad) != x->size[0] * (x->size[0] - 1) / 2 ||
+        tensor_numel(dist) != tensor_numel(grad))
+        return k_fail(k, "RuntimeError: _pdist_backward: a gradient for each pair is needed");
+    const double *v = tensor_data(x), *g = tensor_data(grad), *d = tensor_data(dist);
+    double *sum = tensor_data(y);
+    int64_t width = x->size[1], at = 0;
+    for (int64_t i = 0; i < x->size[0]; i++)
+        for (int64_t j = i + 1; j < x->size[0]; j++, at++)
+            for (int64_t c = 0; c < width; c++) {
+                double s = g[at] * slope(v[i * width + c] - v[j * width + c], d[at], kf(k, 2, 2));
+                sum[i * width + c] += s;
+                sum[j * width + c] -= s;
+            }
+    return copy_into(k->x, k->res[0], y);
+}
+
 // linalg_cross(self, other, *, dim)
 bool kern_cross(K *k) {
     Value both =

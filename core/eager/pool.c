@@ -36,7 +36,9 @@ static bool read_dims(K *k, int i, int space, int64_t dflt, int64_t *out) {
 // Spatial dimensions by the op's name: max_pool2d, adaptive_avg_pool3d; prims by the input.
 static int space_of(const K *k) {
     const char *digit = strpbrk(k->op->name, "123");
-    return digit ? *digit - '0' : k->in[0]->ndim - 2;
+    int64_t kernel[SPACE];
+    int list = op_arg_index(k->op, "kernel_size");
+    return digit ? *digit - '0' : list >= 0 ? kints(k, list, kernel, SPACE) : k->in[0]->ndim - 2;
 }
 
 static bool setup(K *k, Pool *p, const Tensor *in, const Tensor *out) {

@@ -1,16 +1,16 @@
 // resample.c: resizing of images: each output position along a dimension is a few input positions
-// with weights (nearest, linear, cubic), a position in space the product over dimensions; gradients
-// the same weights backwards. Positions are computed in float for all but float64, as the recorded
+// with weights (nearest, linear, cubic; with antialiasing as wide as the image shrinks), a position
+// in space the product over dimensions; gradients the same weights backwards. Positions are computed in float for all but float64, as the recorded
 // results were.
 #include "core/eager/kernel.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { SPACE = 3, TAPS = 4 };
+enum { SPACE = 3 };
 
 typedef struct Taps {
-    int n;       // weights a position: 1, 2 or 4
+    int n;       // weights a position: 1, 2, 4, or as many as antialiasing needs
     int64_t *at; // (positions, n) input positions
     double *w;   // (positions, n)
 } Taps;
@@ -21,6 +21,7 @@ typedef struct Resize {
     Filter filter;
     int space;
     bool align;          // the corners' centres coincide
+    bool antialias;      // every input position under an output's is weighed
     bool single;         // positions in float
     bool bytes;          // images of bytes: rounded after each direction
     double scale[SPACE]; // factors given, 0: from the sizes
@@ -60,8 +61,46 @@ static int64_t nearest(const Resize *r, int d, int64_t o) {
     return bounded((int64_t)floor(narrow(r, at)), r->in[d]);
 }
 
+// A triangle, or the cubic of Keys with a = -0.5; 0 outside of it.
+static double window(const Resize *r, double x) {
+    const double a = -0.5;
+    x = fabs(x);
+    if (r->filter == FILTER_linear)
+        return x < 1 ? 1 - x : 0;
+    return x < 1   ? ((a + 2) * x - (a + 3)) * x * x + 1
+           : x < 2 ? (((x - 5) * x + 8) * x - 4) * a
+                   : 0;
+}
+
+static void make_wide_taps(Eager *x, Resize *r, int d) {
+    Taps *t = &r->taps[d];
+    double step = step_of(r, d), reach = r->filter == FILTER_linear ? 1 : 2;
+    double support = step >= 1 ? reach * step : reach, inverse = step >= 1 ? 1 / step : 1;
+    t->n = (int)ceil(support) * 2 + 1;
+    t->at = ARENA_ARRAY(x->arena, r->out[d] * t->n + 1, int64_t);
+    t->w = ARENA_ARRAY(x->arena, r->out[d] * t->n + 1, double);
+    for (int64_t o = 0; o < r->out[d]; o++) {
+        double centre = step * ((double)o + 0.5), total = 0, *w = t->w + o * t->n;
+        int64_t first = (int64_t)(centre - support + 0.5), end = (int64_t)(centre + support + 0.5);
+        first = first < 0 ? 0 : first;
+        end = end > r->in[d] ? r->in[d] : end;
+        for (int i = 0; i < t->n; i++) {
+            bool there = first + i < end;
+            t->at[o * t->n + i] = bounded(first + i, r->in[d]);
+            w[i] = there ? window(r, ((double)(first + i) - centre + 0.5) * inverse) : 0;
+            total += w[i];
+        }
+        for (int i = 0; i < t->n && total != 0; i++)
+            w[i] /= total;
+    }
+}
+
 static void make_taps(Eager *x, Resize *r, int d) {
     Taps *t = &r->taps[d];
+    if (r->antialias) {
+        make_wide_taps(x, r, d);
+        return;
+    }
     t->n = r->filter <= FILTER_exact ? 1 : r->filter == FILTER_linear ? 2 : 4;
     t->at = ARENA_ARRAY(x->arena, r->out[d] * t->n + 1, int64_t);
     t->w = ARENA_ARRAY(x->arena, r->out[d] * t->n + 1, double);
@@ -100,6 +139,7 @@ static bool setup(K *k, Resize *r, const Tensor *wide, const Tensor *out) {
                 : strstr(name, "nearest")     ? FILTER_nearest
                 : strstr(name, "bicubic")     ? FILTER_cubic
                                               : FILTER_linear;
+    r->antialias = strstr(name, "_aa") != NULL;
     r->space = wide->ndim - 2;
     r->single = wide->dtype != DT_f64;
     r->bytes = wide->dtype == DT_u8;
@@ -229,175 +269,6 @@ bool kern_upsample_backward(K *k) {
                         from[i] * a->w[z * a->n + u] * b->w[y * b->n + v] * c->w[w * c->n + l];
     }
     return copy_into(k->x, k->res[0], acc);
-}
-
-// grid_sampler: values at given places
-
-typedef struct Grid {
-    int space, mode, padding;
-    bool align, single;
-    int64_t in[SPACE]; // sizes of the last dimensions, slowest first
-    int64_t in_n;
-} Grid;
-
-static double in_single(const Grid *g, double v) {
-    return g->single ? (double)(float)v : v;
-}
-
-static double reflected(double x, double twice_low, double twice_high) {
-    if (twice_low == twice_high)
-        return 0;
-    double low = twice_low / 2, span = (twice_high - twice_low) / 2;
-    x = fabs(x - low);
-    double extra = fmod(x, span), flips = floor(x / span);
-    return fmod(flips, 2) == 0 ? extra + low : span - extra + low;
-}
-
-static double padded(const Grid *g, double x, int64_t n) {
-    double top = (double)(n - 1);
-    if (g->padding == 2)
-        x = g->align ? reflected(x, 0, 2 * top) : reflected(x, -1, 2 * (double)n - 1);
-    if (g->padding != 0)
-        x = x < 0 ? 0 : x > top ? top : x != x ? 0 : x;
-    return x;
-}
-
-static double unnormalised(const Grid *g, double c, int64_t n) {
-    return g->align ? in_single(g, in_single(g, (c + 1) / 2) * (double)(n - 1))
-                    : in_single(g, (in_single(g, in_single(g, c + 1) * (double)n) - 1) / 2);
-}
-
-static double value_at(const Grid *g, const double *x, const int64_t *at) {
-    int64_t i = 0;
-    for (int d = 0; d < g->space; d++) {
-        if (at[d] < 0 || at[d] >= g->in[d])
-            return 0;
-        i = i * g->in[d] + at[d];
-    }
-    return x[i];
-}
-
-static int64_t whole(double v) {
-    return v >= -4611686018427387904.0 && v <= 4611686018427387904.0 ? (int64_t)v : -1;
-}
-
-// The weighted corners of the cell that holds the place.
-static double linear_at(const Grid *g, const double *x, const double *place) {
-    double sum = 0;
-    for (int corner = 0; corner < 1 << g->space; corner++) {
-        int64_t at[SPACE];
-        double w = 1;
-        for (int d = 0; d < g->space; d++) {
-            double base = floor(place[d]), f = place[d] - base;
-            bool up = corner >> d & 1;
-            at[d] = whole(base) + up;
-            w *= up ? f : 1 - f;
-        }
-        bool inside = true;
-        for (int d = 0; d < g->space; d++)
-            inside = inside && at[d] >= 0 && at[d] < g->in[d];
-        if (inside)
-            sum += w * value_at(g, x, at);
-    }
-    return sum;
-}
-
-static double cubic_at(const Grid *g, const double *x, const double *place) {
-    double w[2][4], base[2], sum = 0;
-    for (int d = 0; d < 2; d++) {
-        base[d] = floor(place[d]);
-        double f = place[d] - base[d];
-        w[d][0] = cubic(f + 1, 2);
-        w[d][1] = cubic(f, 1);
-        w[d][2] = cubic(1 - f, 1);
-        w[d][3] = cubic(2 - f, 2);
-    }
-    for (int i = 0; i < 4; i++)
-        for (int j = 0; j < 4; j++) {
-            int64_t at[SPACE] = {whole(padded(g, base[0] - 1 + i, g->in[0])),
-                                 whole(padded(g, base[1] - 1 + j, g->in[1]))};
-            sum += w[0][i] * w[1][j] * value_at(g, x, at);
-        }
-    return sum;
-}
-
-// grid_sampler_2d, grid_sampler_3d: (input, grid, interpolation_mode, padding_mode, align_corners)
-bool kern_grid_sampler(K *k) {
-    const Tensor *x = eager_contiguous(k->x, k->in[0], DT_f64),
-                 *grid = k->in[1] ? eager_contiguous(k->x, k->in[1], DT_f64) : NULL;
-    Tensor *y = dense_res(k, 0, k->res[0]->dtype);
-    Grid g = {.space = k->in[0]->ndim - 2,
-              .mode = (int)ki(k, 2, 0),
-              .padding = (int)ki(k, 3, 0),
-              .align = kb(k, 4),
-              .single = k->in[0]->dtype != DT_f64,
-              .in_n = 1};
-    if (!x || !grid || !y || (g.space != 2 && g.space != 3) || grid->ndim != x->ndim ||
-        grid->size[grid->ndim - 1] != g.space || grid->size[0] != x->size[0] ||
-        (g.mode == 2 && g.space != 2) || y->ndim != x->ndim)
-        return k_fail(
-            k, "RuntimeError: grid_sampler(): expected grid to have size %d in last dimension",
-            g.space);
-    for (int d = 0; d < g.space; d++) {
-        g.in[d] = x->size[2 + d];
-        g.in_n *= g.in[d];
-    }
-    int64_t places = tensor_numel(grid) / (grid->size[0] > 0 ? grid->size[0] * g.space : 1),
-            planes = x->size[1];
-    for (int64_t n = 0; n < x->size[0]; n++)
-        for (int64_t p = 0; p < places; p++) {
-            double place[SPACE];
-            for (int d = 0; d < g.space; d++) {
-                place[d] = unnormalised(
-                    &g, get_d(grid, (n * places + p) * g.space + g.space - 1 - d), g.in[d]);
-                if (g.mode != 2)
-                    place[d] = in_single(&g, padded(&g, place[d], g.in[d]));
-                if (g.mode == 1)
-                    place[d] = nearbyint(place[d]);
-            }
-            for (int64_t c = 0; c < planes; c++) {
-                const double *plane = (const double *)tensor_data(x) + (n * planes + c) * g.in_n;
-                int64_t at[SPACE] = {0};
-                for (int d = 0; d < g.space && g.mode == 1; d++)
-                    at[d] = whole(place[d]);
-                double v = g.mode == 0   ? linear_at(&g, plane, place)
-                           : g.mode == 1 ? value_at(&g, plane, at)
-                                         : cubic_at(&g, plane, place);
-                put_d(y, (n * planes + c) * places + p, v);
-            }
-        }
-    return dense_done(k, 0, y);
-}
-
-// affine_grid_generator(theta, size, align_corners)
-bool kern_affine_grid(K *k) {
-    const Tensor *theta = k->in[0];
-    Tensor *out = dense_res(k, 0, k->res[0]->dtype);
-    int space = out ? out->ndim - 2 : 0;
-    if (!out || (space != 2 && space != 3) || theta->ndim != 3 || theta->size[1] != space ||
-        theta->size[2] != space + 1)
-        return k_fail(
-            k,
-            "RuntimeError: affine_grid_generator: theta of another shape than the size asks for");
-    const Tensor *o = out;
-    WALK (w, walk_tensors(&o, 1)) {
-        double sum = 0;
-        for (int j = 0; j <= space; j++) {
-            double v = 1;
-            if (j < space) {
-                int d = space - j;
-                int64_t n = out->size[d];
-                v = n > 1 ? 2 * (double)w.index[d] / (double)(n - 1) - 1 : 0;
-                if (!kb(k, 2))
-                    v = n > 1 ? v * (double)(n - 1) / (double)n : 0;
-            }
-            sum +=
-                v * get_d(theta, w.index[0] * theta->stride[0] +
-                                     w.index[space + 1] * theta->stride[1] + j * theta->stride[2]);
-        }
-        put_d(out, w.at[0], sum);
-    }
-    return dense_done(k, 0, out);
 }
 
 // im2col(self, kernel, dilation, padding, stride), col2im(self, output_size, kernel, …): windows as

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { SPATIAL = 3 };       // most spatial dimensions of a window operator
+enum { SPATIAL = 3 }; // most spatial dimensions of a window operator
 
 // A list of n numbers, one number repeated, or `absent` if there is none.
 static bool window_arg(MetaCtx *m, const Op *op, const Value *args, const char *name, int n,
@@ -50,7 +50,7 @@ static const Expr *transposed_size(MetaCtx *m, const Expr *in, const Expr *kerne
 
 typedef struct Conv {
     const TensorMeta *input, *weight, *bias;
-    int spatial;                                    // 1, 2 or 3
+    int spatial; // 1, 2 or 3
     bool batched, transposed;
     const Expr *stride[SPATIAL], *pad[SPATIAL], *dilation[SPATIAL], *extra[SPATIAL];
     int64_t groups;
@@ -201,17 +201,18 @@ static const Expr *pool_size(MetaCtx *m, const Expr *in, const Expr *kernel, con
     return n;
 }
 
-// Digit of the operator's name before `d`: number of spatial dimensions.
-static int spatial_of(const Op *op) {
-    if (strstr(op->name, "_low_memory"))
-        return 2;
+// Number of spatial dimensions: the digit in the operator's name, else the length of its window.
+static int spatial_of(const Op *op, const Value *args) {
     const char *d = strpbrk(op->name, "123");
-    return d ? *d - '0' : 2;
+    int window = op_arg_index(op, "kernel_size");
+    return d                                                                ? *d - '0'
+           : window >= 0 && args[window].n > 0 && args[window].n <= SPATIAL ? args[window].n
+                                                                            : 2;
 }
 
 static bool pooled(MetaCtx *m, const Op *op, const Value *args, const TensorMeta **self,
                    TensorMeta **result) {
-    int n = spatial_of(op);
+    int n = spatial_of(op, args);
     const Expr *kernel[SPATIAL] = {0}, *stride[SPATIAL] = {0}, *pad[SPATIAL] = {0};
     const Expr *dilation[SPATIAL] = {0}, *one = meta_int(m, 1);
     *self = meta_self(m, op, args);
@@ -282,7 +283,7 @@ bool meta_offsets_to_indices(MetaCtx *m, const Op *op, const Value *args, Value 
 
 static TensorMeta *adaptive(MetaCtx *m, const Op *op, const Value *args) {
     const TensorMeta *self = meta_self(m, op, args);
-    int n = spatial_of(op);
+    int n = spatial_of(op, args);
     const Expr *size[SPATIAL] = {0};
     if (!self || !window_arg(m, op, args, "output_size", n, NULL, size))
         return NULL;
@@ -343,7 +344,7 @@ static bool pad_by(MetaCtx *m, const TensorMeta *self, const Expr *const *pad, i
                 sym_str(m->arena, pad[2 * k + 1]), i);
     }
     meta_set_format(m, t, meta_suggest_format(m, self));
-    if (!grows) {       // cropping is a clone of a window
+    if (!grows) { // cropping is a clone of a window
         TensorMeta *window = meta_copy(m->arena, self);
         memcpy(window->size, t->size, (size_t)t->ndim * sizeof *t->size);
         t = meta_like(m, window, self->dtype, MF_preserve);
@@ -401,7 +402,7 @@ static bool resampled_size(MetaCtx *m, const Op *op, const Value *args, const Te
 
 bool meta_upsample(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *self = meta_self(m, op, args);
-    int n = spatial_of(op);
+    int n = spatial_of(op, args);
     const Expr *size[SPATIAL + 2] = {0};
     if (!self)
         return false;
@@ -518,7 +519,7 @@ bool meta_col2im(MetaCtx *m, const Op *op, const Value *args, Value *out) {
 // max_unpool, fractional_max_pool: spatial sizes are given.
 bool meta_sized_spatial(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *self = meta_self(m, op, args);
-    int n = spatial_of(op);
+    int n = spatial_of(op, args);
     const Expr *size[SPATIAL] = {0};
     if (!self || self->ndim < n || !window_arg(m, op, args, "output_size", n, NULL, size))
         return false;

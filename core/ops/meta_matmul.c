@@ -311,14 +311,33 @@ bool meta_cdist(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     return meta_out_new(m, out, a->dtype, n + 2, size, a->device);
 }
 
+// The gradient of x1, of the batch that is broadcast; autograd sums it to x1's.
+bool meta_cdist_backward(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *grad = meta_self(m, op, args), *x = meta_arg_tensor(op, args, "x1");
+    if (!grad || !x || grad->ndim < 2 || x->ndim < 2)
+        return grad && meta_fail(m, "RuntimeError: _cdist_backward requires at least 2D tensors");
+    const Expr **size = ARENA_ARRAY(m->arena, grad->ndim, const Expr *);
+    memcpy(size, grad->size, (size_t)grad->ndim * sizeof *size);
+    size[grad->ndim - 2] = x->size[x->ndim - 2];
+    size[grad->ndim - 1] = x->size[x->ndim - 1];
+    return meta_out_new(m, out, x->dtype, grad->ndim, size, x->device);
+}
+
+bool meta_pdist_backward(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *self = meta_arg_tensor(op, args, "self");
+    return self && meta_out(out, meta_like(m, self, self->dtype, MF_contiguous));
+}
+
 bool meta_pdist(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *self = meta_self(m, op, args);
     if (!self || self->ndim != 2)
         return self &&
                meta_fail(m, "RuntimeError: pdist only supports 2D tensors, got: %dD", self->ndim);
     const Expr *n = self->size[0], *two = meta_int(m, 2);
-    const Expr *size = expr_int_or(n, 2) <= 1 ? meta_int(m, 0)
-                       : sym_floordiv(m->sym, sym_mul(m->sym, n, sym_add_int(m->sym, n, -1)), two);
+    const Expr *size =
+        expr_int_or(n, 2) <= 1
+            ? meta_int(m, 0)
+            : sym_floordiv(m->sym, sym_mul(m->sym, n, sym_add_int(m->sym, n, -1)), two);
     return meta_out_new(m, out, self->dtype, 1, &size, self->device);
 }
 

@@ -345,3 +345,15 @@ bool meta_weight_norm(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     out->at[1] = val_tensor(meta_like(m, g, dtype_compute(g->dtype), MF_contiguous));
     return true;
 }
+
+bool meta_weight_norm_backward(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    static const char *const names[2] = {"saved_v", "saved_g"};
+    *out = meta_tuple(m, 2);
+    for (int i = 0; i < 2; i++) {
+        const TensorMeta *x = meta_arg_tensor(op, args, names[i]);
+        if (!x)
+            return false;
+        out->at[i] = val_tensor(meta_like(m, x, x->dtype, MF_contiguous));
+    }
+    return true;
+}

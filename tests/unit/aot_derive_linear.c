@@ -61,7 +61,7 @@ START_TEST(distances) {
         {.params = "x f64[4, 3][3, 1]; y f64[5, 3][3, 1]",
          .body = "r = A._cdist_forward.default(x, y, 3.0, None)\nreturn (r,)\n"},
         {.params = "x f64[4, 3][3, 1]; y f64[5, 3][3, 1]",
-         .body = "r = A._cdist_forward.default(x, y, float('inf'), None)\nreturn (r,)\n"},
+         .body = "r = A._cdist_forward.default(x, y, inf, None)\nreturn (r,)\n"},
         {.params = "x f64[2, 1, 4, 3][12, 12, 3, 1]; y f64[3, 5, 3][15, 3, 1]",
          .body = "r = A._cdist_forward.default(x, y, 2.0, None)\nreturn (r,)\n"},
         {.params = "x f64[4, 3][3, 1]",
@@ -77,7 +77,7 @@ START_TEST(distances) {
         {.params = "x f64[4, 3][3, 1]",
          .body = "r = A._pdist_forward.default(x, 3.0)\nreturn (r,)\n"},
         {.params = "x f64[4, 3][3, 1]",
-         .body = "r = A._pdist_forward.default(x, float('inf'))\nreturn (r,)\n"},
+         .body = "r = A._pdist_forward.default(x, inf)\nreturn (r,)\n"},
     };
     CHECK_ALL(cases);
 }
