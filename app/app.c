@@ -1,6 +1,7 @@
 // app.c: the state of the program and its two entrances: a key and a command line. A key is only
 // short for a command line, so everything passes through app_run.
 #include "app/app.h"
+#include "app/model.h"
 
 #include "core/base/file.h"
 
@@ -76,7 +77,12 @@ static bool run_one(App *app, const char *line) {
     }
     int errors = app->diag.errors;
     app->moved = !strcmp(args.cmd->group, "place") || !strcmp(args.cmd->group, "step");
-    return args.cmd->run(app, &args) && app->diag.errors == errors;
+    bool ok = args.cmd->run(app, &args) && app->diag.errors == errors;
+    // Which inputs need gradients decides how many graphs there are.
+    for (int i = 0; app->session && i < ALL_PANES; i++)
+        if (app->pane[i].ctx.unit >= model_units(app->session))
+            app->pane[i].ctx.unit = 0;
+    return ok;
 }
 
 // Output of several lines goes to the output view, one line to the message.

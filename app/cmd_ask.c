@@ -15,10 +15,11 @@ bool cmd_status(App *app, Args *args) {
     (void)args;
     for (int k = 0; k < model_units(app->session); k++) {
         Unit *u = pipeline_unit(session_pipeline(app->session), k);
-        buf_printf(&app->out, "graph %d  %s\n", k, u->name);
-        for (int i = 0; i < u->steps.n; i++) {
-            const Artifact *a = u->steps.at[i];
-            buf_printf(&app->out, "  %2d %c %-40s %10s%s\n", i, stage_info[a->stage].key,
+        buf_printf(&app->out, "%sgraph %d  %s\n", u->parent ? "  " : "", k, u->name);
+        int from = unit_n_steps(u) - u->steps.n; // its parent's are listed there
+        for (int i = from; i < unit_n_steps(u); i++) {
+            const Artifact *a = unit_step(u, i);
+            buf_printf(&app->out, "%s  %2d %c %-40s %10s%s\n", u->parent ? "  " : "", i, stage_info[a->stage].key,
                        artifact_title(a), text_time(&app->frame, (double)a->ns),
                        a->changed ? "" : "  changed nothing");
         }
@@ -63,11 +64,10 @@ static bool key_mentions(const char *key, const char *name) {
     return false;
 }
 
-static bool why_item(App *app, const char *name) {
-    Unit *u = pipeline_unit(session_pipeline(app->session), app_pane(app)->ctx.unit);
+static int print_decisions(App *app, const Decisions *of, const char *name) {
     int n = 0;
-    for (int i = 0; u->decisions && i < decisions_count(u->decisions); i++) {
-        const Decision *d = decisions_at(u->decisions, i);
+    for (int i = 0; of && i < decisions_count(of); i++) {
+        const Decision *d = decisions_at(of, i);
         if (!key_mentions(d->ask.key, name))
             continue;
         n++;
@@ -76,6 +76,13 @@ static bool why_item(App *app, const char *name) {
                    decision_kind_name(d->ask.kind), d->ask.key, d->result ? "yes" : "no",
                    d->overridden ? " (yours)" : "", d->ask.reason ? d->ask.reason : "");
     }
+    return n;
+}
+
+static bool why_item(App *app, const char *name) {
+    Unit *u = pipeline_unit(session_pipeline(app->session), app_pane(app)->ctx.unit);
+    int n = (u->parent ? print_decisions(app, u->parent->decisions, name) : 0) +
+            print_decisions(app, u->decisions, name);
     const Artifact *after =
         pipeline_at(session_pipeline(app->session), u->index, STAGE_post_fusion);
     for (int i = 0; after && i < after->schedule->attempts.n; i++) {

@@ -60,7 +60,7 @@ bool cmd_stage(App *app, Args *args) {
         }
     }
     spot_push(app);
-    return show_stage(app, stage, unit);
+    return show_stage(app, stage, model_unit_for(app->session, unit, stage));
 }
 
 // Tables want width: in a narrow pane they get the whole screen, and `back` gives the panes again.
@@ -105,6 +105,8 @@ bool cmd_view(App *app, Args *args) {
         p->ctx.focus = focus;
         p->ctx.focus_art = focus_art;
     }
+    if (v->stage >= 0)
+        unit = model_unit_for(app->session, unit, v->stage);
     bool ok = pane_show(app, pane, v, v->stage >= 0 ? v->stage : stage, unit, arg);
     if (v->flags & VIEW_stage)
         p->ctx.step = step;
@@ -179,7 +181,8 @@ bool cmd_origin(App *app, Args *args) {
         for (s += dir; s >= 0 && s < STAGE_count && !to; s += dir) {
             Diag quiet = {.arena = &app->frame};
             if (stage_info[s].kind != ART_none)
-                to = model_artifact(app->session, p->ctx.unit, s, &quiet);
+                to = model_artifact(app->session, model_unit_for(app->session, p->ctx.unit, s), s,
+                                    &quiet);
         }
         if (!to)
             break;
@@ -192,11 +195,12 @@ bool cmd_origin(App *app, Args *args) {
     spot_push(app);
     const char *name = item.id >= 0 ? arena_strdup(&app->frame, item_name(from, item.id)) : "";
     Link *links = NULL;
-    const Artifact *to = model_artifact(app->session, p->ctx.unit, stage, &app->diag);
+    int unit = model_unit_for(app->session, p->ctx.unit, stage);
+    const Artifact *to = model_artifact(app->session, unit, stage, &app->diag);
     int found = to && item.id >= 0 ? pipeline_links(session_pipeline(app->session), from, item.id,
                                                     to, &app->frame, &links)
                                    : 0;
-    if (!show_stage(app, stage, p->ctx.unit))
+    if (!show_stage(app, stage, unit))
         return false;
     p = app_pane(app);
     if (found && p->ctx.art)
@@ -215,20 +219,20 @@ static bool stops(const App *app, const Artifact *a) {
 
 static int step_once(App *app, Pane *p, int at, int dir, bool by_stage) {
     Unit *u = pipeline_unit(session_pipeline(app->session), p->ctx.unit);
-    int stage = (int)u->steps.at[at]->stage;
+    int stage = (int)unit_step(u, at)->stage;
     for (int i = at + dir;; i += dir) {
-        while (i >= u->steps.n) {
-            int s = (int)vec_last(&u->steps)->stage + 1, had = u->steps.n;
+        while (i >= unit_n_steps(u)) {
+            int had = unit_n_steps(u), s = (int)unit_step(u, had - 1)->stage + 1;
             Diag quiet = {.arena = &app->frame};
-            for (; s < STAGE_count && u->steps.n == had; s++)
+            for (; s < STAGE_count && unit_n_steps(u) == had; s++)
                 if (stage_info[s].kind != ART_none)
                     model_artifact(app->session, p->ctx.unit, s, &quiet);
-            if (u->steps.n == had)
+            if (unit_n_steps(u) == had)
                 return -1;
         }
         if (i < 0)
             return -1;
-        if (by_stage ? (int)u->steps.at[i]->stage != stage : stops(app, u->steps.at[i]))
+        if (by_stage ? (int)unit_step(u, i)->stage != stage : stops(app, unit_step(u, i)))
             return i;
     }
 }
@@ -281,7 +285,7 @@ bool cmd_scrub(App *app, Args *args) {
     model_artifact(app->session, unit, STAGE_kernels, &(Diag){.arena = &app->frame});
     if (!model_step(app->session, unit, n - 1)) {
         diag_fail(&app->diag, "no step %d: there are %d, from 1", n,
-                  pipeline_unit(session_pipeline(app->session), unit)->steps.n);
+                  unit_n_steps(pipeline_unit(session_pipeline(app->session), unit)));
         return false;
     }
     spot_push(app);

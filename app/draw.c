@@ -144,12 +144,13 @@ static void draw_scrubber(App *app, int row) {
         return;
     Unit *u = pipeline_unit(session_pipeline(app->session), p->ctx.unit);
     int here = model_step_of(app->session, p->ctx.unit, p->ctx.art), room = s->cols / 2;
+    int n = unit_n_steps(u);
     int first = here - room / 2 > 0 ? here - room / 2 : 0, stage = -1;
-    if (first > u->steps.n - room)
-        first = u->steps.n > room ? u->steps.n - room : 0;
+    if (first > n - room)
+        first = n > room ? n - room : 0;
     int col = screen_put(s, row, 1, s->cols, ST_dim, "steps ");
-    for (int i = first; i < u->steps.n && i < first + room; i++) {
-        const Artifact *a = u->steps.at[i];
+    for (int i = first; i < n && i < first + room; i++) {
+        const Artifact *a = unit_step(u, i);
         if ((int)a->stage != stage)
             col = screen_put(s, row, col, s->cols, ST_dim, stage < 0 ? "" : " ");
         stage = (int)a->stage;
@@ -158,8 +159,8 @@ static void draw_scrubber(App *app, int row) {
     }
     if (here < 0)
         return;
-    const Artifact *a = u->steps.at[here];
-    screen_printf(s, row, col + 3, s->cols, ST_text, "%d/%d  %s%s  %s", here + 1, u->steps.n,
+    const Artifact *a = unit_step(u, here);
+    screen_printf(s, row, col + 3, s->cols, ST_text, "%d/%d  %s%s  %s", here + 1, n,
                   artifact_title(a), a->changed ? "" : ": changed nothing",
                   view_time(&p->ctx, &app->frame, (double)a->ns));
     const char *keys = ", back   . step";

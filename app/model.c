@@ -18,6 +18,11 @@ static Unit *unit_at(Session *s, int unit) {
     return pipeline_unit(session_pipeline(s), unit);
 }
 
+int model_unit_for(Session *s, int unit, int stage) {
+    const Unit *u = unit_at(s, unit);
+    return u && u->forward && stage > STAGE_partition ? u->forward->index : unit;
+}
+
 static int count_of(const Artifact *a) {
     switch (a->kind) {
     case ART_graph:
@@ -41,17 +46,24 @@ StageState stage_state(Session *s, int unit, int stage) {
         state.never = true;
         return state;
     }
-    state.failed = u->failed != STAGE_count && stage >= (int)u->failed;
+    const Unit *bad = unit_to_blame(u);
+    state.failed = bad && stage >= (int)bad->failed;
     state.never =
-        stage != STAGE_source && stage < (int)pipeline_first_stage(session_pipeline(s), unit);
+        (stage != STAGE_source && stage < (int)pipeline_first_stage(session_pipeline(s), unit)) ||
+        (u->forward && stage > STAGE_partition);
     const Artifact *a = pipeline_at(session_pipeline(s), unit, (StageId)stage);
     if (!a)
         return state;
     state.there = true;
     state.count = count_of(a);
-    for (int i = 0; i < u->steps.n; i++)
-        state.changed |= (int)u->steps.at[i]->stage == stage && u->steps.at[i]->changed;
+    for (int i = 0; i < unit_n_steps(u); i++)
+        state.changed |= (int)unit_step(u, i)->stage == stage && unit_step(u, i)->changed;
     return state;
+}
+
+static const char *unit_error(const Unit *u) {
+    const Unit *bad = unit_to_blame(u);
+    return bad && *diag_first(&bad->diag) ? diag_first(&bad->diag) : "the stage could not be built";
 }
 
 const Artifact *model_artifact(Session *s, int unit, int stage, Diag *d) {
@@ -69,21 +81,23 @@ const Artifact *model_artifact(Session *s, int unit, int stage, Diag *d) {
         diag_fail(d, "this form of model begins at %s: it has no %s",
                   stage_info[pipeline_first_stage(session_pipeline(s), unit)].name,
                   stage_info[stage].name);
+    else if (!a && !unit_to_blame(u) && u->forward)
+        diag_fail(d, "a joint graph ends at partition: graph %d is its forward, graph %d its backward",
+                  u->forward->index, u->backward->index);
     else if (!a)
-        diag_fail(d, "%s",
-                  *diag_first(&u->diag) ? diag_first(&u->diag) : "the stage could not be built");
+        diag_fail(d, "%s", unit_error(u));
     return a;
 }
 
 const Artifact *model_step(Session *s, int unit, int step) {
     Unit *u = unit_at(s, unit);
-    return u && step >= 0 && step < u->steps.n ? u->steps.at[step] : NULL;
+    return u && step >= 0 && step < unit_n_steps(u) ? unit_step(u, step) : NULL;
 }
 
 int model_step_of(Session *s, int unit, const Artifact *art) {
     Unit *u = unit_at(s, unit);
-    for (int i = 0; u && art && i < u->steps.n; i++)
-        if (u->steps.at[i] == art)
+    for (int i = 0; u && art && i < unit_n_steps(u); i++)
+        if (unit_step(u, i) == art)
             return i;
     return -1;
 }

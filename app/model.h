@@ -18,6 +18,9 @@ typedef struct StageState {
 StageState stage_state(Session *s, int unit, int stage);
 
 int model_units(Session *s);
+// The unit that shows a stage: behind a joint graph's partition there are two ways to go, of which
+// the forward comes first.
+int model_unit_for(Session *s, int unit, int stage);
 // Builds as far as a stage and gives its last step; NULL if it cannot be built, why in d.
 const Artifact *model_artifact(Session *s, int unit, int stage, Diag *d);
 // The step of a unit by number, NULL if it is not there.

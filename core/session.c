@@ -106,18 +106,6 @@ static bool apply_hints(Session *s, const char *hints, Diag *d) {
     return true;
 }
 
-static bool check_grad(const char *grad, Diag *d) {
-    static const char *const known[] = {"auto", "none", "params", "inputs", "all"};
-    if (!grad || str_index(grad, known, 2) >= 0)
-        return true;
-    if (str_index(grad, known, COUNT(known)) < 0)
-        diag_fail(d, "--grad %s: expected auto, none, params, inputs or all", grad);
-    else
-        diag_fail(d, "--grad %s: training graphs are not in this build", grad)->hint =
-            "use --grad none";
-    return false;
-}
-
 static bool check_device(Session *s, const char *device, Diag *d) {
     s->options.device = (Device){DEV_cpu, -1};
     if (!device || !strcmp(device, "cpu"))
@@ -140,14 +128,14 @@ static bool open_values(Session *s, const char *path, Diag *d) {
 
 static bool open_all(Session *s, const char *path, const SessionOptions *o, Diag *d) {
     s->model = load_model(&s->arena, path, d);
-    if (!s->model || !check_grad(o->grad, d) || !check_device(s, o->device, d) ||
-        !open_values(s, o->values, d) || !apply_hints(s, o->hints, d) || !apply_sets(s, o->sets, d))
+    if (!s->model || (o->grad && !session_set(s, "grad", o->grad, d)) ||
+        !check_device(s, o->device, d) || !open_values(s, o->values, d) ||
+        !apply_hints(s, o->hints, d) || !apply_sets(s, o->sets, d))
         return false;
     if (!s->model->graphs.n) {
         diag_fail(d, "%s: no graph in it", path);
         return false;
     }
-    s->options.grad = o->grad;
     s->options.overrides = s->overrides;
     s->pipeline = pipeline_new(s->model, &s->options);
     return session_set_backend(s, o->backend ? o->backend : "full", o->toolchain, d);
@@ -159,7 +147,7 @@ Session *session_open(const char *path, const SessionOptions *options, Diag *d) 
     s->arena = arena;
     s->given = *options;
     s->overrides = overrides_new(&s->arena);
-    s->options.config = inductor_config_default();
+    s->options = pipeline_options_default();
     s->toolchain = toolchain_default(&s->arena);
     if (!open_all(s, path, options, d)) {
         session_close(s);

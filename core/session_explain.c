@@ -58,9 +58,15 @@ static const char *short_target(const char *t) {
     return str_starts(t, "torch.ops.") ? t + strlen("torch.ops.") : t;
 }
 
+// What a unit has by itself: not what it has from its parent.
+static const Artifact *own(const Session *s, int unit, int stage) {
+    bool is_own = pipeline_owner(s->pipeline, unit, (StageId)stage)->index == unit;
+    return is_own ? pipeline_at(s->pipeline, unit, (StageId)stage) : NULL;
+}
+
 static void explain_stages(Session *s, int unit, Buf *out) {
     for (int i = 0; i < STAGE_count; i++) {
-        const Artifact *a = pipeline_at(s->pipeline, unit, (StageId)i);
+        const Artifact *a = own(s, unit, i);
         if (!a || a->kind == ART_text)
             continue;
         buf_printf(out, "  %-13s", stage_info[i].name);
@@ -144,7 +150,7 @@ static void explain_json(Session *s, Buf *out) {
         json_put_str(&j, "kind", u->kind);
         json_open(&j, "stages", '{');
         for (int k = 0; k < STAGE_count; k++) {
-            const Artifact *a = pipeline_at(s->pipeline, i, (StageId)k);
+            const Artifact *a = own(s, i, k);
             if (a && a->kind == ART_graph)
                 json_put_int(&j, stage_info[k].name, calls_in(a->graph));
             else if (a && a->kind == ART_schedule)
@@ -168,9 +174,41 @@ static void explain_json(Session *s, Buf *out) {
 // Graphs that were captured: a forward and its backward come from one.
 static int captured(const Session *s, int n) {
     int count = 0;
-    for (int i = 0; i < n; i++)
-        count += strcmp(pipeline_unit(s->pipeline, i)->kind, "backward") != 0;
+    for (int i = 0; i < n; i++) {
+        const Unit *u = pipeline_unit(s->pipeline, i);
+        count += !u->parent && strcmp(u->kind, "backward") != 0;
+    }
     return count;
+}
+
+static const char *saved_name(const PartitionResult *r, const Graph *joint, int i) {
+    const Node *n = graph_by_id(joint, r->values[i].node);
+    return n ? n->name : "?";
+}
+
+// What forward keeps for backward.
+static void explain_saved(Session *s, int unit, Buf *out) {
+    const Artifact *a = pipeline_at(s->pipeline, unit, STAGE_partition);
+    const PartitionResult *r = a ? a->partition : NULL;
+    if (!r)
+        return;
+    int recomputed = 0;
+    for (int i = 0; i < r->n_values; i++)
+        recomputed += r->values[i].recomputed;
+    buf_printf(out, "  saved        %d values for backward, %lld B\n", r->n_saved,
+               (long long)r->saved_bytes);
+    for (int i = 0; i < r->n_saved; i++) {
+        const SavedValue *v = &r->values[i];
+        buf_printf(out, "    %-32s ", saved_name(r, a->graph, i));
+        if (v->is_size)
+            buf_puts(out, "a size");
+        else
+            buf_printf(out, "%10lld B", (long long)v->bytes);
+        buf_printf(out, "%s%s%s%s\n", v->is_input ? "  an input" : "", v->pinned ? "  pinned" : "",
+                   v->why ? "  " : "", v->why ? v->why : "");
+    }
+    if (recomputed)
+        buf_printf(out, "  recomputed   %d values in backward\n", recomputed);
 }
 
 int session_explain(Session *s, Buf *out, bool json, Diag *d) {
@@ -186,15 +224,20 @@ int session_explain(Session *s, Buf *out, bool json, Diag *d) {
     int n = pipeline_n_units(s->pipeline);
     // Between two captured graphs stands a graph break or a recompilation; the graphs do not tell
     // which.
+    int n_captured = captured(s, n);
     const char *between =
-        captured(s, n) > 1 ? ": a graph break or a recompilation between them" : "";
-    buf_printf(out, "%s   %s   %d graph%s%s\n", s->model->name, s->model->form, n,
-               n == 1 ? "" : "s", between);
+        n_captured > 1 ? ": a graph break or a recompilation between them" : "";
+    buf_printf(out, "%s   %s   %d graph%s%s\n", s->model->name, s->model->form, n_captured,
+               n_captured == 1 ? "" : "s", between);
     for (int i = 0; i < n; i++) {
         const Unit *u = pipeline_unit(s->pipeline, i);
-        buf_printf(out, "\n%s   %s\n", u->name, u->loaded->title ? u->loaded->title : "");
+        const char *title = u->parent ? "" : u->loaded->title ? u->loaded->title : "";
+        buf_printf(out, "\n%s   %s\n", u->name, title);
         explain_stages(s, i, out);
-        explain_ops(s, i, out);
+        if (u->forward)
+            explain_saved(s, i, out);
+        else
+            explain_ops(s, i, out);
         explain_fusion(s, i, out);
         explain_kernels(s, i, out);
     }

@@ -5,7 +5,7 @@
 #include "core/base/file.h"
 #include "core/session_private.h"
 
-typedef enum SettingKind { SET_int, SET_bool, SET_choice, SET_file } SettingKind;
+typedef enum SettingKind { SET_int, SET_bool, SET_choice, SET_file, SET_real } SettingKind;
 typedef struct Setting {
     const char *name;
     SettingKind kind;
@@ -64,6 +64,15 @@ static bool set_bool(const char *text, bool *at) {
     return true;
 }
 
+static bool set_real(const char *text, double *at) {
+    char *end;
+    double v = strtod(text, &end);
+    if (!*text || *end || !(v >= 0 && v <= 1))
+        return false;
+    *at = v;
+    return true;
+}
+
 // Empty: none. The file is read when it is needed, so that it may be edited in between.
 static bool set_file(Session *s, const char *text, const char **at) {
     if (*text && (!file_exists(text) || file_is_dir(text)))
@@ -81,6 +90,8 @@ static bool assign(Session *s, const Setting *x, const char *text) {
         return set_bool(text, at);
     case SET_file:
         return set_file(s, text, at);
+    case SET_real:
+        return set_real(text, at);
     case SET_choice:
         break;
     }
@@ -94,6 +105,8 @@ static const char *wanted(Arena *a, const Setting *x) {
     switch (x->kind) {
     case SET_int:
         return "a number from 0";
+    case SET_real:
+        return "a number from 0 to 1";
     case SET_bool:
         return "on or off";
     case SET_file:
@@ -145,6 +158,8 @@ static const char *text_of(Arena *a, const Setting *x, const void *at) {
         return arena_printf(a, "%d", *(const int *)at);
     case SET_bool:
         return *(const bool *)at ? "on" : "off";
+    case SET_real:
+        return arena_printf(a, "%g", *(const double *)at);
     case SET_file:
         return *(const char *const *)at ? *(const char *const *)at : "";
     case SET_choice:
@@ -154,17 +169,17 @@ static const char *text_of(Arena *a, const Setting *x, const void *at) {
 }
 
 SettingInfo settings_at(const Session *s, int i, Arena *a) {
-    PipelineOptions defaults = {.config = inductor_config_default()};
+    PipelineOptions defaults = pipeline_options_default();
     const void *base = s ? (const void *)&s->options : (const void *)&defaults;
     const Setting *x = &settings[i];
     static const char *const takes[] = {
-        [SET_int] = "number", [SET_bool] = "on|off", [SET_choice] = NULL, [SET_file] = "file"};
+        [SET_int] = "number", [SET_bool] = "on|off", [SET_choice] = NULL, [SET_file] = "file", [SET_real] = "number"};
     return (SettingInfo){
         .name = x->name,
         .doc = x->doc,
         .from = x->from,
         .values = x->kind == SET_choice ? x->values : takes[x->kind],
-        .is_number = x->kind == SET_int,
+        .is_number = x->kind == SET_int || x->kind == SET_real,
         .is_file = x->kind == SET_file,
         .value = text_of(a, x, (const char *)base + x->offset),
     };

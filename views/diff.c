@@ -266,9 +266,9 @@ static const Artifact *side(ViewCtx *c, const char *word, Buf *why) {
     Unit *u = pipeline_unit(p, c->unit);
     if (word[0] == '#') {
         int n = atoi(word + 1);
-        if (n >= 0 && n < u->steps.n)
-            return u->steps.at[n];
-        buf_printf(why, "no step %s: there are %d", word, u->steps.n);
+        if (n >= 0 && n < unit_n_steps(u))
+            return unit_step(u, n);
+        buf_printf(why, "no step %s: there are %d", word, unit_n_steps(u));
         return NULL;
     }
     int stage = stage_find(word);

@@ -159,7 +159,7 @@ static void kernel_line(ViewCtx *c, int row, Line *l) {
 }
 
 static void kernel_title(ViewCtx *c, Buf *left, Buf *right) {
-    const Unit *u = pipeline_unit(session_pipeline(c->session), c->unit);
+    const Unit *u = pipeline_owner(session_pipeline(c->session), c->unit, c->art->stage);
     buf_printf(left, "- %s · C", ((Doc *)c->doc)->wrapper ? "wrapper" : "kernels");
     if (pipeline_n_units(session_pipeline(c->session)) > 1)
         buf_printf(left, " · %s", u->kind);

@@ -406,7 +406,7 @@ static void loops_line(ViewCtx *c, int row, Line *l) {
 }
 
 static void loops_title(ViewCtx *c, Buf *left, Buf *right) {
-    const Unit *u = pipeline_unit(session_pipeline(c->session), c->unit);
+    const Unit *u = pipeline_owner(session_pipeline(c->session), c->unit, c->art->stage);
     buf_printf(left, "%c %s", stage_info[c->art->stage].key, stage_info[c->art->stage].name);
     if (pipeline_n_units(session_pipeline(c->session)) > 1)
         buf_printf(left, " · %s", u->kind);

@@ -181,11 +181,9 @@ static bool mentions(const char *key, const char *name) {
     return false;
 }
 
-static void decisions_about(ViewCtx *c, Page *p, const char *name) {
-    const Unit *u = pipeline_unit(session_pipeline(c->session), c->unit);
-    bool any = false;
-    for (int i = 0; u->decisions && i < decisions_count(u->decisions); i++) {
-        const Decision *d = decisions_at(u->decisions, i);
+static bool list_decisions(Page *p, const Decisions *of, const char *name, bool any) {
+    for (int i = 0; of && i < decisions_count(of); i++) {
+        const Decision *d = decisions_at(of, i);
         if (!mentions(d->ask.key, name))
             continue;
         if (!any)
@@ -197,6 +195,13 @@ static void decisions_about(ViewCtx *c, Page *p, const char *name) {
         page_add(p, d->result ? ST_ok : ST_warn, " %s", d->result ? "✓" : "✗");
         page_add(p, ST_dim, " %s", d->ask.reason ? d->ask.reason : "");
     }
+    return any;
+}
+
+static void decisions_about(ViewCtx *c, Page *p, const char *name) {
+    const Unit *u = pipeline_unit(session_pipeline(c->session), c->unit);
+    bool any = u->parent && list_decisions(p, u->parent->decisions, name, false);
+    list_decisions(p, u->decisions, name, any);
 }
 
 static bool node_open(ViewCtx *c, Buf *why) {

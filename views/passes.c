@@ -18,12 +18,12 @@ static bool passes_open(ViewCtx *c, Buf *why) {
     const Unit *u = pipeline_unit(pl, c->unit);
     Page *p = page_new(c);
     int64_t most = 1;
-    for (int i = 0; i < u->steps.n; i++)
-        most = u->steps.at[i]->ns > most ? u->steps.at[i]->ns : most;
+    for (int i = 0; i < unit_n_steps(u); i++)
+        most = unit_step(u, i)->ns > most ? unit_step(u, i)->ns : most;
     int before = -1;
     StageId stage = STAGE_count;
-    for (int i = 0; i < u->steps.n; i++) {
-        const Artifact *a = u->steps.at[i];
+    for (int i = 0; i < unit_n_steps(u); i++) {
+        const Artifact *a = unit_step(u, i);
         if (a->stage != stage)
             page_section(p, "%c %s", stage_info[a->stage].key, stage_info[a->stage].name);
         stage = a->stage;
@@ -51,11 +51,12 @@ static bool passes_open(ViewCtx *c, Buf *why) {
         if (a->matches)
             page_add(p, ST_dim, "  %d match%s", a->matches, a->matches == 1 ? "" : "es");
     }
-    if (u->failed != STAGE_count) {
+    const Unit *bad = unit_to_blame(u);
+    if (bad) {
         DocLine *l = page_line(p);
         l->sign = "!";
         l->sign_style = ST_bad;
-        page_add(p, ST_bad, "%s: %s", stage_info[u->failed].name, diag_first(&u->diag));
+        page_add(p, ST_bad, "%s: %s", stage_info[bad->failed].name, diag_first(&bad->diag));
     }
     return true;
 }
@@ -63,10 +64,10 @@ static bool passes_open(ViewCtx *c, Buf *why) {
 static void passes_title(ViewCtx *c, Buf *left, Buf *right) {
     const Unit *u = pipeline_unit(session_pipeline(c->session), c->unit);
     int changed = 0;
-    for (int i = 0; i < u->steps.n; i++)
-        changed += u->steps.at[i]->changed;
+    for (int i = 0; i < unit_n_steps(u); i++)
+        changed += unit_step(u, i)->changed;
     buf_printf(left, "passes · %s", u->kind);
-    buf_printf(right, "%d steps, %d changed something", u->steps.n, changed);
+    buf_printf(right, "%d steps, %d changed something", unit_n_steps(u), changed);
 }
 
 const View view_passes = {

@@ -92,6 +92,9 @@ typedef struct AotResult {
 AotResult aot_trace_inference(const AotRequest *request);
 // Forward and backward in one trace, if an output needs a gradient; else the inference graph.
 AotResult aot_trace_joint(const AotRequest *request);
+// What a joint trace would be about, without making one; meta->training tells whether it is one.
+// NULL if the model cannot be traced (errors in diag).
+const AotMeta *aot_find_meta(const AotRequest *request);
 
 // A named pass over a graph: reads one, returns another in arena (or the same pointer if nothing
 // matched).

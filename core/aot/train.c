@@ -179,3 +179,7 @@ AotResult aot_trace_joint(const AotRequest *req) {
     run_finish(&r, outs);
     return (AotResult){.graph = t->graph, .origins = t->origins, .meta = m};
 }
+
+const AotMeta *aot_find_meta(const AotRequest *req) {
+    return req->requires_grad ? find_meta(req) : NULL;
+}

@@ -251,17 +251,20 @@ static bool build_kernels(Pipeline *p, Unit *u) {
 bool build_stage(Pipeline *p, Unit *u, StageId stage) {
     if (stage == pipeline_first_stage(p, u->index))
         return build_loaded(p, u, stage);
+    bool joint = u->forward != NULL;
     switch (stage) {
     case STAGE_source:
         return build_source(p, u);
     case STAGE_functional:
-        return build_trace(p, u, stage, DECOMP_none);
+        return joint ? build_joint_trace(p, u, stage, DECOMP_none)
+                     : build_trace(p, u, stage, DECOMP_none);
     case STAGE_joint:
-        return build_trace(p, u, stage, table_chosen(p));
+        return joint ? build_joint_trace(p, u, stage, table_chosen(p))
+                     : build_trace(p, u, stage, table_chosen(p));
     case STAGE_joint_passes:
         return run_passes(p, u, stage, joint_passes, n_joint_passes);
     case STAGE_partition:
-        return build_partition(p, u);
+        return joint ? build_parts(p, u) : build_partition(p, u);
     case STAGE_post_grad:
         return run_passes(p, u, stage, post_grad_passes, n_post_grad_passes);
     case STAGE_pre_fusion:

@@ -27,5 +27,10 @@ const Artifact *unit_graph_before(const Unit *u, StageId stage);
 // One function a stage (build.c): adds the stage's artifacts; false and errors in u->diag if it
 // cannot.
 bool build_stage(Pipeline *p, Unit *u, StageId stage);
+// train.c: stages of a joint unit.
+bool build_joint_trace(Pipeline *p, Unit *u, StageId stage, DecompTable decomps);
+bool build_parts(Pipeline *p, Unit *u);
+// tree.c: the units of the model, as the options want gradients.
+void tree_make(Pipeline *p);
 
 #endif

@@ -82,34 +82,11 @@ static StageId stage_of_level(GraphLevel level) {
     return of[level];
 }
 
-// Folder name of a unit: the file's own, or the one that PyTorch gives to the i-th compiled graph
-// of a run without training (model number, graph number and folder counter grow together).
-static void name_unit(Pipeline *p, Unit *u) {
-    const LoadedGraph *g = u->loaded;
-    u->kind = g->kind && *g->kind ? g->kind : "inference";
-    if (g->folder) {
-        u->name = g->folder;
-        u->number = g->number;
-        u->nth = g->nth;
-        u->counter = g->counter;
-        return;
-    }
-    u->number = u->nth = u->counter = u->index;
-    u->name = arena_printf(&p->arena, "model__%d_%s_%d.%d", u->number, u->kind, u->nth, u->counter);
-}
-
-// A dump folder holds the same graph before and after the post-grad passes, a log the captured
-// graph and what AOTAutograd made of it: the earliest is opened.
-static bool is_duplicate(const LoadedModel *m, int i) {
-    const LoadedGraph *g = &m->graphs.at[i];
-    for (int k = 0; k < m->graphs.n; k++) {
-        const LoadedGraph *o = &m->graphs.at[k];
-        bool same_folder = g->folder && o->folder && !strcmp(g->folder, o->folder);
-        bool captured = !g->folder && !o->folder && o->level == LEVEL_torch;
-        if (k != i && (same_folder || captured) && o->level < g->level)
-            return true;
-    }
-    return false;
+PipelineOptions pipeline_options_default(void) {
+    return (PipelineOptions){.grad = GRAD_auto,
+                             .config = inductor_config_default(),
+                             .partition = partition_config_default,
+                             .partitioner = PARTITION_min_cut};
 }
 
 Pipeline *pipeline_new(const LoadedModel *model, const PipelineOptions *options) {
@@ -118,31 +95,29 @@ Pipeline *pipeline_new(const LoadedModel *model, const PipelineOptions *options)
     p->arena = arena;
     p->model = model;
     p->options = *options;
-    for (int i = 0; i < model->graphs.n; i++) {
-        if (is_duplicate(model, i))
-            continue;
-        Unit *u = ARENA_NEW(&p->arena, Unit);
-        u->index = p->units.n;
-        u->loaded = &model->graphs.at[i];
-        u->failed = STAGE_count;
-        u->diag.arena = &p->arena;
-        u->decisions = decisions_new(&p->arena, options->overrides);
-        name_unit(p, u);
-        vec_push(&p->arena, &p->units, u);
-    }
+    tree_make(p);
     return p;
 }
 
-void pipeline_free(Pipeline *p) {
+static void drop_all(Pipeline *p) {
     for (int i = 0; i < p->units.n; i++)
         for (int k = 0; k < p->units.at[i]->steps.n; k++)
             artifact_drop(p->units.at[i]->steps.at[k]);
+}
+
+void pipeline_free(Pipeline *p) {
+    drop_all(p);
     Arena arena = p->arena;
     arena_free(&arena);
 }
 
 void pipeline_set_options(Pipeline *p, const PipelineOptions *options) {
+    bool same_tree = p->options.grad == options->grad;
     p->options = *options;
+    if (same_tree)
+        return;
+    drop_all(p);
+    tree_make(p);
 }
 
 Sym *pipeline_sym(const Pipeline *p) {
@@ -157,8 +132,31 @@ Unit *pipeline_unit(const Pipeline *p, int i) {
     return p->units.at[i];
 }
 
+int unit_n_steps(const Unit *u) {
+    return (u->parent ? u->parent->steps.n : 0) + u->steps.n;
+}
+
+Artifact *unit_step(const Unit *u, int i) {
+    int before = u->parent ? u->parent->steps.n : 0;
+    return i < before ? u->parent->steps.at[i] : u->steps.at[i - before];
+}
+
+const Unit *unit_to_blame(const Unit *u) {
+    if (u->failed == STAGE_count && u->parent)
+        u = u->parent;
+    return u->failed == STAGE_count ? NULL : u;
+}
+
+Unit *pipeline_owner(const Pipeline *p, int unit, StageId stage) {
+    Unit *u = p->units.at[unit];
+    return u->parent && stage < STAGE_partition ? u->parent : u;
+}
+
 const Graph *unit_last_graph(const Pipeline *p, int unit) {
-    const Artifact *a = unit_graph_before(p->units.at[unit], STAGE_pre_fusion);
+    const Unit *u = p->units.at[unit];
+    const Artifact *a = unit_graph_before(u, STAGE_pre_fusion);
+    if (!a && u->parent)
+        a = unit_graph_before(u->parent, STAGE_pre_fusion);
     return a ? a->graph : NULL;
 }
 
@@ -167,24 +165,32 @@ StageId pipeline_first_stage(const Pipeline *p, int unit) {
 }
 
 const Artifact *pipeline_at(const Pipeline *p, int unit, StageId stage) {
-    return unit_at(p->units.at[unit], stage);
+    return unit_at(pipeline_owner(p, unit, stage), stage);
 }
 
-const Artifact *pipeline_build(Pipeline *p, int unit, StageId stage) {
-    Unit *u = p->units.at[unit];
-    StageId first = pipeline_first_stage(p, unit);
-    if (stage < first && stage != STAGE_source)
-        return NULL;
-    for (int s = STAGE_source; s <= (int)stage && s < (int)u->failed; s++) {
+static void build_to(Pipeline *p, Unit *u, StageId from, StageId to) {
+    StageId first = pipeline_first_stage(p, u->index);
+    for (int s = (int)from; s <= (int)to && s < (int)u->failed; s++) {
         bool exists = s == STAGE_source ? p->model->source != NULL : s >= (int)first;
         if (!exists || stage_info[s].kind == ART_none || unit_at(u, (StageId)s))
             continue;
         decisions_set_stage(u->decisions, s);
-        if (!build_stage(p, u, (StageId)s)) {
+        if (!build_stage(p, u, (StageId)s))
             u->failed = (StageId)s;
-            break;
-        }
     }
+}
+
+const Artifact *pipeline_build(Pipeline *p, int unit, StageId stage) {
+    Unit *u = pipeline_owner(p, unit, stage);
+    if (stage < pipeline_first_stage(p, unit) && stage != STAGE_source)
+        return NULL;
+    if (!u->parent) {
+        build_to(p, u, STAGE_source, u->forward && stage > STAGE_partition ? STAGE_partition : stage);
+        return unit_at(u, stage);
+    }
+    build_to(p, u->parent, STAGE_source, STAGE_partition);
+    if (u->steps.n)
+        build_to(p, u, STAGE_post_grad, stage);
     return unit_at(u, stage);
 }
 

@@ -1,11 +1,14 @@
 // pipeline.h: the stages in order and the tree of artifacts that they make. A model has captured
-// graphs; each is compiled to one `inference` graph, or to a `forward` and a `backward`. For each
-// compiled graph there is a chain of steps: every stage, and within it every pass. A step reads one
-// artifact and makes the next in an arena of its own; a pass that matches nothing yields the
-// artifact it was given.
+// graphs; each becomes one `inference` graph, or where gradients are wanted a `joint` graph with
+// its `forward` and its `backward`. Each of these is a unit with a chain of steps: every stage, and
+// within it every pass. A step reads one artifact and makes the next in an arena of its own; a pass
+// that matches nothing yields the artifact it was given. A joint unit ends at `partition`, where
+// its children begin; what lies before that, a child has from its parent.
 #ifndef CORE_PIPELINE_PIPELINE_H
 #define CORE_PIPELINE_PIPELINE_H
 
+#include "core/aot/aot.h"
+#include "core/aot/partition.h"
 #include "core/inductor/codegen.h"
 #include "core/load/load.h"
 #include "core/record/decide.h"
@@ -44,6 +47,9 @@ struct Artifact {
         const char *text; // source
     };
     const MemoryPlan *plan; // post_fusion
+    const AotMeta *meta;    // functional and joint of a joint unit: what inputs and outputs mean
+    const Graph *whole;     // functional of a joint unit: the joint graph whose forward half it is
+    const PartitionResult *partition; // of a joint unit's partition, whose graph is what was parted
     // Items: a graph's node ids; a schedule's op numbers; code's lines - 1; source's lines - 1.
     int n_items;
     const Artifact *parent; // that origins lead to; NULL for source
@@ -54,37 +60,55 @@ struct Artifact {
     Arena arena;
 };
 
-// One compiled graph and its steps.
-typedef struct Unit {
+// A node of the tree below the model.
+typedef struct Unit Unit;
+struct Unit {
     int index;
-    const char *name;          // `model__0_inference_0.0`, as the debug folder
-    const char *kind;          // inference, forward, backward
+    const char *name;          // `model__0_inference_0.0`, as the debug folder; joint: `model__0_joint`
+    const char *kind;          // inference, joint, forward, backward
     int number, nth, counter;  // K, N, C of the folder name
-    const LoadedGraph *loaded; // where it began
-    VEC(Artifact *) steps;     // in order, as far as built
+    const LoadedGraph *loaded; // where it began; a child's is its parent's
+    Unit *parent;              // the joint unit of a forward or backward; NULL
+    Unit *forward, *backward;  // of a joint unit, else NULL
+    const bool *requires_grad; // by placeholder of the loaded graph; NULL: none does
+    VEC(Artifact *) steps;     // its own in order, as far as built
     Decisions *decisions;
     Diag diag;      // what went wrong while building
     StageId failed; // first stage that could not be built; STAGE_count if none
-} Unit;
+};
+// The walk from the model to the unit: its parent's steps, then its own.
+int unit_n_steps(const Unit *u);
+Artifact *unit_step(const Unit *u, int i);
+// The unit whose errors tell why this one could not be built; NULL if nothing failed.
+const Unit *unit_to_blame(const Unit *u);
 
 typedef struct Pipeline Pipeline;
 
+typedef enum GradMode { GRAD_auto, GRAD_none, GRAD_params, GRAD_inputs, GRAD_all } GradMode;
+
 typedef struct PipelineOptions {
-    const char *grad; // auto, none, params, inputs, all
+    GradMode grad;    // --grad
     Device device;    // compiled for
     InductorConfig config;
+    PartitionConfig partition;
+    Partitioner partitioner;
     const Overrides *overrides;
     int decomposition_table; // place in the setting's values: inductor, core_aten, none
 } PipelineOptions;
+PipelineOptions pipeline_options_default(void);
 
 Pipeline *pipeline_new(const LoadedModel *model, const PipelineOptions *options);
 void pipeline_free(Pipeline *p);
-void pipeline_set_options(Pipeline *p, const PipelineOptions *options); // drops nothing by itself
+// Drops nothing by itself, unless other inputs need gradients: then the tree is made anew.
+void pipeline_set_options(Pipeline *p, const PipelineOptions *options);
 Sym *pipeline_sym(const Pipeline *p);
 int pipeline_n_units(const Pipeline *p);
 Unit *pipeline_unit(const Pipeline *p, int i);
-// Builds up to and with a stage; the stage's last artifact, or NULL (unit->diag says why).
+// Builds up to and with a stage; the stage's last artifact, or NULL (unit_to_blame says why). The
+// stages of a child before `partition` are its parent's; a joint unit has none behind it.
 const Artifact *pipeline_build(Pipeline *p, int unit, StageId stage);
+// The unit that has a stage: itself, or its parent.
+Unit *pipeline_owner(const Pipeline *p, int unit, StageId stage);
 // The stage's last artifact if it is built.
 const Artifact *pipeline_at(const Pipeline *p, int unit, StageId stage);
 // Drops everything from a stage on (guards of those stages too); the next build makes it anew.
@@ -92,7 +116,7 @@ void pipeline_drop_from(Pipeline *p, StageId stage);
 // First stage that this form of model has (fx, or post_grad for a readable graph).
 StageId pipeline_first_stage(const Pipeline *p, int unit);
 
-// Items of `to` that item of `from` is linked to, strongest first; both of one unit, in any order
+// Items of `to` that item of `from` is linked to, strongest first; both of one tree, in any order
 // of stages. A path that goes up and down again is no more than kin unless every step is `same`.
 int pipeline_links(const Pipeline *p, const Artifact *from, int item, const Artifact *to, Arena *a,
                    Link **out);

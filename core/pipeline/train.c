@@ -1,0 +1,139 @@
+// train.c: the stages of a joint unit: forward and backward in one trace, and its two halves.
+#include <string.h>
+
+#include "core/base/file.h"
+#include "core/pipeline/internal.h"
+
+static AotResult trace(Unit *u, Artifact *a, DecompTable decomps) {
+    AotRequest request = {
+        .graph = unit_at(u, STAGE_fx)->graph,
+        .arena = &a->arena,
+        .decisions = u->decisions,
+        .decomps = decomps,
+        .diag = &u->diag,
+        .stage = (int)a->stage,
+        .keep_input_mutations = true,
+        .requires_grad = u->requires_grad,
+    };
+    AotResult result = aot_trace_joint(&request);
+    if (result.graph && !graph_check_sizes(result.graph, &u->diag))
+        result.graph = NULL;
+    if (result.graph && (!result.meta || !result.meta->training)) {
+        diag_fail(&u->diag, "no output needs a gradient any more");
+        result.graph = NULL;
+    }
+    if (result.graph)
+        result.graph->title = arena_printf(&a->arena, "Joint graph %d", u->number);
+    return result;
+}
+
+// The part of a joint graph that its forward outputs need.
+static Graph *forward_half(const Graph *joint, int n_outputs, Arena *arena) {
+    Graph *g = graph_copy(arena, joint);
+    Node *output = graph_output_node(g);
+    Value kept = val_list(arena, VAL_tuple, n_outputs);
+    memcpy(kept.at, output->args[0].at, (size_t)n_outputs * sizeof *kept.at);
+    node_set_args(output, &kept, 1, NULL, 0);
+    graph_dce(g);
+    for (Node *n = g->first, *next; n; n = next) {
+        next = n->next;
+        if (n->op == FX_placeholder && str_starts(n->target, "tangents_") && !n->n_users)
+            node_erase(n);
+    }
+    g->class_name = "<lambda>";
+    g->title = "Forward graph";
+    g->tree_args = g->tree_spec = NULL;
+    return g;
+}
+
+// How many outputs of a joint graph are the forward's: the rest are gradients, one slot a primal.
+static int forward_outputs(const Graph *joint, const AotMeta *meta) {
+    const Value *all = &graph_output_node(joint)->args[0];
+    int primals = 0;
+    GRAPH_EACH (joint, n)
+        primals += n->op == FX_placeholder && !str_starts(n->target, "tangents_");
+    if (meta)
+        return meta->n_fwd_outputs;
+    return (all->kind == VAL_tuple || all->kind == VAL_list) && all->n >= primals
+               ? all->n - primals
+               : -1;
+}
+
+bool build_joint_trace(Pipeline *p, Unit *u, StageId stage, DecompTable decomps) {
+    int64_t start = clock_ns();
+    bool functional = stage == STAGE_functional;
+    Artifact *a = artifact_new(p, stage, NULL, ART_graph);
+    AotResult r = trace(u, a, decomps);
+    if (!r.graph) {
+        artifact_drop(a);
+        return false;
+    }
+    a->whole = functional ? r.graph : NULL;
+    artifact_set_graph(
+        a, functional ? forward_half(r.graph, r.meta->n_fwd_outputs, &a->arena) : r.graph);
+    a->meta = r.meta;
+    a->parent = unit_at(u, STAGE_fx);
+    a->origins = r.origins;
+    unit_add(p, u, a, start);
+    return true;
+}
+
+// By placeholder of the joint graph: a parameter or buffer, which is there before and after.
+static const bool *static_inputs(const Unit *u, const Graph *joint, Arena *a) {
+    bool *is_static = ARENA_ARRAY(a, joint->n_nodes + 1, bool);
+    const LoadedGraph *g = u->loaded;
+    for (int i = 0; i < g->n_inputs && i < joint->n_nodes; i++)
+        is_static[i] = g->inputs[i].kind == IN_parameter || g->inputs[i].kind == IN_buffer;
+    return is_static;
+}
+
+static void begin_child(Pipeline *p, Unit *u, Artifact *a, const Artifact *from, Graph *g,
+                        Origins *origins, int64_t start) {
+    bool forward = !strcmp(u->kind, "forward");
+    g->title = arena_printf(&a->arena, "%s graph %d", forward ? "Forward" : "Backward", u->number);
+    artifact_set_graph(a, g);
+    a->parent = from;
+    a->origins = origins;
+    unit_add(p, u, a, start);
+}
+
+// The joint unit's step holds the graph that was parted and the values saved; the two graphs are
+// the first steps of its children.
+bool build_parts(Pipeline *p, Unit *u) {
+    int64_t start = clock_ns();
+    const Artifact *from = u->steps.at[u->steps.n - 1], *traced = unit_at(u, STAGE_joint);
+    Artifact *a = artifact_new(p, STAGE_partition, NULL, ART_graph);
+    Artifact *forward = artifact_new(p, STAGE_partition, NULL, ART_graph);
+    Artifact *backward = artifact_new(p, STAGE_partition, NULL, ART_graph);
+    PartitionRequest request = {
+        .joint = from->graph,
+        .n_fwd_outputs = forward_outputs(from->graph, traced->meta),
+        .is_static = static_inputs(u, from->graph, &a->arena),
+        .partitioner = p->options.partitioner,
+        .config = &p->options.partition,
+        .forward_arena = &forward->arena,
+        .backward_arena = &backward->arena,
+        .arena = &a->arena,
+        .decisions = u->decisions,
+        .diag = &u->diag,
+    };
+    PartitionResult *r = ARENA_NEW(&a->arena, PartitionResult);
+    if (request.n_fwd_outputs < 0)
+        diag_fail(&u->diag, "the joint graph returns fewer values than it has primals");
+    else
+        *r = aot_partition(&request);
+    if (!r->forward || !r->backward) {
+        artifact_drop(a);
+        artifact_drop(forward);
+        artifact_drop(backward);
+        return false;
+    }
+    artifact_set_graph(a, from->graph);
+    a->parent = from;
+    a->changed = false;
+    a->partition = r;
+    begin_child(p, u->forward, forward, a, r->forward, r->forward_origins, start);
+    begin_child(p, u->backward, backward, a, r->backward, r->backward_origins, start);
+    unit_add(p, u, a, start);
+    return true;
+}
