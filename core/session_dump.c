@@ -1,6 +1,7 @@
 // session_dump.c: every artifact in PyTorch's text formats, in files named as TORCH_COMPILE_DEBUG
 // and TORCH_LOGS name them.
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/file.h"
@@ -27,28 +28,84 @@ static const Graph *titled(Dump *d, const Graph *g, const char *class_name, cons
     return copy;
 }
 
-// One text of all units' graphs of a stage, as TORCH_LOGS writes them.
-static const char *log_title(Dump *d, StageId stage, const Graph *g, int unit) {
-    if (stage == STAGE_joint)
-        return arena_printf(d->arena, "Forward graph %d", unit);
-    if (stage == STAGE_post_grad)
-        return "AFTER POST GRAD";
-    return g->title ? g->title : arena_printf(d->arena, "__compiled_fn_%d", 2 * unit + 1);
+// Number of the captured graph that a unit comes from.
+static int captured_number(Dump *d, int unit) {
+    int n = -1;
+    for (int i = 0; i <= unit; i++)
+        n += !pipeline_unit(d->s->pipeline, i)->parent;
+    return n;
 }
 
-static void dump_logs(Dump *d, const char *file, StageId stage) {
+// One text of graphs of a stage, as TORCH_LOGS writes them.
+static const char *log_title(Dump *d, StageId stage, const Graph *g, int unit) {
+    const Unit *u = pipeline_unit(d->s->pipeline, unit);
+    if (stage == STAGE_joint && !u->forward)
+        return arena_printf(d->arena, "Forward graph %d", u->number);
+    if (stage == STAGE_post_grad)
+        return "AFTER POST GRAD";
+    return g->title ? g->title
+                    : arena_printf(d->arena, "__compiled_fn_%d", 2 * captured_number(d, unit) + 1);
+}
+
+static void log_graph(Dump *d, Buf *text, int unit, StageId stage) {
+    const Artifact *a = pipeline_at(d->s->pipeline, unit, stage);
+    bool own = pipeline_owner(d->s->pipeline, unit, stage)->index == unit;
+    if (!a || !own)
+        return;
+    bool joint = stage == STAGE_joint && pipeline_unit(d->s->pipeline, unit)->forward;
+    const Graph *g = titled(d, a->graph, stage == STAGE_fx ? "GraphModule" : NULL,
+                            log_title(d, stage, a->graph, unit));
+    graph_print_log(text, g, joint ? &fx_style_joint : &fx_style_log, NULL, NULL);
+}
+
+static void write_log(Dump *d, const char *file, const Buf *text) {
+    if (text->len)
+        write_text(d, d->dir, file, text);
+}
+
+static void dump_captured(Dump *d) {
     Buf text = {.arena = d->arena};
-    Pipeline *p = d->s->pipeline;
-    for (int i = 0; i < pipeline_n_units(p); i++) {
-        const Artifact *a = pipeline_at(p, i, stage);
-        if (!a)
-            continue;
-        const Graph *g = titled(d, a->graph, stage == STAGE_fx ? "GraphModule" : NULL,
-                                log_title(d, stage, a->graph, i));
-        graph_print_log(&text, g, &fx_style_log, NULL, NULL);
+    for (int i = 0; i < pipeline_n_units(d->s->pipeline); i++)
+        log_graph(d, &text, i, STAGE_fx);
+    write_log(d, "graph_code.txt", &text);
+}
+
+static void dump_aot(Dump *d) {
+    Buf joint = {.arena = d->arena}, parts = {.arena = d->arena};
+    for (int i = 0; i < pipeline_n_units(d->s->pipeline); i++) {
+        const Unit *u = pipeline_unit(d->s->pipeline, i);
+        if (u->parent)
+            log_graph(d, &parts, i, STAGE_partition);
+        else
+            log_graph(d, u->forward ? &joint : &parts, i, STAGE_joint);
     }
-    if (text.len)
-        write_text(d, d->dir, file, &text);
+    write_log(d, "aot_joint_graph.txt", &joint);
+    write_log(d, "aot_graphs.txt", &parts);
+}
+
+static int by_counter(const void *x, const void *y) {
+    const Unit *a = *(Unit *const *)x, *b = *(Unit *const *)y;
+    return a->counter != b->counter ? a->counter - b->counter : a->index - b->index;
+}
+
+// What is compiled, in the order of their folders.
+static int compiled_units(Dump *d, Unit ***out) {
+    int n = 0;
+    *out = ARENA_ARRAY(d->arena, pipeline_n_units(d->s->pipeline) + 1, Unit *);
+    for (int i = 0; i < pipeline_n_units(d->s->pipeline); i++)
+        if (!pipeline_unit(d->s->pipeline, i)->forward)
+            (*out)[n++] = pipeline_unit(d->s->pipeline, i);
+    qsort(*out, (size_t)n, sizeof **out, by_counter);
+    return n;
+}
+
+static void dump_post_grad(Dump *d) {
+    Buf text = {.arena = d->arena};
+    Unit **units;
+    int n = compiled_units(d, &units);
+    for (int i = 0; i < n; i++)
+        log_graph(d, &text, units[i]->index, STAGE_post_grad);
+    write_log(d, "post_grad_graphs.txt", &text);
 }
 
 static void dump_graph(Dump *d, const char *dir, const char *file, int unit, StageId stage,
@@ -167,17 +224,22 @@ static void put_kernel_maps(Dump *d, JsonOut *j, const Schedule *s, const CModul
     json_close(j, '}');
 }
 
-// All post-grad steps as one map: from what the compiler got to what was lowered.
-static Origins *post_grad_origins(Dump *d, int unit) {
-    const Unit *u = pipeline_unit(d->s->pipeline, unit);
+// All steps of a stage as one map to what the stage got, *from.
+static Origins *stage_origins(Dump *d, int unit, StageId stage, const Artifact **from) {
+    const Unit *u = pipeline_owner(d->s->pipeline, unit, stage);
     Origins **chain = ARENA_ARRAY(d->arena, u->steps.n + 1, Origins *);
     int n = 0;
-    for (int i = 0; i < u->steps.n; i++)
-        if (u->steps.at[i]->stage == STAGE_post_grad && u->steps.at[i]->origins)
-            chain[n++] = u->steps.at[i]->origins;
-    const Artifact *from = pipeline_at(d->s->pipeline, unit, STAGE_partition);
+    *from = NULL;
+    for (int i = 0; i < u->steps.n; i++) {
+        const Artifact *a = u->steps.at[i];
+        if (a->stage != stage)
+            continue;
+        *from = *from ? *from : a->parent;
+        if (a->origins)
+            chain[n++] = a->origins;
+    }
     return n ? origins_compose(d->arena, chain, n)
-             : origins_identity(d->arena, from ? from->n_items : 0);
+             : origins_identity(d->arena, *from ? (*from)->n_items : 0);
 }
 
 static void dump_mappings(Dump *d, const char *dir, int unit) {
@@ -190,7 +252,8 @@ static void dump_mappings(Dump *d, const char *dir, int unit) {
         return;
     Buf text = {.arena = d->arena};
     JsonOut j = {.out = &text};
-    Origins *o = post_grad_origins(d, unit);
+    const Artifact *from;
+    Origins *o = stage_origins(d, unit, STAGE_post_grad, &from);
     json_open(&j, NULL, '{');
     put_graph_map(&j, "preToPost", pre->graph, post->graph, o, true);
     put_graph_map(&j, "postToPre", post->graph, pre->graph, o, false);
@@ -210,19 +273,27 @@ static const char *item_name(Arena *a, const Artifact *art, int item) {
     return arena_printf(a, "%d", item + 1);
 }
 
-static void put_item_links(Dump *d, JsonOut *j, const Artifact *a, int item) {
+// A stage of the graph that was parted is its parent's, by the name of the stage that made it.
+static StageId stage_that_made(const Artifact *a) {
+    while (!a->origins && a->parent && a->parent->kind == ART_graph && a->stage == STAGE_partition)
+        a = a->parent;
+    return a->stage;
+}
+
+static void put_item_links(Dump *d, JsonOut *j, const Artifact *a, Origins *o, const Artifact *to,
+                           int item) {
     int n;
-    const Link *links = origins_from(a->origins, item, &n);
+    const Link *links = origins_from(o, item, &n);
     const char *name = n ? item_name(d->arena, a, item) : NULL;
     if (!name)
         return;
     json_open(j, name, '[');
     for (int i = 0; i < n; i++) {
-        const char *from = item_name(d->arena, a->parent, links[i].item);
+        const char *from = item_name(d->arena, to, links[i].item);
         if (!from)
             continue;
         json_open(j, NULL, '[');
-        json_put_str(j, NULL, stage_info[a->parent->stage].name);
+        json_put_str(j, NULL, stage_info[stage_that_made(to)].name);
         json_put_str(j, NULL, from);
         json_put_str(j, NULL, link_name(links[i].strength));
         json_close(j, ']');
@@ -237,12 +308,13 @@ static void dump_origins(Dump *d, const char *dir, int unit) {
     JsonOut j = {.out = &text, .pretty = true};
     json_open(&j, NULL, '{');
     for (int s = 0; s < STAGE_count; s++) {
-        const Artifact *a = pipeline_at(d->s->pipeline, unit, (StageId)s);
-        if (!a || !a->origins || !a->parent)
+        const Artifact *a = pipeline_at(d->s->pipeline, unit, (StageId)s), *to;
+        Origins *o = a ? stage_origins(d, unit, (StageId)s, &to) : NULL;
+        if (!o || !to)
             continue;
         json_open(&j, stage_info[s].name, '{');
         for (int i = 0; i < a->n_items; i++)
-            put_item_links(d, &j, a, i);
+            put_item_links(d, &j, a, o, to, i);
         json_close(&j, '}');
     }
     json_close(&j, '}');
@@ -254,6 +326,8 @@ static void dump_unit(Dump *d, int unit) {
     Pipeline *p = d->s->pipeline;
     Unit *u = pipeline_unit(p, unit);
     pipeline_build(p, unit, STAGE_kernels);
+    if (u->forward)
+        return;
     char *dir = path_join(d->arena, d->dir, u->name);
     if (!dir_make(dir, d->diag)) {
         d->failed = true;
@@ -275,8 +349,10 @@ static void dump_unit(Dump *d, int unit) {
 
 static void dump_fusion(Dump *d) {
     Buf text = {.arena = d->arena};
-    for (int i = 0; i < pipeline_n_units(d->s->pipeline); i++) {
-        const Artifact *a = pipeline_at(d->s->pipeline, i, STAGE_post_fusion);
+    Unit **units;
+    int n = compiled_units(d, &units);
+    for (int i = 0; i < n; i++) {
+        const Artifact *a = pipeline_at(d->s->pipeline, units[i]->index, STAGE_post_fusion);
         if (a)
             buf_puts(&text, buf_str(&a->schedule->log));
     }
@@ -317,9 +393,9 @@ int session_dump(Session *s, const char *dir, Diag *diag) {
     }
     for (int i = 0; i < pipeline_n_units(s->pipeline); i++)
         dump_unit(&d, i);
-    dump_logs(&d, "graph_code.txt", STAGE_fx);
-    dump_logs(&d, "aot_graphs.txt", STAGE_joint);
-    dump_logs(&d, "post_grad_graphs.txt", STAGE_post_grad);
+    dump_captured(&d);
+    dump_aot(&d);
+    dump_post_grad(&d);
     dump_fusion(&d);
     dump_decisions(&d);
     dump_guards(&d);
