@@ -214,6 +214,12 @@ bool rule_argsort(Trace *t, const Op *op, const Value *a, Value *out) {
     return true;
 }
 
+bool rule_msort(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    *out = item_of(CALL(t, aten_sort_default, a[0], INT(0), BOOL(false)), 0);
+    return true;
+}
+
 static Value diff_once(Trace *t, Value x, Value dim) {
     int d = (int)int_arg(&dim, -1);
     const Expr *len = sym_add_int(t->sym, size_of(t, x, d), -1);

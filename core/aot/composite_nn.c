@@ -1,6 +1,7 @@
 // composite_nn.c: CompositeImplicit ops of neural networks: normalization, pooling, padding,
 // losses.
 #include "core/aot/composite.h"
+#include "core/aot/tape.h"
 
 #include <string.h>
 
@@ -214,9 +215,11 @@ bool rule_pad(Trace *t, const Op *op, const Value *a, Value *out) {
 }
 
 bool rule_embedding_bag(Trace *t, const Op *op, const Value *a, Value *out) {
-    (void)op;
-    *out = CALL(t, aten__embedding_bag_forward_only_default, a[0], a[1], a[2], a[3], a[4], a[5],
-                a[6], a[7], a[8].kind == VAL_none ? INT(-1) : a[8]);
+    OpId id = tape_requires_grad(t, a[0]) ? OP_aten__embedding_bag_default
+                                          : OP_aten__embedding_bag_forward_only_default;
+    bool padded = op->n_args > 8 && a[8].kind != VAL_none;
+    *out = trace_call(t, id, a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7],
+                      padded ? a[8] : INT(-1), END);
     return true;
 }
 

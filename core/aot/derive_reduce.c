@@ -403,6 +403,38 @@ void derive_softmax(Back *b) {
                   DTY(dtype_of(ARG(0))));
 }
 
+// The gradient of the first backward, (grad_output, output, dim, input_dtype).
+void derive_softmax_backward(Back *b) {
+    Trace *t = b->t;
+    Value go = ARG(0), y = ARG(1), dims = list_of(t, ARG(2), END);
+    if (NEEDS(0))
+        OUT(0) = CALL(t, aten__softmax_backward_data_default, to_dtype(t, GRAD, dtype_of(y)), y,
+                      ARG(2), ARG(3));
+    if (NEEDS(1)) {
+        Value g = to_dtype(t, GRAD, dtype_of(y));
+        Value third = times(t, go, sum_over(t, times(t, y, g), dims));
+        Value second = times(t, sum_over(t, times(t, y, go), dims), g);
+        Value both = CALL(t, aten_sub_Tensor, times(t, go, g), second);
+        OUT(1) = to_dtype(t, CALL(t, aten_sub_Tensor, both, third), dtype_of(y));
+    }
+}
+
+void derive_log_softmax_backward(Back *b) {
+    Trace *t = b->t;
+    Value go = ARG(0), y = ARG(1), dims = list_of(t, ARG(2), END);
+    if (NEEDS(0)) {
+        Value weighted = CALL(t, aten_exp_default, y);
+        weighted = times(t, to_dtype(t, GRAD, dtype_of(y)), weighted);
+        weighted = sum_over(t, weighted, dims);
+        OUT(0) = CALL(t, aten_sub_Tensor, to_dtype(t, GRAD, dtype_of(y)), weighted);
+    }
+    if (NEEDS(1)) {
+        Value g = to_dtype(t, GRAD, dtype_of(y)), e = CALL(t, aten_exp_default, y);
+        Value s = CALL(t, aten_neg_default, sum_over(t, go, dims));
+        OUT(1) = to_dtype(t, times(t, times(t, s, e), g), dtype_of(y));
+    }
+}
+
 void derive_log_softmax(Back *b) {
     OUT(0) = CALL(b->t, aten__log_softmax_backward_data_default, GRAD, RES(0), ARG(1),
                   DTY(dtype_of(ARG(0))));

@@ -231,6 +231,13 @@ bool meta_embedding_bag(MetaCtx *m, const Op *op, const Value *args, Value *out)
     return true;
 }
 
+// The gradient of the weights that each index has in its bag.
+bool meta_bag_weights_backward(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *grad = meta_self(m, op, args), *index = meta_arg_tensor(op, args, "indices");
+    return grad && index &&
+           meta_out_new(m, out, grad->dtype, 1, (const Expr *const *)index->size, grad->device);
+}
+
 // take: the index's shape.
 bool meta_take(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *self = meta_self(m, op, args), *index = meta_arg_tensor(op, args, "index");

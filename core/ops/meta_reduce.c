@@ -375,6 +375,11 @@ bool meta_segment_reduce(MetaCtx *m, const Op *op, const Value *args, Value *out
     return meta_out(out, t);
 }
 
+bool meta_segment_backward(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *grad = meta_self(m, op, args), *data = meta_arg_tensor(op, args, "data");
+    return grad && data && meta_out_new(m, out, grad->dtype, data->ndim, data->size, data->device);
+}
+
 // quantile: one number a q, in front, unless q is a number.
 bool meta_quantile(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *self = meta_self(m, op, args), *q = meta_arg_tensor(op, args, "q");

@@ -329,7 +329,6 @@ static const Row views[] = {
     {"a: f64[3, 4]; b: f64[4]", "r = aten.select_scatter.default(a, b, 0, -1)", "r"},
     {"a: f64[5, 2]; b: f64[2, 2]", "r = aten.slice_scatter.default(a, b, 0, 1, 4, 2)", "r"},
     {"a: f64[3, 4]; b: f64[3]", "r = aten.diagonal_scatter.default(a, b, 1)", "r"},
-    {"a: f64[9]; b: f64[2, 2]", "r = aten.as_strided_scatter.default(a, b, [2, 2], [4, 1], 1)", "r"},
 };
 
 START_TEST(test_views) {
@@ -449,6 +448,8 @@ static const Row reductions[] = {
     {"a: f64[2, 3]", "r = aten._softmax.default(a, -1, False)", "r"},
     {"a: f64[2, 3]", "r = aten._log_softmax.default(a, 0, False)", "r"},
     {"a: f64[2, 3]", "r = aten._safe_softmax.default(a, 1)", "r"},
+    {"a: f64[2, 3]; b: f64[2, 3]", "r = aten._softmax_backward_data.default(a, b, 1, torch.float64)", "r"},
+    {"a: f64[2, 3]; b: f64[2, 3]", "r = aten._log_softmax_backward_data.default(a, b, 0, torch.float64)", "r"},
 };
 
 START_TEST(test_reductions) {
@@ -525,6 +526,20 @@ static const Row indexing[] = {
     {"a: f64[2, 3]; i: i64[2] = 4 4; v: f64[2]", "r = aten.put.default(a, i, v, True)", "r"},
     {"a: f64[2, 3]; i: i64[2, 1] = 2 0", "r = aten.take_along_dim.default(a, i, 1)", "r"},
     {"a: f64[5, 2]; i: i64[2, 3] = 0 4 4 1 0 3", "r = aten.embedding.default(a, i)", "r"},
+    {"a: f64[5, 2]; i: i64[5] = 0 4 4 1 0; o: i64[3] = 0 2 2; w: f64[5]",
+     "s = aten.embedding_bag.padding_idx(a, i, o, False, 0, False, w, False, None)\nr = s[0]", "r"},
+    {"a: f64[5, 2]; i: i64[5] = 0 4 4 1 0; o: i64[2] = 0 2",
+     "s = aten.embedding_bag.padding_idx(a, i, o, False, 1, False, None, False, 4)\nr = s[0]", "r"},
+    {"a: f64[5, 2]; i: i64[5] = 0 4 4 1 0; o: i64[3] = 0 2 5",
+     "s = aten._embedding_bag.default(a, i, o, False, 2, False, None, True)\nr = s[0]", "r"},
+    {"a: f64[5]; i: i64[3] = 2 0 3", "r = aten.segment_reduce.default(a, 'sum', lengths = i)", "r"},
+    {"a: f64[5, 2]; i: i64[3] = 0 2 5",
+     "r = aten.segment_reduce.default(a, 'mean', offsets = i)", "r"},
+    {"a: f64[5]; i: i64[2] = 2 3", "r = aten.segment_reduce.default(a, 'max', lengths = i)", "r"},
+    {"a: f64[2, 3]; i: i64[2, 2] = 2 1 0 3",
+     "r = aten.segment_reduce.default(a, 'min', lengths = i, axis = 1, initial = 9)", "r"},
+    {"a: f64[5]; i: i64[2] = 2 3",
+     "r = aten.segment_reduce.default(a, 'prod', lengths = i, initial = 2)", "r"},
 };
 
 START_TEST(test_indexing) {
