@@ -13,9 +13,9 @@
 // in the file (`other` before `self`, `mat1` before `self`); and as its wheels come from GCC, the
 // operands of a C++ operator and the arguments of a function are evaluated from right to left
 // (`where(self >= min, grad, scalar_tensor(0))` makes the number first), while x.f(a) has x before
-// a, and the items of `{a, b}` run from left to right. The
-// rule `formula` does all that with the text of its row (derive_formula.c). In C the order of nested
-// CALLs is nobody's promise: give each a statement of its own.
+// a, and the items of `{a, b}` run from left to right. The rule `formula` does all that with the
+// text of its row (derive_formula.c). In C the order of nested CALLs is nobody's promise: give each
+// a statement of its own.
 //
 // What the engine does by itself, behind the whole rule: a gradient of a broadcast shape is summed
 // to the argument's shape (at::sum_to), one of another dtype is cast, undefined ones stop. A rule
