@@ -30,3 +30,90 @@ bool kern_soft_margin_backward(K *k) {
                   point_loop3(k, "soft_margin_backward", k->args[0], k->args[1], k->args[2], norm,
                               0));
 }
+
+// Margins between classes: rows of c scores, gradients in float64 until the end.
+
+typedef struct Margins {
+    const Tensor *x, *target, *grad; // (rows, c), (rows) or (rows, c), (rows) or one
+    double *out;                     // (rows, c)
+    int64_t rows, c;
+    double step; // of one violated margin: 1 / c, or 1 / (rows c) for the mean
+} Margins;
+
+static bool read_margins(K *k, int64_t reduction, Margins *o) {
+    enum { MEAN = 1 };
+    const Tensor *self = k->in[1];
+    o->x = eager_contiguous(k->x, self, DT_f64);
+    o->target = eager_contiguous(k->x, k->in[2], DT_i64);
+    o->grad = eager_contiguous(k->x, k->in[0], DT_f64);
+    o->c = self->ndim ? self->size[self->ndim - 1] : 1;
+    if (!o->x || !o->target || !o->grad || !o->c)
+        return k_fail(k, "RuntimeError: a margin loss needs scores of at least one class");
+    o->rows = tensor_numel(o->x) / o->c;
+    o->out = ARENA_ARRAY(k->x->arena, o->rows * o->c + 1, double);
+    o->step = 1 / (double)(reduction == MEAN ? o->rows * o->c : o->c);
+    bool one = tensor_numel(o->grad) == 1;
+    return one || tensor_numel(o->grad) == o->rows ||
+           k_fail(k, "RuntimeError: a margin loss has one gradient, or one a row");
+}
+
+static bool finish_margins(K *k, const Margins *o) {
+    bool one = tensor_numel(o->grad) == 1;
+    Tensor *dense = eager_like(k->x, k->res[0], k->res[0]->dtype);
+    for (int64_t i = 0; dense && i < o->rows * o->c; i++)
+        put_d(dense, i, o->out[i] * get_d(o->grad, one ? 0 : i / o->c));
+    return dense && copy_into(k->x, k->res[0], dense);
+}
+
+// (grad_output, self, target, p, margin, weight, reduction)
+bool kern_multi_margin_backward(K *k) {
+    Margins o;
+    int64_t p = ki(k, 3, 1);
+    double margin = kf(k, 4, 1);
+    if (!read_margins(k, ki(k, 6, 1), &o))
+        return false;
+    if (tensor_numel(o.target) != o.rows)
+        return k_fail(k, "RuntimeError: multi_margin_loss: inconsistent target size");
+    for (int64_t r = 0; r < o.rows; r++) {
+        int64_t t = get_i(o.target, r);
+        if (t < 0 || t >= o.c)
+            return k_fail(k, "RuntimeError: target %lld is out of range", (long long)t);
+        double *row = o.out + r * o.c, w = 1;
+        if (k->in[5])
+            w = get_d(k->in[5], t * (k->in[5]->ndim ? k->in[5]->stride[0] : 0));
+        for (int64_t c = 0; c < o.c; c++) {
+            double z = margin - get_d(o.x, r * o.c + t) + get_d(o.x, r * o.c + c);
+            if (c == t || z <= 0)
+                continue;
+            row[c] = w * o.step * (p == 1 ? 1 : 2 * z);
+            row[t] -= row[c];
+        }
+    }
+    return finish_margins(k, &o);
+}
+
+// (grad_output, self, target, reduction, is_target): targets up to the first -1
+bool kern_multilabel_margin_backward(K *k) {
+    Margins o;
+    if (!read_margins(k, ki(k, 3, 1), &o))
+        return false;
+    const Tensor *is = eager_contiguous(k->x, k->in[4], DT_f64);
+    if (!is || tensor_numel(o.target) != o.rows * o.c || tensor_numel(is) != o.rows * o.c)
+        return k_fail(k, "RuntimeError: inconsistent target size of multilabel_margin_loss");
+    for (int64_t r = 0; r < o.rows; r++) {
+        double *row = o.out + r * o.c;
+        for (int64_t j = 0; j < o.c && get_i(o.target, r * o.c + j) >= 0; j++) {
+            int64_t t = get_i(o.target, r * o.c + j);
+            if (t >= o.c)
+                return k_fail(k, "RuntimeError: target %lld is out of range", (long long)t);
+            for (int64_t c = 0; c < o.c; c++) {
+                double z = 1 - get_d(o.x, r * o.c + t) + get_d(o.x, r * o.c + c);
+                if (get_d(is, r * o.c + c) != 0 || z <= 0)
+                    continue;
+                row[t] -= o.step;
+                row[c] += o.step;
+            }
+        }
+    }
+    return finish_margins(k, &o);
+}

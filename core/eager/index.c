@@ -499,6 +499,25 @@ bool kern_masked_scatter(K *k) {
     return true;
 }
 
+// (grad_output, mask, sizes): the chosen gradients in order, then zeros
+bool kern_masked_scatter_backward(K *k) {
+    const Tensor *both[2] = {k->in[0], k->in[1]};
+    Tensor *dense = eager_like(k->x, k->res[0], k->res[0]->dtype);
+    int64_t n = 0;
+    if (!dense)
+        return false;
+    WALK (w, walk_tensors(both, 2)) {
+        if (get_i(both[1], w.at[1]) == 0)
+            continue;
+        if (n >= tensor_numel(dense))
+            return k_fail(k, "RuntimeError: the mask chooses more elements than the source has");
+        move(dense, n++, both[0], w.at[0]);
+    }
+    for (; n < tensor_numel(dense); n++)
+        put_d(dense, n, 0);
+    return copy_into(k->x, k->res[0], dense);
+}
+
 bool kern_take(K *k) {
     const Tensor *in = eager_contiguous(k->x, k->in[0], k->in[0]->dtype),
                  *both[2] = {k->res[0], k->in[1]};

@@ -292,6 +292,13 @@ bool meta_masked_select(MetaCtx *m, const Op *op, const Value *args, Value *out)
     return self && meta_out_new(m, out, self->dtype, 1, &size, self->device);
 }
 
+bool meta_masked_scatter_backward(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *grad = meta_self(m, op, args);
+    int n = 0;
+    const Expr **size = grad ? meta_exprs(m, meta_arg(op, args, "sizes"), &n) : NULL;
+    return size && meta_out_new(m, out, grad->dtype, n, size, grad->device);
+}
+
 // masked_fill, masked_scatter: broadcast of self and mask, in contiguous memory.
 bool meta_masked_fill(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *self = meta_self(m, op, args), *mask = meta_arg_tensor(op, args, "mask");

@@ -421,3 +421,13 @@ bool meta_two_grads(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     }
     return true;
 }
+
+// Both gradients have the shape of all together; the weight's is summed later.
+bool meta_prelu_backward(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    Value one;
+    if (!meta_promote(m, op, args, &one))
+        return false;
+    *out = meta_tuple(m, 2);
+    out->at[0] = out->at[1] = one;
+    return true;
+}
