@@ -200,13 +200,23 @@ static void save_args(Trace *t, GradFn *fn, const Value *args, bool writes) {
     for (int i = 0; i < fn->op->n_args; i++)
         saved[i] = frozen(t, &args[i]);
     int flags = fn->row ? fn->row->flags : 0;
-    if (writes && fn->op->n_args &&
+    if (writes && fn->op->n_args && fn->op->args[0].written &&
         ((flags & SAVE_self) || ((flags & SAVE_self_if1) && wants(fn, 1)))) {
         bool was = tape_enable(t, false);
         Value copy = CALL(t, aten_clone_default, args[0]);
         tape_enable(t, was);
         saved[0] = frozen(t, &copy);
     }
+    fn->args = saved;
+}
+
+// What an op writes beside its first argument is read as it is afterwards (rrelu's noise).
+static void save_written(Trace *t, GradFn *fn, const Value *args) {
+    Value *saved = ARENA_ARRAY(t->arena, fn->op->n_args + 1, Value);
+    memcpy(saved, fn->args, (size_t)fn->op->n_args * sizeof *saved);
+    for (int i = 1; i < fn->op->n_args; i++)
+        if (fn->op->args[i].written)
+            saved[i] = frozen(t, &args[i]);
     fn->args = saved;
 }
 
@@ -344,6 +354,8 @@ Value tape_dispatch(Trace *t, const Op *op, const Value *args) {
         bump(t, op, args);
     if (views && !detach && !t->failed)
         be_views(t, op, args, &out);
+    if (fn && writes && !t->failed)
+        save_written(t, fn, args);
     if (fn && !t->failed)
         set_history(t, fn, &out);
     t->seq_nr = was;

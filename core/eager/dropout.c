@@ -75,8 +75,8 @@ bool kern_native_dropout_backward(K *k) {
 
 // rrelu_with_noise(self, noise, lower, upper, training): the slope of each element that is not
 // positive is drawn and left in noise.
-bool kern_rrelu_with_noise(K *k) {
-    const Tensor *noise = k->in[1], *all[3] = {k->res[0], k->in[0], k->in[1]};
+static bool rrelu(K *k, const Tensor *noise) {
+    const Tensor *all[3] = {k->res[0], k->in[0], noise};
     double lower = kf(k, 2, 0.125), upper = kf(k, 3, 1.0 / 3);
     bool training = kb(k, 4);
     Generator *g = training ? random_generator(k) : NULL;
@@ -91,6 +91,14 @@ bool kern_rrelu_with_noise(K *k) {
         put_d(all[0], w.at[0], x <= 0 ? x * slope : x);
     }
     return true;
+}
+
+bool kern_rrelu_with_noise(K *k) {
+    return rrelu(k, k->in[1]);
+}
+
+bool kern_rrelu_with_noise_functional(K *k) {
+    return copy_into(k->x, k->res[1], k->in[1]) && rrelu(k, k->res[1]);
 }
 
 // Without replacement the largest of p / q win, q being exponentially distributed.
