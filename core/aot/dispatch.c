@@ -257,13 +257,15 @@ static Node *emit_node(Trace *t, const Op *op, const Value *args) {
 }
 
 static Value result_item(Trace *t, Node *parent, int i, const Value *v) {
-    if (v->kind != VAL_tensor)
-        return *v;
     Value args[2] = {val_node(parent), INT(i)};
     Node *node = graph_call(t->graph, op_at(OP_operator_getitem), "getitem", args, 2, NULL, 0);
     node->val = *v;
     made_at(t, node);
     node->original_aten = parent->original_aten;
+    if (v->kind == VAL_sym)
+        map_put_id(&t->proxies, expr_id(v->sym), node);
+    if (v->kind != VAL_tensor)
+        return *v; // none as well: it takes its number, and nobody uses it
     return val_tensor(&trace_tensor(t, v->tensor, node)->meta);
 }
 

@@ -299,7 +299,7 @@ int run_write_back(Run *r, const bool *in_graph, Value *extra) {
         Traced *x = r->inputs[i];
         if (!x || (!functional_is_mutated(x) && !functional_is_reshaped(x)))
             continue;
-        t->stack = functional_written_at(x);
+        t->stack = t->tape ? NULL : functional_written_at(x);
         Node *value = functional_sync(t, x)->node;
         if (value == r->placeholders[i])
             continue;
