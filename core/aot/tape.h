@@ -50,8 +50,7 @@ struct GradFn {
     const Derivative *row; // of an op; NULL: it has none
     const Op *op;
     const Value *args;     // tensors as they were then (below functionalization)
-    Value *results;        // those that the row's formulas use, else metadata
-    unsigned detached;     // results that need gradients and were saved through detach, a bit each
+    Value *results;        // saved through detach where the row says so, else metadata
     int n_results;
     unsigned through_detach;  // results[i] has history itself: bit i
     const TensorMeta **metas; // by result: what a gradient that comes in must look like
