@@ -2,8 +2,8 @@
 // tensor above this layer belongs to an alias set with one base value; a view knows the chain of
 // view ops from the base. A write makes a new value, leaves an update with the set and raises its
 // generation; a tensor that is behind applies the pending updates to the base (through the inverse
-// of each view) and replays its chain. A fresh view starts at generation 0, so a view taken after a
-// write is replayed at once: the gaps in PyTorch's node numbers come from there.
+// of each view) and replays its chain. A fresh view starts at generation 0, so one that is taken
+// after a write is replayed at its first use: the gaps in PyTorch's node numbers come from there.
 #include "core/aot/tape.h"
 
 #include <string.h>
@@ -35,6 +35,7 @@ struct Functional {
     ViewStep *steps; // from the base
     int n_steps;
     int generation;
+    const StackFrame *taken; // where the view was taken: its first replay belongs there
     bool reshaped; // an in-place view op changed the tensor itself
 };
 
@@ -95,8 +96,13 @@ Traced *functional_sync(Trace *t, Traced *x) {
         f->set->base = apply_update(t, &f->set->updates.at[i], f->set->base);
     f->set->updates.n = 0;
     Value v = val_tensor(&f->set->base->meta);
+    const StackFrame *stack = t->stack;
+    if (f->taken)
+        t->stack = f->taken;
+    f->taken = NULL;
     for (int i = 0; i < f->n_steps && !t->failed; i++)
         v = step_args_call(t, &f->steps[i], v);
+    t->stack = stack;
     t->below = below;
     if (t->failed || v.kind != VAL_tensor)
         return f->value;
@@ -166,7 +172,9 @@ static Traced *new_view(Trace *t, Traced *base, Traced *value, const Op *op, con
     if (keep)
         memcpy(steps, b->steps, (size_t)keep * sizeof *steps);
     steps[keep] = (ViewStep){op, args, out_index};
-    return upper(t, value, b->set, steps, keep + 1);
+    Traced *x = upper(t, value, b->set, steps, keep + 1);
+    x->fn->taken = t->stack;
+    return x;
 }
 
 static Value view(Trace *t, const Op *op, const Value *args) {
@@ -175,13 +183,12 @@ static Value view(Trace *t, const Op *op, const Value *args) {
         return lower(t, op, args);
     Value *low = ARENA_ARRAY(t->arena, op->n_args, Value);
     memcpy(low, args, (size_t)op->n_args * sizeof *low);
-    low[0] = val_tensor(&self->fn->value->meta);
+    low[0] = val_tensor(&functional_sync(t, self)->meta);
     Value out = lower(t, op, low);
     if (t->failed)
         return NONE;
     if (out.kind == VAL_tensor) {
         Traced *v = new_view(t, self, traced(&out), op, args, -1);
-        functional_sync(t, v);
         return val_tensor(&v->meta);
     }
     if (out.kind != VAL_list && out.kind != VAL_tuple)
@@ -189,7 +196,6 @@ static Value view(Trace *t, const Op *op, const Value *args) {
     Value list = val_list(t->arena, out.kind, out.n);
     for (int i = 0; i < out.n; i++) {
         Traced *v = new_view(t, self, traced(&out.at[i]), op, args, i);
-        functional_sync(t, v);
         list.at[i] = val_tensor(&v->meta);
     }
     return list;

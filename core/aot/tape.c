@@ -222,8 +222,7 @@ static void save_written(Trace *t, GradFn *fn, const Value *args) {
 
 // Without a node of their own for autograd: what x.detach() yields.
 static Value detached(Trace *t, Value x) {
-    Value y = functionalize(t, op_at(OP_aten_detach_default), &x);
-    return frozen(t, &y);
+    return functionalize(t, op_at(OP_aten_detach_default), &x);
 }
 
 static int flat_results(Trace *t, const Value *out, const Value **items) {
