@@ -217,6 +217,13 @@ static void print_passes(Buf *out) {
             post_grad_passes[i]->doc);
 }
 
+static void print_pass_api(Buf *out) {
+    head(out, "function | what it does");
+#define PASS_FN(result, name, parameters, doc) ROW(out, "`" #result " " #name #parameters "`", doc);
+#include "core/helper/pass_api.def"
+#undef PASS_FN
+}
+
 static void print_loop_ops(Buf *out) {
     head(out, "operation | arguments | C | what it is");
     for (int i = LOOP_none + 1; i < LOOP_n_kinds; i++) {
@@ -370,6 +377,8 @@ const Table tables[] = {
     {"expressions", print_expressions, "kinds of expressions"},
     {"ops", print_ops, "operators by family"},
     {"holes", print_holes, "why operators lack metadata"},
+    {"pass_api", print_pass_api, "functions of custom passes"},
+    {"pass_header", pass_header_print, "fxray_pass.h, which custom passes include"},
     {"man", manpage_print, "the man page"},
     {0},
 };

@@ -148,6 +148,8 @@ Session *session_open(const char *path, const SessionOptions *options, Diag *d) 
     s->given = *options;
     s->overrides = overrides_new(&s->arena);
     s->options = pipeline_options_default();
+    s->options.run_custom_pass = session_run_pass;
+    s->options.custom_pass_ctx = s;
     s->toolchain = toolchain_default(&s->arena);
     if (!open_all(s, path, options, d)) {
         session_close(s);

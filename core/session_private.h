@@ -21,4 +21,7 @@ struct Session {
 // Copies the errors of a unit that could not be built to the end; false if it was.
 bool session_unit_errors(const Session *s, int unit, Diag *d);
 
+// session_passes.c: a CustomPassRunner; ctx is the session.
+bool session_run_pass(void *ctx, const CustomPassJob *job, CustomPassResult *out);
+
 #endif

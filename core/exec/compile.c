@@ -105,6 +105,19 @@ Compiled *exec_compile(Arena *a, const Toolchain *t, Str text, const bool *cance
     return ok ? c : NULL;
 }
 
+Compiled *exec_compile_text(Arena *a, Str text, const char *name, const CodeSymbol *symbols, int n,
+                            Diag *d) {
+    Compiled *c = ARENA_NEW(a, Compiled);
+    int64_t start = clock_ns();
+    bool ok = tcc_compile_text(c, text, name, symbols, n, d);
+    c->compile_ns = clock_ns() - start;
+    return ok ? c : NULL;
+}
+
+CodeFn *exec_function(const Compiled *c, const char *name) {
+    return c->tcc ? tcc_function(c, name) : NULL;
+}
+
 void exec_unload(Compiled *c) {
     if (c->tcc)
         tcc_unload(c);

@@ -27,6 +27,16 @@ typedef int CallFn(FxRuntime *rt, FxTensor *const in[], FxTensor out[]);
 // Compiles output_code.c, or finds it in the cache by hash of text, flags and compiler version.
 // Errors come back with the C line (Place.file "output_code.c").
 Compiled *exec_compile(Arena *a, const Toolchain *t, Str text, const bool *cancel, Diag *d);
+// C by a person, compiled in memory by libtcc, that sees the given functions and no header: custom
+// passes. `name` stands for the text in #line; errors have it as file. NULL and errors on failure.
+typedef void CodeFn(void);
+typedef struct CodeSymbol {
+    const char *name;
+    CodeFn *address;
+} CodeSymbol;
+Compiled *exec_compile_text(Arena *a, Str text, const char *name, const CodeSymbol *symbols, int n,
+                            Diag *d);
+CodeFn *exec_function(const Compiled *c, const char *name); // NULL if it has none
 void exec_unload(Compiled *c);
 CallFn *exec_entry(const Compiled *c);
 int64_t exec_compile_ns(const Compiled *c);

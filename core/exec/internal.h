@@ -15,6 +15,9 @@ struct Compiled {
 // tcc.c
 bool tcc_works(Arena *a, const char **reason);
 bool tcc_compile(Compiled *c, Arena *a, Str text, Diag *d);
+bool tcc_compile_text(Compiled *c, Str text, const char *name, const CodeSymbol *given, int n,
+                      Diag *d);
+CodeFn *tcc_function(const Compiled *c, const char *name);
 void tcc_unload(Compiled *c);
 
 // cache.c: the cached shared object of a text for a toolchain; made by `make` if missing.

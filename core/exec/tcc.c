@@ -28,17 +28,13 @@ static long long fix_df(double v) {
     return (long long)v;
 }
 
-typedef void AnyFn(void);
-typedef struct Symbol {
-    const char *name;
-    AnyFn *address;
-} Symbol;
+typedef CodeFn AnyFn;
 
 #define SYM1(name)                                                                                 \
     {#name, (AnyFn *)(name)}, {                                                                    \
 #name "f", (AnyFn *)(name##f)                                                              \
     }
-static const Symbol symbols[] = {
+static const CodeSymbol symbols[] = {
     {"__fixunsdfdi", (AnyFn *)fix_uns_df},
     {"__fixunssfdi", (AnyFn *)fix_uns_sf},
     {"__floatundidf", (AnyFn *)float_un_df},
@@ -99,7 +95,9 @@ static const void *object_of(AnyFn *fn) {
 
 typedef struct Errors {
     Diag *diag;
-    Str text; // source, for the line in question
+    Str text;         // source, for the line in question; empty: told later
+    const char *name; // of the text in messages; what #line says, if anything
+    const char *file; // of the errors
 } Errors;
 
 static const char *source_line(Arena *a, Str text, int line) {
@@ -112,33 +110,82 @@ static const char *source_line(Arena *a, Str text, int line) {
     return arena_strndup(a, s, (size_t)((nl ? nl : end) - s));
 }
 
-// "<string>:LINE: error: text"
+// "NAME:LINE: error: text"; what was included by it comes first.
 static void on_error(void *opaque, const char *message) {
     Errors *e = opaque;
     int line = 0, skip = 0;
-    if (sscanf(message, "<string>:%d: %n", &line, &skip) < 1)
-        skip = 0;
+    size_t len = strlen(e->name);
+    const char *at = message;
+    while ((at = strstr(at, e->name)) && (at[len] != ':' || (at != message && at[-1] != '\n')))
+        at += len;
+    if (!at || sscanf(at + len, ":%d: %n", &line, &skip) < 1)
+        at = message, skip = 0;
+    else
+        at += len + (size_t)skip;
     if (strstr(message, "warning:"))
         return;
-    Place at = {"output_code.c", line, 0, line ? source_line(e->diag->arena, e->text, line) : NULL};
-    diag_error(e->diag, at, "tcc: %s", message + skip)->cause = CAUSE_tool;
+    bool known = line && e->text.len;
+    Place place = {e->file, line, 0, known ? source_line(e->diag->arena, e->text, line) : NULL};
+    diag_error(e->diag, place, "tcc: %s", at)->cause = CAUSE_tool;
+}
+
+static TCCState *new_state(Errors *errors) {
+    TCCState *s = tcc_new();
+    if (!s) {
+        diag_tool(errors->diag, "libtcc gives no state");
+        return NULL;
+    }
+    tcc_set_error_func(s, errors, on_error);
+    tcc_set_options(s, "-nostdlib -nostdinc");
+    tcc_set_output_type(s, TCC_OUTPUT_MEMORY);
+    return s;
+}
+
+static void add_symbols(TCCState *s, const CodeSymbol *list, int n) {
+    for (int i = 0; i < n; i++)
+        tcc_add_symbol(s, list[i].name, object_of(list[i].address));
+}
+
+bool tcc_compile_text(Compiled *c, Str text, const char *name, const CodeSymbol *given, int n,
+                      Diag *d) {
+    Errors errors = {.diag = d, .name = name, .file = name};
+    int before = d->errors;
+    TCCState *s = new_state(&errors);
+    if (!s)
+        return false;
+    bool ok = tcc_compile_string(s, text.ptr) == 0 && d->errors == before;
+    if (ok) {
+        add_symbols(s, symbols, COUNT(symbols));
+        add_symbols(s, given, n);
+        ok = tcc_relocate(s, TCC_RELOCATE_AUTO) == 0;
+    }
+    if (!ok) {
+        if (d->errors == before)
+            diag_tool(d, "tcc could not compile it");
+        tcc_delete(s);
+        return false;
+    }
+    c->tcc = s;
+    return true;
+}
+
+CodeFn *tcc_function(const Compiled *c, const char *name) {
+    void *p = tcc_get_symbol(c->tcc, name);
+    CodeFn *fn;
+    memcpy(&fn, &p, sizeof fn);
+    return fn;
 }
 
 bool tcc_compile(Compiled *c, Arena *a, Str text, Diag *d) {
     (void)a;
-    TCCState *s = tcc_new();
-    if (!s) {
-        diag_tool(d, "libtcc gives no state");
-        return false;
-    }
-    Errors errors = {d, text};
+    Errors errors = {d, text, "<string>", "output_code.c"};
     int before = d->errors;
-    tcc_set_error_func(s, &errors, on_error);
-    tcc_set_options(s, "-nostdlib -nostdinc");
-    tcc_set_output_type(s, TCC_OUTPUT_MEMORY);
+    TCCState *s = new_state(&errors);
+    if (!s)
+        return false;
     bool ok = tcc_compile_string(s, text.ptr) == 0;
-    for (int i = 0; ok && i < COUNT(symbols); i++)
-        tcc_add_symbol(s, symbols[i].name, object_of(symbols[i].address));
+    if (ok)
+        add_symbols(s, symbols, COUNT(symbols));
     ok = ok && tcc_relocate(s, TCC_RELOCATE_AUTO) == 0;
     void *entry = ok ? tcc_get_symbol(s, "call") : NULL;
     memcpy(&c->entry, &entry, sizeof entry);

@@ -181,6 +181,10 @@ uint64_t graph_hash(const Graph *g);
 // infer.c: gives the nodes without a value one by their ops' meta functions; the number of nodes
 // that stay without. Trouble is a warning.
 int graph_infer(Graph *g, Diag *d);
+// The marked nodes (by id) get their values anew, and so does what stands behind one whose value
+// became another. False and an error at the first that its op refuses; *at is that node. stage: of
+// guards.
+bool graph_reinfer(Graph *g, bool *marked, int stage, Diag *d, const Node **at);
 
 // print.c
 typedef struct FxStyle {

@@ -9,6 +9,8 @@ typedef struct Infer {
     Graph *g;
     Arena tmp;
     Diag *d;
+    int stage;  // of guards
+    bool strict; // an op that refuses is an error
     bool known; // every node in the arguments has a value
     bool sizes; // and all are sizes
 } Infer;
@@ -85,12 +87,15 @@ static void infer_node(Infer *f, Node *n) {
         return;
     Diag quiet = {.arena = &f->tmp};
     Value *bound = ARENA_ARRAY(&f->tmp, n->def->n_args + 1, Value);
-    MetaCtx m = {.arena = f->g->arena, .sym = f->g->sym, .diag = &quiet};
-    if (!op_bind(n->def, args, n_args, names, kwargs, n_kwargs, bound, &f->tmp, &quiet, m.at))
+    MetaCtx m = {.arena = f->g->arena, .sym = f->g->sym, .diag = &quiet, .stage = f->stage};
+    bool ok = op_bind(n->def, args, n_args, names, kwargs, n_kwargs, bound, &f->tmp, &quiet, m.at);
+    if (!ok && !f->strict)
         return;
     Value out = {.kind = VAL_none};
-    if (op_meta(&m, n->def, bound, &out))
+    if (ok && op_meta(&m, n->def, bound, &out))
         n->val = out;
+    else if (f->strict)
+        diag_error(f->d, m.at, "%s: %s", n->name, diag_first(&quiet));
     else
         diag_warning(f->d, m.at, "node %s: %s", n->name, diag_first(&quiet));
 }
@@ -111,4 +116,39 @@ int graph_infer(Graph *g, Diag *d) {
     }
     arena_free(&f.tmp);
     return unknown;
+}
+
+// What it yields may still be known from before, if its op cannot tell.
+static bool infer_again(Infer *f, Node *n, bool *changed) {
+    int errors = f->d->errors;
+    Value was = n->val;
+    n->val = val_none();
+    infer_node(f, n);
+    if (f->d->errors > errors)
+        return false;
+    if (n->val.kind == VAL_none)
+        n->val = was;
+    *changed = !val_equal(&was, &n->val);
+    return true;
+}
+
+bool graph_reinfer(Graph *g, bool *marked, int stage, Diag *d, const Node **at) {
+    Infer f = {.g = g, .d = d, .stage = stage, .strict = true};
+    bool ok = true;
+    GRAPH_EACH(g, n) {
+        if (!marked[n->id] || n->op != FX_call_function)
+            continue;
+        ArenaMark mark = arena_mark(&f.tmp);
+        bool changed = false;
+        ok = infer_again(&f, n, &changed);
+        arena_rewind(&f.tmp, mark);
+        if (!ok) {
+            *at = n;
+            break;
+        }
+        for (int i = 0; changed && i < n->n_users; i++)
+            marked[n->users[i]->id] = true;
+    }
+    arena_free(&f.tmp);
+    return ok;
 }

@@ -42,6 +42,9 @@ const Field *message_find(const Message *m, const char *name);
 int64_t message_get_int(const Message *m, const char *name, int64_t fallback);
 const char *message_get_text(const Message *m, const char *name, const char *fallback);
 
+// The text of fxray_pass.h, against which custom passes are written.
+void pass_header_print(Buf *out);
+
 typedef struct Helpers Helpers; // the pool
 typedef struct Request Request; // one request under way or done
 
@@ -65,6 +68,8 @@ typedef enum RequestState {
 RequestState request_state(const Request *r);
 const Message *request_reply(const Request *r); // done; may be partial progress while running
 const char *request_progress(const Request *r, double *fraction); // text, 0..1 or -1
+// What was running when it failed, "" if unknown: a kernel, a node, the line of a pass.
+const char *request_where(const Request *r);
 const Diag *request_diag(
     const Request *r); // failed: why, e.g. "the helper crashed: Segmentation fault in cpp_fused_add_0"
 void request_cancel(Request *r);

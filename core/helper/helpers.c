@@ -33,7 +33,8 @@ struct Request {
     int64_t deadline_ns; // while running
     Message reply;
     Diag diag;
-    Request *next; // in the queue
+    const char *where; // what ran when it failed; NULL: unknown
+    Request *next;     // in the queue
 };
 
 struct Helpers {
@@ -245,9 +246,14 @@ static void take_errors(Request *r) {
         diag_tool(&r->diag, "the helper failed without a word");
 }
 
-static void fail_dead(Worker *w, Request *r, int status) {
-    const char *where = w->where[0] ? w->where : NULL;
+static void keep_where(const Worker *w, Request *r) {
     w->where[EXEC_WHERE_BYTES - 1] = '\0';
+    r->where = arena_strdup(&r->arena, w->where);
+}
+
+static void fail_dead(Worker *w, Request *r, int status) {
+    keep_where(w, r);
+    const char *where = w->where[0] ? w->where : NULL;
     if (WIFSIGNALED(status))
         diag_tool(&r->diag, "the helper crashed: %s%s%s", strsignal(WTERMSIG(status)),
                   where ? " in " : "", where ? where : "");
@@ -290,6 +296,7 @@ static void poll_worker(Worker *w) {
         w->request = NULL;
     } else if (clock_ns() > r->deadline_ns) {
         stop_worker(w);
+        keep_where(w, r);
         diag_tool(&r->diag, "no answer within %d ms%s%s: stopped", r->limits.timeout_ms,
                   w->where[0] ? " in " : "", w->where);
         r->state = REQ_failed;
@@ -320,6 +327,10 @@ const char *request_progress(const Request *r, double *fraction) {
         if (r->pool->workers[i].request == r && r->pool->workers[i].where[0])
             return r->pool->workers[i].where;
     return "running";
+}
+
+const char *request_where(const Request *r) {
+    return r->where ? r->where : "";
 }
 
 const Diag *request_diag(const Request *r) {

@@ -130,10 +130,13 @@ static bool run_pass(Pipeline *p, Unit *u, StageId stage, const GraphPass *pass)
 
 static bool run_passes(Pipeline *p, Unit *u, StageId stage, const GraphPass *const passes[],
                        int n) {
+    if (!custom_passes_after(p, u, stage, ""))
+        return false;
     for (int i = 0; i < n; i++)
-        if (!run_pass(p, u, stage, passes[i]))
+        if (!run_pass(p, u, stage, passes[i]) ||
+            !custom_passes_after(p, u, stage, passes[i]->name))
             return false;
-    return true;
+    return custom_passes_after(p, u, stage, "*");
 }
 
 // Without training there is nothing to part: the compiler gets the graph as the joint passes left

@@ -33,4 +33,7 @@ bool build_parts(Pipeline *p, Unit *u);
 // tree.c: the units of the model, as the options want gradients.
 void tree_make(Pipeline *p);
 
+// custom_pass.c: the hooks of a stage that follow a pass, if they are set; "" before the first.
+bool custom_passes_after(Pipeline *p, Unit *u, StageId stage, const char *pass);
+
 #endif

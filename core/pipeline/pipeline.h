@@ -56,6 +56,8 @@ struct Artifact {
     Origins *origins;       // items -> items of parent
     bool changed;           // false: the same as the step before
     int matches;            // of the pass
+    const char *file;       // of a custom pass, its name without folder; NULL
+    const char *note;       // what a custom pass said, lines; NULL
     int64_t ns;             // time to make it
     Arena arena;
 };
@@ -85,6 +87,32 @@ const Unit *unit_to_blame(const Unit *u);
 typedef struct Pipeline Pipeline;
 
 typedef enum GradMode { GRAD_auto, GRAD_none, GRAD_params, GRAD_inputs, GRAD_all } GradMode;
+// Custom passes, custom_pass.c.
+typedef enum HookId {
+#define HOOK(name, ...) HOOK_##name,
+#include "core/pipeline/hooks.def"
+#undef HOOK
+    HOOK_count
+} HookId;
+typedef struct HookInfo {
+    const char *name;
+    StageId stage;
+    const char *after; // the pass that it follows; "": first of the stage, "*": last
+} HookInfo;
+extern const HookInfo hook_info[HOOK_count];
+typedef struct CustomPassJob {
+    const char *hook, *path; // the setting, its file
+    const Graph *graph;
+    Arena *arena; // of the result
+    Diag *diag;   // errors have path, and the line if it is known, as their place
+} CustomPassJob;
+typedef struct CustomPassResult {
+    Str edits;       // core/fx/edit.h; empty: nothing is changed
+    const char *log; // what the pass said, lines
+    int matches;
+} CustomPassResult;
+// Runs a pass somewhere safe; false and an error if it fails.
+typedef bool CustomPassRunner(void *ctx, const CustomPassJob *job, CustomPassResult *out);
 
 typedef struct PipelineOptions {
     GradMode grad;    // --grad
@@ -93,6 +121,10 @@ typedef struct PipelineOptions {
     PartitionConfig partition;
     Partitioner partitioner;
     const Overrides *overrides;
+    const char *custom_pass[HOOK_count]; // C files; NULL: none
+    int custom_pass_timeout_ms;          // of one run of one pass; 0: 5000
+    CustomPassRunner *run_custom_pass;   // NULL: they cannot run here
+    void *custom_pass_ctx;
     int decomposition_table; // place in the setting's values: inductor, core_aten, none
 } PipelineOptions;
 PipelineOptions pipeline_options_default(void);
