@@ -243,16 +243,23 @@ static void print_override(void *ctx, DecisionKind kind, const char *key, bool r
                result ? "on" : "off", decision_kind_name(kind), key);
 }
 
+// A setting's first change has the value from before; it may be back at that by now.
+static void print_setting(App *app, int i) {
+    const Change *c = &app->changes->done.at[i];
+    for (int k = 0; k < i && c->setting; k++)
+        if (app->changes->done.at[k].setting && !strcmp(app->changes->done.at[k].setting, c->setting))
+            return;
+    const char *now = c->setting ? session_setting(app->session, c->setting, &app->frame) : NULL;
+    if (now && strcmp(now, c->was))
+        buf_printf(&app->out, "%-14s %-30s %-4s undo: set %s=%s\n", "setting", c->setting, now,
+                   c->setting, c->was);
+}
+
 bool cmd_changes(App *app, Args *args) {
     (void)args;
     decide_override_each(session_overrides(app->session), print_override, &app->out);
-    for (int i = 0; i < settings_count(); i++) {
-        SettingInfo now = settings_at(app->session, i, &app->frame);
-        SettingInfo by_default = settings_at(NULL, i, &app->frame);
-        if (strcmp(now.value, by_default.value))
-            buf_printf(&app->out, "%-14s %-30s %-4s undo: set %s=%s\n", "setting", now.name,
-                       now.value, now.name, by_default.value);
-    }
+    for (int i = 0; app->changes && i < app->changes->done.n; i++)
+        print_setting(app, i);
     if (!app->out.len)
         app_message(app, ST_dim, "nothing is changed");
     return true;

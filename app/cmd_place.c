@@ -29,7 +29,11 @@ static bool show_stage(App *app, int stage, int unit) {
     Item item = pane_ready(app, p) ? pane_item(app, p) : ITEM_NONE;
     const Artifact *from = p->ok ? p->ctx.art : NULL;
     if (!pane_show(app, pane, view, stage, unit, "")) {
-        diag_fail(&app->diag, "%s", p->why);
+        const Unit *bad = unit_to_blame(pipeline_unit(session_pipeline(app->session), unit));
+        if (bad && bad->failed <= (StageId)stage)
+            model_unit_error(app->session, unit, &app->diag);
+        else
+            diag_fail(&app->diag, "%s", p->why);
         return false;
     }
     // The same thing stays under the cursor if it is there too.

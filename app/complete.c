@@ -171,6 +171,10 @@ static void list_nodes(Gather *g) {
 
 static void list_sides(Gather *g) {
     list_stages(g);
+    const Unit *u = pipeline_unit(session_pipeline(g->app->session), app_pane(g->app)->ctx.unit);
+    for (int i = 0; i < unit_n_steps(u); i++)
+        if (unit_step(u, i)->pass)
+            offer(g, unit_step(u, i)->pass, "pass");
     offer(g, "swap", "exchange the sides of the diff shown");
 }
 

@@ -61,9 +61,19 @@ StageState stage_state(Session *s, int unit, int stage) {
     return state;
 }
 
-static const char *unit_error(const Unit *u) {
-    const Unit *bad = unit_to_blame(u);
-    return bad && *diag_first(&bad->diag) ? diag_first(&bad->diag) : "the stage could not be built";
+void model_unit_error(Session *s, int unit, Diag *d) {
+    const Unit *bad = unit_to_blame(unit_at(s, unit));
+    for (int i = 0; bad && i < bad->diag.n; i++) {
+        const DiagItem *item = &bad->diag.at[i];
+        if (item->kind != DIAG_error)
+            continue;
+        DiagItem *copy = diag_error(d, (Place){item->file, item->line, item->col, item->source},
+                                    "%s", item->text);
+        copy->hint = item->hint;
+        copy->cause = item->cause;
+        return;
+    }
+    diag_fail(d, "the stage could not be built");
 }
 
 const Artifact *model_artifact(Session *s, int unit, int stage, Diag *d) {
@@ -85,7 +95,7 @@ const Artifact *model_artifact(Session *s, int unit, int stage, Diag *d) {
         diag_fail(d, "a joint graph ends at partition: graph %d is its forward, graph %d its backward",
                   u->forward->index, u->backward->index);
     else if (!a)
-        diag_fail(d, "%s", unit_error(u));
+        model_unit_error(s, unit, d);
     return a;
 }
 

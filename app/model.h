@@ -23,6 +23,8 @@ int model_units(Session *s);
 int model_unit_for(Session *s, int unit, int stage);
 // Builds as far as a stage and gives its last step; NULL if it cannot be built, why in d.
 const Artifact *model_artifact(Session *s, int unit, int stage, Diag *d);
+// The first error of a unit that could not be built to the end, with its place.
+void model_unit_error(Session *s, int unit, Diag *d);
 // The step of a unit by number, NULL if it is not there.
 const Artifact *model_step(Session *s, int unit, int step);
 int model_step_of(Session *s, int unit, const Artifact *art);   // -1 if it is gone

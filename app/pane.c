@@ -128,7 +128,7 @@ bool pane_ready(App *app, Pane *p) {
     // A rebuilt artifact may lie where the old one did: only its number tells them apart.
     bool alive = p->ready && p->ok && art && p->art_id == art->id;
     int id = alive ? item_now(app, p).id : p->last.id, offset = p->row - p->top;
-    open_view(app, p, art, diag_first(&d));
+    open_view(app, p, art, diag_first_placed(&d, &app->frame));
     p->ready = true;
     p->version = version;
     p->art_id = art ? art->id : -1;

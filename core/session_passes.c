@@ -60,9 +60,12 @@ static void tell_failure(const CustomPassJob *job, Str source, const Request *q)
     for (int i = 0; i < d->n; i++) {
         const DiagItem *item = &d->at[i];
         bool died = !item->file && *where;
-        const char *text = died ? without_place(&tmp, item->text, where) : item->text;
+        const char *text = item->text;
         if (died)
-            text = arena_printf(&tmp, "%s%s", text, line_in(where) ? ", in or behind this call" : "");
+            text = arena_printf(&tmp, "%s%s", without_place(&tmp, text, where),
+                                line_in(where) ? " (its last call stands here)" : "");
+        if (str_starts(text, "the helper crashed"))
+            text = arena_printf(&tmp, "the pass %s", text + strlen("the helper "));
         add_error(job, source, died ? line_in(where) : item->line, text, item->hint, item->cause);
     }
     if (!d->n)

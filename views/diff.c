@@ -260,7 +260,18 @@ static void build_rows(ViewCtx *c, Doc *d) {
 
 // ---- opening
 
-// A side: #N a step, or a stage.
+// The last step that a pass of this name made.
+static const Artifact *pass_step(ViewCtx *c, const char *name) {
+    Pipeline *p = session_pipeline(c->session);
+    Unit *u = pipeline_unit(p, c->unit);
+    pipeline_build(p, c->unit, STAGE_post_grad);
+    for (int i = unit_n_steps(u) - 1; i >= 0; i--)
+        if (unit_step(u, i)->pass && !strcmp(unit_step(u, i)->pass, name))
+            return unit_step(u, i);
+    return NULL;
+}
+
+// A side: #N a step, a stage, or a pass.
 static const Artifact *side(ViewCtx *c, const char *word, Buf *why) {
     Pipeline *p = session_pipeline(c->session);
     Unit *u = pipeline_unit(p, c->unit);
@@ -272,9 +283,9 @@ static const Artifact *side(ViewCtx *c, const char *word, Buf *why) {
         return NULL;
     }
     int stage = stage_find(word);
-    const Artifact *a = stage >= 0 ? pipeline_build(p, c->unit, (StageId)stage) : NULL;
+    const Artifact *a = stage >= 0 ? pipeline_build(p, c->unit, (StageId)stage) : pass_step(c, word);
     if (!a)
-        buf_printf(why, stage < 0 ? "no stage '%s'" : "stage %s is not there", word);
+        buf_printf(why, stage < 0 ? "no stage and no pass '%s'" : "stage %s is not there", word);
     return a;
 }
 

@@ -11,6 +11,16 @@ static int size_of(const Artifact *a) {
                                    : -1;
 }
 
+// What a custom pass said, line by line.
+static void put_note(Page *p, const char *note) {
+    while (note && *note) {
+        size_t len = strcspn(note, "\n");
+        page_line(p);
+        page_add(p, ST_dim, "  %.*s", (int)len, note);
+        note += len + (note[len] == '\n');
+    }
+}
+
 static bool passes_open(ViewCtx *c, Buf *why) {
     Pipeline *pl = session_pipeline(c->session);
     (void)why;
@@ -50,6 +60,9 @@ static bool passes_open(ViewCtx *c, Buf *why) {
         page_cell(p, ST_number, -9, "%s", view_time(c, c->arena, (double)a->ns));
         if (a->matches)
             page_add(p, ST_dim, "  %d match%s", a->matches, a->matches == 1 ? "" : "es");
+        if (a->file)
+            page_add(p, ST_edited, "  %s", a->file);
+        put_note(p, a->note);
     }
     const Unit *bad = unit_to_blame(u);
     if (bad) {

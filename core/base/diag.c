@@ -168,6 +168,17 @@ const char *diag_first(const Diag *d) {
     return item ? item->text : "";
 }
 
+const char *diag_first_placed(const Diag *d, Arena *a) {
+    const DiagItem *first = NULL;
+    for (int i = 0; i < d->n && !first; i++)
+        if (d->at[i].kind == DIAG_error)
+            first = &d->at[i];
+    if (!first || !first->file || !first->line)
+        return diag_first(d);
+    const char *slash = strrchr(first->file, '/');
+    return arena_printf(a, "%s:%d: %s", slash ? slash + 1 : first->file, first->line, first->text);
+}
+
 int diag_exit_code(const Diag *d) {
     static const int codes[] = {[CAUSE_input] = 2, [CAUSE_check] = 1, [CAUSE_tool] = 3};
     const DiagItem *item = first_error(d);

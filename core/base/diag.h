@@ -54,6 +54,8 @@ void diag_print(Buf *out, const DiagItem *item);
 void diag_print_all(Buf *out, const Diag *d);
 // First error's text, "" if none.
 const char *diag_first(const Diag *d);
+// The same behind the file's name and line if they are known: `pass.c:7: …`; in a.
+const char *diag_first_placed(const Diag *d, Arena *a);
 // 0 if there is no error, else 1, 2 or 3 by the first error's cause.
 int diag_exit_code(const Diag *d);
 

@@ -124,6 +124,8 @@ static void on_error(void *opaque, const char *message) {
         at += len + (size_t)skip;
     if (strstr(message, "warning:"))
         return;
+    if (str_starts(at, "tcc: "))
+        at += strlen("tcc: ");
     bool known = line && e->text.len;
     Place place = {e->file, line, 0, known ? source_line(e->diag->arena, e->text, line) : NULL};
     diag_error(e->diag, place, "tcc: %s", at)->cause = CAUSE_tool;

@@ -21,7 +21,7 @@ START_TEST(every_row_has_the_cells_of_its_head) {
         t->print(&b);
         ck_assert_msg(b.len > 0, "table %s is empty", t->name);
         int rows = 0, first = 0;
-        if (!strcmp(t->name, "man")) {
+        if (!strcmp(t->name, "man") || !strcmp(t->name, "pass_header")) { // no Markdown
             arena_free(&a);
             continue;
         }
