@@ -378,10 +378,13 @@ static bool add_outputs(Maker *m, const Value *literals) {
 static Origins *trace_back(const Maker *m) {
     const Part *p = m->h->p;
     Origins *o = origins_new(m->to->arena);
-    GRAPH_EACH (p->g, n) {
-        int i = p->index[n->id];
-        if (i >= 0 && m->made[i])
-            origins_add(o, m->made[i]->id, n->id, LINK_same);
+    for (int i = 0; i < p->n; i++)
+        if (m->made[i])
+            origins_add(o, m->made[i]->id, p->at[i]->id, LINK_same);
+    for (int k = 0; k < p->merged.n; k++) {
+        int id = p->merged.at[k];
+        if (m->made[p->index[id]])
+            origins_add(o, m->made[p->index[id]]->id, id, LINK_same);
     }
     origins_add(o, m->to->last->id, p->at[p->n - 1]->id, LINK_part);
     return o;
@@ -397,6 +400,7 @@ static Graph *make(Half *h, Arena *a, const Value *literals, Origins **origins) 
                .made = ARENA_ARRAY(p->tmp, p->n, Node *),
                .map = ARENA_ARRAY(p->tmp, p->g->by_id.n + 1, Node *),
                .children.arena = p->tmp};
+    graph_reserve(m.to, h->inputs.n + h->order.n + 1);
     for (int k = 0; k < h->inputs.n; k++) {
         int i = h->inputs.at[k];
         finish_node(&m, graph_placeholder(m.to, p->at[i]->name, p->at[i]->name), i);

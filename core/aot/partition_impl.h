@@ -13,6 +13,8 @@ enum { PIN_none, PIN_save, PIN_recompute };
 
 #define PART_FAR 1000000000 // distance of what backward never needs
 
+typedef VEC(int) PartList;
+
 typedef struct Part {
     const PartitionRequest *rq;
     const PartitionConfig *config;
@@ -21,6 +23,7 @@ typedef struct Part {
     int n;                  // nodes left, the output among them
     Node **at;              // (n) nodes of the joint graph
     int *index;             // (ids) i of a node or of the one it equals; -1: dead
+    PartList merged;        // ids of nodes that equal an earlier one
     int *inputs_at, *inputs; // distinct inputs of i: inputs[inputs_at[i]] … [inputs_at[i + 1] - 1]
     int *users_at, *users;  // its users likewise, in graph order
     unsigned *cls;          // (n) PART_* of its packet
@@ -69,7 +72,6 @@ int part_output(const Part *p, int i, const bool *valid);
 // again, in order of banning. dont_ban may be NULL. False: a value can neither be kept nor computed
 // again, and pins are to blame: they were dropped, with warnings, and it is to be tried again; or an
 // error is on record.
-typedef VEC(int) PartList;
 bool part_min_cut(Part *p, const CutOptions *options, const bool *dont_ban, bool *saved,
                   PartList *banned);
 

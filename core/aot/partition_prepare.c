@@ -66,27 +66,29 @@ int part_packet(const Node *n, char *out, int size) {
     return len < size ? len : 0;
 }
 
-// Classes by packet. Functions of Python's operator and math modules, and torch.sym_…, work on sizes.
-static Map class_table(Arena *a) {
-    Map m = {.arena = a};
+static unsigned class_of_packet(const char *packet) {
+    unsigned cls = 0;
     for (int i = 0; i < COUNT(classes); i++)
-        map_at(&m, classes[i].packet)->i |= classes[i].cls;
-    for (int i = 1; i < OP_count; i++) {
-        const Op *op = op_at((OpId)i);
-        if (op->tags & OPT_pointwise && !strcmp(op->ns, "aten"))
-            map_at(&m, arena_printf(a, "aten.%s", op->name))->i |= PART_cheap;
-    }
-    return m;
+        cls |= strcmp(packet, classes[i].packet) ? 0 : classes[i].cls;
+    return cls;
 }
 
-static unsigned class_of(const Map *table, const Node *n) {
+// Functions of Python's operator and math modules, and torch.sym_…, work on sizes.
+static unsigned find_class(const Node *n) {
     char packet[128];
+    const Op *overloads[32];
     if (!part_packet(n, packet, sizeof packet))
         return 0;
     if (str_starts(packet, "_operator.") || str_starts(packet, "operator.") ||
         str_starts(packet, "math.") || str_starts(packet, "torch.sym_"))
         return PART_cheap;
-    return (unsigned)map_get_int(table, packet, 0);
+    unsigned cls = class_of_packet(packet);
+    if (!n->def || strcmp(n->def->ns, "aten") != 0)
+        return cls;
+    int k = op_packet("aten", n->def->name, overloads, COUNT(overloads));
+    for (int i = 0; i < k && i < COUNT(overloads); i++)
+        cls |= overloads[i]->tags & OPT_pointwise ? PART_cheap : 0;
+    return cls;
 }
 
 bool part_fusible(const Part *p, int a, int b) {
@@ -130,104 +132,96 @@ static int64_t value_bytes(const Graph *g, const Value *v) {
 
 typedef struct Cse {
     Part *p;
-    Node **same;   // (ids) the node that stands for it; NULL: dead
-    bool *shared;  // (ids) lives in the storage of an output
-    Map seen;      // hash key -> Known *
-    Buf hash, key; // of the node at hand
-    int region;    // writes so far
+    Node **same;  // (ids) the node that stands for it; NULL: dead
+    bool *shared; // (ids) lives in the storage of an output
+    Map seen;     // hash -> Known *
+    int region;   // writes so far
 } Cse;
 
 typedef struct Known {
     Node *n;
-    const char *key;
     int region; // of the last equal one
 } Known;
 
-// Two texts: `key` tells calls apart; `hash` only what Python's hash of the flat arguments does,
-// which takes -1 for -2 and sees neither nesting nor keyword names. The first call of a hash stays
-// in the table, so that others of the same hash are not found equal to one another.
-static void add_key(Cse *c, const Value *v) {
-    char leaf[64];
-    switch (v->kind) {
-    case VAL_list:
-    case VAL_tuple:
-    case VAL_dict:
-    case VAL_slice:
-        buf_printf(&c->key, "%d(", (int)v->kind);
+static bool has_items(const Value *v) {
+    return v->kind == VAL_list || v->kind == VAL_tuple || v->kind == VAL_dict ||
+           v->kind == VAL_slice;
+}
+
+// Python's hash of the flat arguments, as far as it takes different ones for equal: -1 for -2, and
+// it sees neither nesting nor names of keywords. Of the calls of one hash only the first is kept in
+// the table, so that the others are not found equal to one another.
+static uint64_t flat_hash(const Cse *c, uint64_t h, const Value *v) {
+    if (has_items(v)) {
         for (int i = 0; i < v->n; i++)
-            add_key(c, &v->at[i]);
-        buf_puts(&c->key, ")");
-        return;
-    case VAL_node:
-        snprintf(leaf, sizeof leaf, "%%%d,", c->same[v->node->id]->id);
-        break;
-    case VAL_int:
-        snprintf(leaf, sizeof leaf, "i%lld,", (long long)v->i);
-        buf_printf(&c->hash, "i%lld,", v->i == -1 ? -2LL : (long long)v->i);
-        buf_puts(&c->key, leaf);
-        return;
-    case VAL_float: {
-        uint64_t bits;
-        memcpy(&bits, &v->f, sizeof bits);
-        buf_printf(&c->hash, "f%a,", v->f == -1 ? -2.0 : v->f);
-        buf_printf(&c->key, "f%llx,", (unsigned long long)bits);
-        return;
+            h = flat_hash(c, h, &v->at[i]);
+        return h;
     }
+    h = hash_mix(h, v->kind);
+    double f = v->kind == VAL_float ? v->f == -1 ? -2 : v->f : 0;
+    switch (v->kind) {
+    case VAL_node:
+        return hash_mix(h, (uint64_t)c->same[v->node->id]->id);
+    case VAL_bool:
+        return hash_mix(h, v->b);
+    case VAL_int:
+        return hash_mix(h, (uint64_t)(v->i == -1 ? -2 : v->i));
+    case VAL_float:
+        return hash_mix(h, hash_bytes(&f, sizeof f));
     case VAL_sym:
-        snprintf(leaf, sizeof leaf, "s%u,", expr_id(v->sym));
-        break;
-    case VAL_graph:
-        snprintf(leaf, sizeof leaf, "g%p,", v->graph);
-        break;
+        return hash_mix(h, expr_id(v->sym));
     case VAL_str:
     case VAL_symfloat:
     case VAL_target:
     case VAL_opaque:
-        buf_printf(&c->hash, "%d:%zu:%s,", (int)v->kind, strlen(v->s), v->s);
-        buf_printf(&c->key, "%d:%zu:%s,", (int)v->kind, strlen(v->s), v->s);
-        return;
-    case VAL_complex:
-        snprintf(leaf, sizeof leaf, "c%a:%a,", v->c.re, v->c.im);
-        break;
-    case VAL_none:
-    case VAL_bool:
+        return hash_mix(h, hash_text(v->s));
     case VAL_dtype:
-    case VAL_device:
-    case VAL_layout:
-    case VAL_memory_format:
-    case VAL_tensor:
-    case VAL_ellipsis:
-        buf_printf(&c->hash, "%d:", (int)v->kind);
-        val_print(&c->hash, v, NULL, NULL);
-        buf_printf(&c->key, "%d:", (int)v->kind);
-        val_print(&c->key, v, NULL, NULL);
-        return;
+        return hash_mix(h, v->dtype);
+    default:
+        return h;
     }
-    buf_puts(&c->hash, leaf);
-    buf_puts(&c->key, leaf);
 }
 
-static void make_key(Cse *c, const Node *n) {
-    buf_truncate(&c->hash, 0);
-    buf_truncate(&c->key, 0);
-    buf_printf(&c->hash, "%s|", n->target);
-    buf_printf(&c->key, "%s|", n->target);
+static uint64_t call_hash(const Cse *c, const Node *n) {
+    uint64_t h = n->def ? (uint64_t)n->def->id : 0;
+    if (!h)
+        h = hash_text(n->target);
     for (int i = 0; i < n->n_args; i++)
-        add_key(c, &n->args[i]);
-    buf_puts(&c->hash, "|");
-    for (int i = 0; i < n->n_kwargs; i++) {
-        buf_printf(&c->key, "|%s=", n->kwargs[i].name);
-        add_key(c, &n->kwargs[i].value);
-    }
+        h = flat_hash(c, h, &n->args[i]);
+    h = hash_mix(h, 0x6b77);
+    for (int i = 0; i < n->n_kwargs; i++)
+        h = flat_hash(c, h, &n->kwargs[i].value);
+    return h;
 }
 
-static bool may_merge(const Cse *c, const Node *n) {
-    static const char *const never[] = {"aten.empty"};
-    char packet[128];
-    if (n->op != FX_call_function || node_is_impure(n) || c->shared[n->id] ||
-        !part_packet(n, packet, sizeof packet))
+static bool same_argument(const Cse *c, const Value *a, const Value *b) {
+    if (a->kind != b->kind)
         return false;
-    return str_index(packet, never, COUNT(never)) < 0;
+    if (a->kind == VAL_node)
+        return c->same[a->node->id] == c->same[b->node->id];
+    if (!has_items(a))
+        return val_equal(a, b);
+    bool same = a->n == b->n;
+    for (int i = 0; same && i < a->n; i++)
+        same = same_argument(c, &a->at[i], &b->at[i]);
+    return same;
+}
+
+static bool same_call(const Cse *c, const Node *a, const Node *b) {
+    bool same = a->def == b->def && !strcmp(a->target, b->target) && a->n_args == b->n_args &&
+                a->n_kwargs == b->n_kwargs;
+    for (int i = 0; same && i < a->n_args; i++)
+        same = same_argument(c, &a->args[i], &b->args[i]);
+    for (int i = 0; same && i < a->n_kwargs; i++)
+        same = !strcmp(a->kwargs[i].name, b->kwargs[i].name) &&
+               same_argument(c, &a->kwargs[i].value, &b->kwargs[i].value);
+    return same;
+}
+
+// Memory that nothing was written to is never the same.
+static bool may_merge(const Cse *c, const Node *n) {
+    return n->op == FX_call_function && !node_is_impure(n) && !c->shared[n->id] &&
+           !(n->def && !strcmp(n->def->ns, "aten") && !strcmp(n->def->name, "empty"));
 }
 
 // The node that stands for n from now on: n itself, or an earlier one that computes the same.
@@ -236,18 +230,15 @@ static Node *merge(Cse *c, Node *n) {
         c->region++;
     if (!may_merge(c, n))
         return n;
-    make_key(c, n);
-    Known *k = map_get(&c->seen, buf_str(&c->hash));
-    if (k && strcmp(k->key, buf_str(&c->key)) != 0)
+    MapEntry *e = map_at_id(&c->seen, call_hash(c, n));
+    Known *k = e->ptr;
+    if (k && !same_call(c, k->n, n))
         return n;
     if (k && k->region == c->region)
         return k->n;
-    Arena *a = c->p->tmp;
-    if (!k) {
-        k = ARENA_NEW(a, Known);
-        map_put(&c->seen, arena_strdup(a, buf_str(&c->hash)), k);
-    }
-    *k = (Known){n, arena_strdup(a, buf_str(&c->key)), c->region};
+    if (!k)
+        e->ptr = k = ARENA_NEW(c->p->tmp, Known);
+    *k = (Known){n, c->region};
     return n;
 }
 
@@ -325,7 +316,8 @@ static void find_shared(const Part *p, const bool *alive, const int *storage, bo
 }
 
 static void fill(Part *p, const int *storage) {
-    Map table = class_table(p->tmp);
+    // By op, plus one once it is known.
+    unsigned *of_op = ARENA_ARRAY(p->tmp, OP_count, unsigned);
     p->cls = ARENA_ARRAY(p->tmp, p->n, unsigned);
     p->flags = ARENA_ARRAY(p->tmp, p->n, unsigned);
     p->bytes = ARENA_ARRAY(p->tmp, p->n, int64_t);
@@ -333,7 +325,11 @@ static void fill(Part *p, const int *storage) {
     p->pin = ARENA_ARRAY(p->tmp, p->n, unsigned char);
     p->why = ARENA_ARRAY(p->tmp, p->n, const char *);
     for (int i = 0; i < p->n; i++) {
-        p->cls[i] = class_of(&table, p->at[i]);
+        const Op *op = p->at[i]->def;
+        unsigned own = 0, *cls = op && op->id != OP_none ? &of_op[op->id] : &own;
+        if (!*cls)
+            *cls = find_class(p->at[i]) + 1;
+        p->cls[i] = *cls - 1;
         p->flags[i] = p->at[i]->flags;
         p->bytes[i] = value_bytes(p->g, &p->at[i]->val);
         p->storage[i] = storage[p->at[i]->id];
@@ -378,9 +374,7 @@ bool part_prepare(Part *p) {
     Cse c = {.p = p,
              .same = ARENA_ARRAY(p->tmp, n_ids, Node *),
              .shared = ARENA_ARRAY(p->tmp, n_ids, bool),
-             .seen.arena = p->tmp,
-             .hash.arena = p->tmp,
-             .key.arena = p->tmp};
+             .seen.arena = p->tmp};
     find_shared(p, alive, storage, c.shared);
     p->index = ARENA_ARRAY(p->tmp, n_ids, int);
     p->at = ARENA_ARRAY(p->tmp, n_ids, Node *);
@@ -392,6 +386,8 @@ bool part_prepare(Part *p) {
         c.same[n->id] = same;
         if (same == n)
             p->at[p->n++] = n;
+        else
+            vec_push(p->tmp, &p->merged, n->id);
         p->index[n->id] = same == n ? p->n - 1 : p->index[same->id];
     }
     collect_edges(p);

@@ -53,12 +53,12 @@ static void take_slot(Map *m, int entry) {
     m->slot[s] = entry;
 }
 
-// Room for one entry more: twice the live ones, without the removed.
-static void rebuild(Map *m) {
-    if (m->live > INT32_MAX / 8)
+// Room for so many entries; the removed ones go.
+static void rebuild(Map *m, int room) {
+    if (room > INT32_MAX / 4)
         die("out of memory: a map of %d entries", m->live);
     int cap = 8;
-    while (cap < m->live * 2)
+    while (cap < room)
         cap *= 2;
     MapEntry *at = ARENA_ARRAY(m->arena, cap, MapEntry);
     int n = 0;
@@ -80,7 +80,7 @@ static MapEntry *find_or_add(Map *m, const char *key, uint64_t id) {
     if (e)
         return e;
     if (m->n == m->cap)
-        rebuild(m);
+        rebuild(m, m->live * 2);
     m->at[m->n] = (MapEntry){.key = key, .id = id, .live = true};
     take_slot(m, m->n);
     m->live++;
@@ -116,6 +116,23 @@ void map_remove(Map *m, const char *key) {
 
 void map_remove_id(Map *m, uint64_t id) {
     drop(m, map_find_id(m, id));
+}
+
+void map_reserve(Map *m, int n) {
+    if (n > m->cap)
+        rebuild(m, n);
+}
+
+Map map_copy(Arena *a, const Map *m) {
+    Map to = *m;
+    to.arena = a;
+    if (!m->slots)
+        return to;
+    to.at = ARENA_ARRAY(a, m->cap, MapEntry);
+    to.slot = ARENA_ARRAY(a, m->slots, int32_t);
+    memcpy(to.at, m->at, (size_t)m->n * sizeof *m->at);
+    memcpy(to.slot, m->slot, (size_t)m->slots * sizeof *m->slot);
+    return to;
 }
 
 void *map_get(const Map *m, const char *key) {

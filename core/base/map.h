@@ -35,6 +35,11 @@ MapEntry *map_at_id(Map *m, uint64_t id);
 void map_remove(Map *m, const char *key);
 void map_remove_id(Map *m, uint64_t id);
 
+// Room for n entries in all.
+void map_reserve(Map *m, int n);
+// The same entries in an arena; neither keys nor what values point to are copied.
+Map map_copy(Arena *a, const Map *m);
+
 // Shorthands: value or NULL / fallback.
 void *map_get(const Map *m, const char *key);
 void map_put(Map *m, const char *key, void *value);

@@ -17,6 +17,15 @@ Graph *graph_new(Arena *a, Sym *sym) {
     return g;
 }
 
+void graph_reserve(Graph *g, int nodes) {
+    map_reserve(&g->names, nodes);
+    if (nodes > g->by_id.cap) {
+        g->by_id.at = arena_grow(g->arena, g->by_id.at, (size_t)g->by_id.n, (size_t)nodes,
+                                 sizeof *g->by_id.at);
+        g->by_id.cap = nodes;
+    }
+}
+
 void graph_set_insert(Graph *g, Node *before) {
     assert(!before || before->graph == g);
     g->insert = before;
@@ -430,13 +439,15 @@ static void copy_users(const Copier *c, Node *to, const Node *from) {
 }
 
 static void copy_names(Graph *to, const Graph *from, Node *const map[]) {
-    for (const MapEntry *e = map_first(&from->names); e; e = map_next(&from->names, e)) {
+    to->names = map_copy(to->arena, &from->names);
+    to->bases = map_copy(to->arena, &from->bases);
+    for (MapEntry *e = map_first(&to->names); e; e = map_next(&to->names, e)) {
         const Node *n = e->ptr;
-        Node *copy = n ? map[n->id] : NULL;
-        map_put(&to->names, copy ? copy->name : arena_strdup(to->arena, e->key), copy);
+        e->ptr = n ? map[n->id] : NULL;
+        e->key = e->ptr ? map[n->id]->name : arena_strdup(to->arena, e->key);
     }
-    for (const MapEntry *e = map_first(&from->bases); e; e = map_next(&from->bases, e))
-        map_put_int(&to->bases, arena_strdup(to->arena, e->key), e->i);
+    for (MapEntry *e = map_first(&to->bases); e; e = map_next(&to->bases, e))
+        e->key = arena_strdup(to->arena, e->key);
 }
 
 static Graph *copy_graph(Arena *a, const Graph *g, Map *frames) {

@@ -102,6 +102,8 @@ struct Graph {
 Graph *graph_new(Arena *a, Sym *sym);
 // Deep copy into arena a; same ids, same order, same names.
 Graph *graph_copy(Arena *a, const Graph *g);
+// Room for so many nodes in all.
+void graph_reserve(Graph *g, int nodes);
 // New nodes go to the end, or where graph_set_insert says. A name hint goes through the namer;
 // without one the node is named after its target (target_to_name). Arguments, texts and values are
 // copied; op->qualname is not: a custom op must live as long as the graph.
