@@ -26,12 +26,13 @@ void derive_index(Back *b) {
 }
 
 void derive_unsafe_index(Back *b) {
-    OUT(0) = CALL(b->t, aten__unsafe_index_put_default, zeros_like_self(b), ARG(1), GRAD, BOOL(true));
+    OUT(0) =
+        CALL(b->t, aten__unsafe_index_put_default, zeros_like_self(b), ARG(1), GRAD, BOOL(true));
 }
 
 void derive_masked_index(Back *b) {
-    OUT(0) = CALL(b->t, aten__unsafe_masked_index_put_accumulate_default, zeros_like_self(b), ARG(1),
-                  ARG(2), GRAD);
+    OUT(0) = CALL(b->t, aten__unsafe_masked_index_put_accumulate_default, zeros_like_self(b),
+                  ARG(1), ARG(2), GRAD);
 }
 
 void derive_masked_index_put(Back *b) {
@@ -243,14 +244,22 @@ static void reduce_backward(const Places *p) {
 }
 
 void derive_scatter_reduce(Back *b) {
-    Places p = {b, OP_aten_gather_default, OP_aten_scatter_add_default, OP_aten_scatter_reduce_two,
-                OP_aten_scatter_value, false};
+    Places p = {b,
+                OP_aten_gather_default,
+                OP_aten_scatter_add_default,
+                OP_aten_scatter_reduce_two,
+                OP_aten_scatter_value,
+                false};
     reduce_backward(&p);
 }
 
 void derive_index_reduce(Back *b) {
-    Places p = {b, OP_aten_index_select_default, OP_aten_index_add_default,
-                OP_aten_index_reduce_default, OP_aten_index_fill_int_Scalar, true};
+    Places p = {b,
+                OP_aten_index_select_default,
+                OP_aten_index_add_default,
+                OP_aten_index_reduce_default,
+                OP_aten_index_fill_int_Scalar,
+                true};
     reduce_backward(&p);
 }
 
@@ -274,9 +283,10 @@ void derive_embedding(Back *b) {
 void derive_embedding_bag(Back *b) {
     Trace *t = b->t;
     if (NEEDS(6))
-        OUT(6) = CALL(t, aten__embedding_bag_per_sample_weights_backward_default, GRAD, ARG(0), ARG(1),
-                      ARG(2), RES(1), ARG(4), ARG(8));
+        OUT(6) = CALL(t, aten__embedding_bag_per_sample_weights_backward_default, GRAD, ARG(0),
+                      ARG(1), ARG(2), RES(1), ARG(4), ARG(8));
     if (NEEDS(0))
-        OUT(0) = CALL(t, aten__embedding_bag_backward_default, GRAD, ARG(1), ARG(2), RES(1), RES(2),
-                      RES(3), val_sym(size_of(t, ARG(0), 0)), ARG(3), ARG(4), ARG(5), ARG(6), ARG(8));
+        OUT(0) =
+            CALL(t, aten__embedding_bag_backward_default, GRAD, ARG(1), ARG(2), RES(1), RES(2),
+                 RES(3), val_sym(size_of(t, ARG(0), 0)), ARG(3), ARG(4), ARG(5), ARG(6), ARG(8));
 }

@@ -49,11 +49,10 @@ void derive_unbind(Back *b) {
     for (int i = 0; i < b->n_results && !defined(like); i++)
         like = GRADS(i);
     for (int i = 0; i < b->n_results; i++)
-        parts.at[i] = defined(GRADS(i))
-                          ? GRADS(i)
-                          : CALL(t, aten_expand_default,
-                                 zeros_of(t, val_list(t->arena, VAL_list, 0), like),
-                                 sizes_arg(t, like));
+        parts.at[i] = defined(GRADS(i)) ? GRADS(i)
+                                        : CALL(t, aten_expand_default,
+                                               zeros_of(t, val_list(t->arena, VAL_list, 0), like),
+                                               sizes_arg(t, like));
     OUT(0) = CALL(t, aten_stack_default, parts, ARG(1));
 }
 
@@ -106,8 +105,8 @@ void derive_block_diag(Back *b) {
         }
         Value part = GRAD;
         for (int d = 0; d < 2; d++) { // a vector is one row
-            const Expr *size = ndim > 1 - d ? size_of(t, items.at[i], d - (2 - ndim))
-                                            : sym_int(s, 1);
+            const Expr *size =
+                ndim > 1 - d ? size_of(t, items.at[i], d - (2 - ndim)) : sym_int(s, 1);
             const Expr *end = sym_add(s, at[d], size);
             part = CALL(t, aten_slice_Tensor, part, INT(d), val_sym(at[d]), val_sym(end));
             at[d] = end;

@@ -76,8 +76,8 @@ void derive_nansum(Back *b) {
     Trace *t = b->t;
     Value grad = to_dtype(t, GRAD, dtype_of(ARG(0)));
     Value number = CALL(t, aten_logical_not_default, CALL(t, aten_isnan_default, ARG(0)));
-    OUT(0) = times(t, sum_backward(t, grad, sizes_arg(t, ARG(0)), ARG(1), bool_arg(&ARG(2))),
-                   number);
+    OUT(0) =
+        times(t, sum_backward(t, grad, sizes_arg(t, ARG(0)), ARG(1), bool_arg(&ARG(2))), number);
 }
 
 void derive_mean(Back *b) {
@@ -137,8 +137,8 @@ void derive_prod_dim(Back *b) {
 
 // variance
 
-// A float computed from a size, as a node of the graph; x a number or such a float.
-static Value sym_float(Trace *t, OpId id, Value a, Value b, int n) {
+// A float computed from a size, as a node of the graph; text: as sympy writes it.
+static Value sym_float(Trace *t, OpId id, Value a, Value b, int n, const char *text) {
     const Op *op = op_at(id);
     Value args[2] = {trace_node_value(t, &a), trace_node_value(t, &b)};
     if (t->failed)
@@ -147,24 +147,37 @@ static Value sym_float(Trace *t, OpId id, Value a, Value b, int n) {
     node->stack = t->stack;
     node->seq_nr = t->seq_nr;
     node->flags |= t->flags;
-    node->val = (Value){.kind = VAL_symfloat, .s = arena_printf(t->arena, "%s", node->name)};
-    map_put_id(&t->floats, (uintptr_t)node->val.s, node);
+    node->val = (Value){.kind = VAL_symfloat, .s = text};
+    map_put_id(&t->floats, (uintptr_t)text, node);
     return node->val;
+}
+
+static const char *float_text(Trace *t, double f) {
+    Buf b = {.arena = t->arena};
+    buf_py_float(&b, f);
+    return buf_str(&b);
 }
 
 static Value float_of(Trace *t, const Expr *n) {
     int64_t known;
-    return expr_int(n, &known) ? FLT((double)known)
-                               : sym_float(t, OP_torch_sym_float, val_sym(n), NONE, 1);
+    if (expr_int(n, &known))
+        return FLT((double)known);
+    const char *text = arena_printf(t->arena, "ToFloat(%s)", sym_str(t->arena, n));
+    return sym_float(t, OP_torch_sym_float, val_sym(n), NONE, 1, text);
 }
 
 static Value float_minus(Trace *t, Value a, double b) {
-    return a.kind == VAL_float ? FLT(a.f - b) : sym_float(t, OP_operator_sub, a, FLT(b), 2);
+    if (a.kind == VAL_float)
+        return FLT(a.f - b);
+    const char *text = arena_printf(t->arena, "%s - %s", a.s, float_text(t, b));
+    return a.kind == VAL_symfloat ? sym_float(t, OP_operator_sub, a, FLT(b), 2, text) : a;
 }
 
 static Value two_over(Trace *t, Value a) {
-    return a.kind == VAL_float ? FLT(2.0 / a.f)
-                               : sym_float(t, OP_operator_truediv, FLT(2.0), a, 2);
+    if (a.kind == VAL_float)
+        return FLT(2.0 / a.f);
+    const char *text = arena_printf(t->arena, "FloatTrueDiv(2.0, %s)", a.s);
+    return a.kind == VAL_symfloat ? sym_float(t, OP_operator_truediv, FLT(2.0), a, 2, text) : a;
 }
 
 // Of all elements. Without a degree of freedom: infinite, or NaN at the mean itself.
@@ -224,15 +237,15 @@ static void with_mean(Back *b, Value own) {
 }
 
 void derive_var_mean(Back *b) {
-    with_mean(b, is_none(&GRAD) ? NONE
-                                : var_backward(b->t, GRAD, ARG(0), ARG(1), ARG(2),
-                                               bool_arg(&ARG(3))));
+    with_mean(b, is_none(&GRAD)
+                     ? NONE
+                     : var_backward(b->t, GRAD, ARG(0), ARG(1), ARG(2), bool_arg(&ARG(3))));
 }
 
 void derive_std_mean(Back *b) {
-    with_mean(b, is_none(&GRAD) ? NONE
-                                : std_backward(b->t, RES(0), GRAD, ARG(0), ARG(1), ARG(2),
-                                               bool_arg(&ARG(3))));
+    with_mean(b, is_none(&GRAD)
+                     ? NONE
+                     : std_backward(b->t, RES(0), GRAD, ARG(0), ARG(1), ARG(2), bool_arg(&ARG(3))));
 }
 
 // extremes: shared out evenly among all that are equal to the result

@@ -127,8 +127,8 @@ void derive_logcumsumexp(Back *b) {
     OUT(0) = grad;
     if (!dim_of(grad) || expr_guard_is(t, meta_numel(t->sym, meta_of(grad)), 0))
         return;
-    Value least = scalar_tensor(t, FLT(lowest(dtype_of(grad))), dtype_of(grad),
-                                meta_of(grad)->device);
+    Value least =
+        scalar_tensor(t, FLT(lowest(dtype_of(grad))), dtype_of(grad), meta_of(grad)->device);
     Value size = CALL(t, aten_log_default, CALL(t, aten_abs_default, grad));
     Value positive = CALL(t, aten_where_self, CALL(t, aten_gt_Scalar, grad, INT(0)), size, least);
     Value negative = CALL(t, aten_where_self, CALL(t, aten_lt_Scalar, grad, INT(0)), size, least);

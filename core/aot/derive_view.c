@@ -65,7 +65,8 @@ void derive_squeeze_dims(Back *b) {
 // windows: an op of its own lays the gradient into zeros
 
 void derive_select(Back *b) {
-    OUT(0) = CALL(b->t, aten_select_backward_default, GRAD, sizes_arg(b->t, ARG(0)), ARG(1), ARG(2));
+    OUT(0) =
+        CALL(b->t, aten_select_backward_default, GRAD, sizes_arg(b->t, ARG(0)), ARG(1), ARG(2));
 }
 
 void derive_slice(Back *b) {
@@ -258,8 +259,8 @@ void derive_as_strided(Back *b) {
     const Expr *shared = sym_min(t->sym, m->offset, offset);
     const Expr *in_offset = sym_sub(t->sym, m->offset, shared);
     const Expr *out_offset = sym_sub(t->sym, offset, shared);
-    const Expr *size = sym_max(t->sym, storage_size(t, &in, in_offset),
-                               storage_size(t, &out, out_offset));
+    const Expr *size =
+        sym_max(t->sym, storage_size(t, &in, in_offset), storage_size(t, &out, out_offset));
     Value storage = CALL(t, aten_new_zeros_default, grad, list_of(t, val_sym(size), END));
     Value places = NONE;
     if (out_overlaps || in_overlaps)
@@ -290,6 +291,6 @@ void derive_as_strided_scatter(Back *b) {
         OUT(0) = result;
     }
     if (NEEDS(1))
-        OUT(1) = CALL(t, aten_as_strided_default, contiguous(t, GRAD, MF_contiguous), ARG(2), ARG(3),
-                      ARG(4));
+        OUT(1) = CALL(t, aten_as_strided_default, contiguous(t, GRAD, MF_contiguous), ARG(2),
+                      ARG(3), ARG(4));
 }

@@ -92,8 +92,8 @@ static bool bags_backward(K *k, int offsets, int from, int rest) {
               .pad = ki(k, rest + 2, -1)};
     if (!b.grad || !b.index || !b.sizes || !b.top)
         return false;
-    b.bags = bag_of_index(k, kt(k, from), offsets < 0 ? NULL : kt(k, offsets),
-                          tensor_numel(b.index));
+    b.bags =
+        bag_of_index(k, kt(k, from), offsets < 0 ? NULL : kt(k, offsets), tensor_numel(b.index));
     b.out = eager_like(k->x, out, out->dtype);
     if (!b.bags || !b.out || grad->ndim != 2)
         return false;
@@ -141,10 +141,10 @@ bool kern_embedding_bag_weights_backward(K *k) {
 typedef struct Segment {
     const Tensor *grad, *output, *data;
     Tensor *out;
-    int64_t at;         // of the gradient and the output
-    int64_t first;      // of the data
-    int64_t n, step;    // elements, and the step between them
-    double initial;     // of a product
+    int64_t at;      // of the gradient and the output
+    int64_t first;   // of the data
+    int64_t n, step; // elements, and the step between them
+    double initial;  // of a product
 } Segment;
 
 static void segment_even(const Segment *s, double share) {
@@ -203,8 +203,8 @@ bool kern_segment_reduce_backward(K *k) {
     s.step = in.inner;
     for (int64_t o = 0; o < in.outer; o++)
         for (int64_t i = 0, from = 0; i < n; i++) {
-            int64_t to = lengths ? from + get_i(bounds, o * n + i)
-                                 : get_i(bounds, o * (n + 1) + i + 1);
+            int64_t to =
+                lengths ? from + get_i(bounds, o * n + i) : get_i(bounds, o * (n + 1) + i + 1);
             from = lengths ? from : get_i(bounds, o * (n + 1) + i);
             if (from < 0 || from > to || to > in.n)
                 return k_fail(k,

@@ -103,13 +103,17 @@ static void fill_given(Tensor *x, const char *values) {
         tensor_set_i64(x, i, strtoll(values, (char **)&values, 10));
 }
 
-static bool fill(Case *c, const Node *p, const char *values) {
+static bool fill(Case *c, const Node *p, int64_t symbol, const char *values) {
     const TensorMeta *m = node_tensor(p);
     RtValue *v = &c->in[c->n_in++];
+    if (!m) {
+        *v = (RtValue){.kind = RT_int, .i = symbol};
+        return true;
+    }
     int64_t size[TENSOR_DIMS], stride[TENSOR_DIMS];
     for (int i = 0; i < m->ndim; i++) {
-        size[i] = expr_int_or(m->size[i], 0);
-        stride[i] = expr_int_or(m->stride[i], 0);
+        size[i] = sym_size_hint(c->graph->sym, m->size[i], 0);
+        stride[i] = sym_size_hint(c->graph->sym, m->stride[i], 0);
     }
     v->kind = RT_tensor;
     if (!tensor_new_strided(&v->tensor, m->dtype, m->ndim, size, stride, &c->d))
@@ -138,29 +142,59 @@ static void put_spelled(Buf *b, const char *body) {
     }
 }
 
-static const char *contiguous_suffix(Arena *a, const char *type) {
-    int64_t size[TENSOR_DIMS], n = 0, step = 1;
+// Sizes of a row: with a symbol wanted, those equal to it are s77.
+typedef struct Symbol {
+    int64_t value; // 0: no symbol
+} Symbol;
+
+static void put_size(Buf *b, int64_t n, int power) {
+    if (n != 1 || !power)
+        buf_printf(b, "%lld%s", (long long)n, power ? "*" : "");
+    if (power)
+        buf_printf(b, power > 1 ? "s77**%d" : "s77", power);
+}
+
+// f64[2, 3] as f64[2, 3][3, 1]; what has strides keeps them.
+static const char *full_type(Arena *a, const char *type, Symbol sym) {
+    int64_t size[TENSOR_DIMS], n = 0;
+    if (strstr(type, "]["))
+        return type;
     const char *p = strchr(type, '[') + 1;
+    Buf b = {.arena = a};
+    buf_add(&b, type, (size_t)(p - type));
     while (*p && *p != ']') {
-        size[n++] = strtoll(p, (char **)&p, 10);
+        size[n] = strtoll(p, (char **)&p, 10);
+        buf_puts(&b, n ? ", " : "");
+        bool is_sym = sym.value && size[n] == sym.value;
+        put_size(&b, is_sym ? 1 : size[n], is_sym);
+        n++;
         p += strspn(p, ", ");
     }
-    Buf b = {.arena = a};
-    for (int64_t i = n - 1; i >= 0; i--) {
-        const char *rest = buf_str(&b);
-        Buf next = {.arena = a};
-        buf_printf(&next, "%lld%s%s", (long long)step, *rest ? ", " : "", rest);
-        b = next;
-        step *= size[i] ? size[i] : 1;
+    buf_puts(&b, "][");
+    for (int64_t i = 0; i < n; i++) {
+        int64_t step = 1;
+        int power = 0;
+        for (int64_t k = i + 1; k < n; k++) {
+            bool is_sym = sym.value && size[k] == sym.value;
+            power += is_sym;
+            step *= is_sym || !size[k] ? 1 : size[k];
+        }
+        buf_puts(&b, i ? ", " : "");
+        put_size(&b, step, power);
     }
-    return arena_printf(a, "[%s]", buf_str(&b));
+    buf_putc(&b, ']');
+    return buf_str(&b);
 }
 
 // The row as FX text; the given values of arguments into values.
-static const char *row_text(Arena *a, const Row *row, const char **values) {
+static const char *row_text(Arena *a, const Row *row, Symbol sym, const char **values) {
     Buf b = {.arena = a};
     buf_puts(&b, "class <lambda>(torch.nn.Module):\n    def forward(self");
     int n = 0;
+    if (sym.value) {
+        buf_puts(&b, ", s77: \"Sym(s77)\"");
+        values[n++] = NULL;
+    }
     for (const char *p = row->args; *p; n++) {
         const char *end = p + strcspn(p, ";"), *eq = memchr(p, '=', (size_t)(end - p));
         char *arg = arena_strndup(a, p, (size_t)((eq ? eq : end) - p));
@@ -168,9 +202,7 @@ static const char *row_text(Arena *a, const Row *row, const char **values) {
             *--e = 0;
         char *type = strchr(arg, ':');
         *type = 0;
-        type += 2;
-        bool strided = strstr(type, "][") != NULL;
-        buf_printf(&b, ", %s: \"%s%scpu\"", arg, type, strided ? "" : contiguous_suffix(a, type));
+        buf_printf(&b, ", %s: \"%scpu\"", arg, full_type(a, type + 2, sym));
         values[n] = eq ? arena_strndup(a, eq + 1, (size_t)(end - eq - 1)) : NULL;
         p = end + strspn(end, "; ");
     }
@@ -240,18 +272,21 @@ static double distance(Case *c, int input, const RtValue *grad, const char *body
     return worst;
 }
 
-static void check_row(const Row *row, DecompTable decomps) {
+static void check_row(const Row *row, Symbol sym, DecompTable decomps) {
     Case c = {0};
     c.d.arena = &c.a;
     dice = 17;
     const char *values[MAX_ARGS];
-    const char *text = row_text(&c.a, row, values);
+    const char *text = row_text(&c.a, row, sym, values);
     ck_assert_msg(parse(&c, text), "%s\n%s", text, diag_first(&c.d));
+    if (sym.value)
+        sym_set_hint(c.graph->sym, sym_symbol(c.graph->sym, "s77"), sym.value);
     bool needs[MAX_ARGS] = {false};
     GRAPH_EACH (c.graph, n)
         if (n->op == FX_placeholder) {
-            needs[c.n_in] = dtype_is_float(node_tensor(n)->dtype);
-            ck_assert(fill(&c, n, values[c.n_in]));
+            const TensorMeta *m = node_tensor(n);
+            needs[c.n_in] = m && dtype_is_float(m->dtype);
+            ck_assert(fill(&c, n, sym.value, values[c.n_in]));
         }
     make_seeds(&c);
     ck_assert_msg(trace(&c, needs, decomps), "%s\n%s", row->body, diag_first(&c.d));
@@ -269,10 +304,17 @@ static void check_row(const Row *row, DecompTable decomps) {
     case_end(&c);
 }
 
+static int64_t first_size(const Row *row) {
+    int64_t n = strtoll(strchr(row->args, '[') + 1, NULL, 10);
+    return n > 1 && !strstr(row->args, "][") ? n : 0;
+}
+
 static void check_rows(const Row *rows, int n) {
     for (int i = 0; i < n; i++) {
-        check_row(&rows[i], DECOMP_none);
-        check_row(&rows[i], DECOMP_inductor);
+        check_row(&rows[i], (Symbol){0}, DECOMP_none);
+        check_row(&rows[i], (Symbol){0}, DECOMP_inductor);
+        if (first_size(&rows[i]))
+            check_row(&rows[i], (Symbol){first_size(&rows[i])}, DECOMP_none);
     }
 }
 
@@ -592,10 +634,10 @@ static void check_values(const Row *row, const double *in, const double *seed, c
     c.d.arena = &c.a;
     const char *values[MAX_ARGS];
     bool needs[MAX_ARGS] = {true};
-    ck_assert(parse(&c, row_text(&c.a, row, values)));
+    ck_assert(parse(&c, row_text(&c.a, row, (Symbol){0}, values)));
     GRAPH_EACH (c.graph, n)
         if (n->op == FX_placeholder)
-            ck_assert(fill(&c, n, values[c.n_in]));
+            ck_assert(fill(&c, n, 0, values[c.n_in]));
     Tensor *x = &c.in[0].tensor;
     for (int64_t k = 0; k < tensor_numel(x); k++)
         tensor_set_f64(x, k, in[k]);
@@ -650,7 +692,7 @@ START_TEST(test_edges) {
         {"a: f64[3]; b: f64[3]", "s = aten.detach.default(b)\nr = aten.mul.Tensor(a, s)", "r"},
     };
     for (int i = 0; i < COUNT(rows) - 1; i++)
-        check_row(&rows[i], DECOMP_none);
+        check_row(&rows[i], (Symbol){0}, DECOMP_none);
 }
 END_TEST
 
