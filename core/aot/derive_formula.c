@@ -9,16 +9,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum TermKind { TERM_number, TERM_string, TERM_list, TERM_name, TERM_call, TERM_method,
-                        TERM_negative, TERM_binary } TermKind;
+typedef enum TermKind {
+    TERM_number,
+    TERM_string,
+    TERM_list,
+    TERM_name,
+    TERM_call,
+    TERM_method,
+    TERM_negative,
+    TERM_binary
+} TermKind;
 enum { MAX_ARGS = 8, MAX_NESTED = 64 };
 
 typedef struct Term Term;
 struct Term {
     TermKind kind;
-    const char *text;     // of a name, a function, a method, an operator
-    Value number;         // or the string
-    Term *arg[MAX_ARGS];  // operands; arguments, of a method the object first
+    const char *text;    // of a name, a function, a method, an operator
+    Value number;        // or the string
+    Term *arg[MAX_ARGS]; // operands; arguments, of a method the object first
     int n;
 };
 
@@ -197,12 +205,30 @@ static bool is_number(const Value *v) {
            v->kind == VAL_sym || v->kind == VAL_symfloat;
 }
 
-static bool accepts(const SchemaArg *arg, const Value *v) {
+// A value, and whether a number stands for a 0-d tensor: `x / 2.0` is div.Tensor(x, 2.0), and so is
+// its gradient.
+typedef struct Item {
+    Value v;
+    bool is_tensor;
+} Item;
+
+static Item item(Value v) {
+    return (Item){v, v.kind == VAL_tensor};
+}
+
+static bool is_scalar(const Item *x) {
+    return !x->is_tensor && is_number(&x->v);
+}
+
+static bool accepts(const SchemaArg *arg, const Item *x) {
+    const Value *v = &x->v;
     if (v->kind == VAL_none)
         return arg->optional;
+    if (x->is_tensor)
+        return arg->type == AT_tensor;
     switch (arg->type) {
     case AT_tensor:
-        return v->kind == VAL_tensor;
+        return false;
     case AT_scalar:
     case AT_float:
         return is_number(v);
@@ -229,7 +255,7 @@ static bool accepts(const SchemaArg *arg, const Value *v) {
     return false;
 }
 
-static bool fits(const Op *op, const Value *args, int n) {
+static bool fits(const Op *op, const Item *args, int n) {
     if (op->tags & OPT_out || n > op->n_args)
         return false;
     for (int i = 0; i < op->n_args; i++)
@@ -240,18 +266,17 @@ static bool fits(const Op *op, const Value *args, int n) {
 }
 
 // aten.name, the overload that takes these arguments.
-static Value call(Trace *t, const char *name, const Value *args, int n) {
+static Value call(Trace *t, const char *name, const Item *args, int n) {
     const Op *all[64];
+    Value values[MAX_ARGS];
+    for (int i = 0; i < n; i++)
+        values[i] = args[i].v;
     int n_all = t->failed ? 0 : op_packet("aten", name, all, COUNT(all));
     for (int i = 0; i < n_all; i++)
         if (fits(all[i], args, n))
-            return trace_apply(t, all[i], args, n);
+            return trace_apply(t, all[i], values, n);
     trace_fail(t, "a derivative needs aten.%s with %d arguments, and there is no such op", name, n);
     return NONE;
-}
-
-static double fold(char op, double x, double y) {
-    return op == '+' ? x + y : op == '-' ? x - y : op == '*' ? x * y : x / y;
 }
 
 // `number - tensor` makes a tensor of the number, in ATen's operators.
@@ -262,124 +287,133 @@ static Value number_first(Trace *t, char op, Value x, Value y) {
     return op == '-' ? CALL(t, aten_sub__Tensor, full, y) : CALL(t, aten_div__Tensor, full, y);
 }
 
-static Value binary(Trace *t, const char *text, Value x, Value y) {
+static Value fold(Trace *t, const struct Operator *op, Value x, Value y) {
+    double a, b;
+    if (op->level < 3 || !val_as_float(&x, &a) || !val_as_float(&y, &b)) {
+        trace_fail(t, "a derivative cannot compute a number with %s", op->text);
+        return NONE;
+    }
+    char c = *op->text;
+    double f = c == '+' ? a + b : c == '-' ? a - b : c == '*' ? a * b : a / b;
+    bool whole = x.kind == VAL_int && y.kind == VAL_int && c != '/';
+    return whole ? INT((int64_t)f) : FLT(f);
+}
+
+static Value binary(Trace *t, const char *text, Item x, Item y) {
     const struct Operator *op = operators;
     while (strcmp(op->text, text) != 0)
         op++;
-    if (is_number(&x) && is_number(&y)) {
-        double a, b;
-        if (op->level < 3 || !val_as_float(&x, &a) || !val_as_float(&y, &b)) {
-            trace_fail(t, "a derivative cannot compute a number with %s", text);
-            return NONE;
-        }
-        double f = fold(*text, a, b);
-        bool whole = x.kind == VAL_int && y.kind == VAL_int && *text != '/';
-        return whole ? INT((int64_t)f) : FLT(f);
-    }
-    if (!is_number(&x))
-        return call(t, op->op, (Value[]){x, y}, 2);
-    return op->turned ? call(t, op->turned, (Value[]){y, x}, 2) : number_first(t, *text, x, y);
+    if (!is_scalar(&x))
+        return call(t, op->op, (Item[]){x, y}, 2);
+    if (is_scalar(&y))
+        return fold(t, op, x.v, y.v);
+    return op->turned ? call(t, op->turned, (Item[]){y, x}, 2) : number_first(t, *text, x.v, y.v);
 }
 
-static Value negative(Trace *t, Value x) {
-    if (x.kind == VAL_int)
-        return INT(-x.i);
-    if (x.kind == VAL_float)
-        return FLT(-x.f);
+static Value negative(Trace *t, Item x) {
+    if (x.v.kind == VAL_int && is_scalar(&x))
+        return INT(-x.v.i);
+    if (x.v.kind == VAL_float && is_scalar(&x))
+        return FLT(-x.v.f);
     return call(t, "neg", &x, 1);
 }
 
 // Functions that are no op, and those that know numbers too.
-typedef Value WordFn(Trace *t, const Value *args, int n);
+typedef Value WordFn(Trace *t, const Item *args, int n);
 
-static Value word_itself(Trace *t, const Value *args, int n) {
+static Value word_itself(Trace *t, const Item *args, int n) {
     (void)t, (void)n;
-    return args[0]; // x.options(): whoever is given it takes dtype and device
+    return args[0].v; // x.options(): whoever is given it takes dtype and device
 }
 
-static Value word_sizes(Trace *t, const Value *args, int n) {
+static Value word_sizes(Trace *t, const Item *args, int n) {
     (void)n;
-    return sizes_arg(t, args[0]);
+    return sizes_arg(t, args[0].v);
 }
 
-static Value word_to_double(Trace *t, const Value *args, int n) {
+static Value word_to_double(Trace *t, const Item *args, int n) {
     (void)t, (void)n;
     double f;
-    return val_as_float(&args[0], &f) ? FLT(f) : args[0];
+    return val_as_float(&args[0].v, &f) ? FLT(f) : args[0].v;
 }
 
-static Value word_to_float(Trace *t, const Value *args, int n) {
+static Value word_to_float(Trace *t, const Item *args, int n) {
     (void)t, (void)n;
     double f;
-    return val_as_float(&args[0], &f) ? FLT((float)f) : args[0];
+    return val_as_float(&args[0].v, &f) ? FLT((float)f) : args[0].v;
 }
 
-static Value word_maybe_multiply(Trace *t, const Value *args, int n) {
-    return n == 2 ? maybe_multiply(t, args[0], args[1]) : NONE;
+static Value word_maybe_multiply(Trace *t, const Item *args, int n) {
+    return n == 2 ? maybe_multiply(t, args[0].v, args[1].v) : NONE;
 }
 
-static Value word_scalar_tensor(Trace *t, const Value *args, int n) {
-    return n == 2 ? scalar_like(t, args[0], args[1]) : NONE;
+static Value word_scalar_tensor(Trace *t, const Item *args, int n) {
+    return n == 2 ? scalar_like(t, args[0].v, args[1].v) : NONE;
 }
 
-static Value word_zeros(Trace *t, const Value *args, int n) {
-    return n == 2 ? zeros_of(t, args[0], args[1]) : NONE;
+static Value word_zeros(Trace *t, const Item *args, int n) {
+    return n == 2 ? zeros_of(t, args[0].v, args[1].v) : NONE;
 }
 
-static Value word_not_implemented(Trace *t, const Value *args, int n) {
+static Value word_not_implemented(Trace *t, const Item *args, int n) {
     trace_fail(t, "NotImplementedError: the derivative for '%s' is not implemented",
-               n == 1 && args[0].kind == VAL_str ? args[0].s : "?");
+               n == 1 && args[0].v.kind == VAL_str ? args[0].v.s : "?");
     return NONE;
 }
 
-static Value word_sqrt(Trace *t, const Value *args, int n) {
+static Value word_sqrt(Trace *t, const Item *args, int n) {
     double f;
-    return is_number(&args[0]) && val_as_float(&args[0], &f) ? FLT(sqrt(f))
-                                                             : call(t, "sqrt", args, n);
+    return is_scalar(&args[0]) && val_as_float(&args[0].v, &f) ? FLT(sqrt(f))
+                                                               : call(t, "sqrt", args, n);
 }
 
 static const struct {
     const char *name;
     WordFn *fn;
 } words[] = {
-    {"maybe_multiply", word_maybe_multiply}, {"not_implemented", word_not_implemented},
-    {"options", word_itself},                {"scalar_tensor", word_scalar_tensor},
-    {"sqrt", word_sqrt},                     {"sym_sizes", word_sizes},
-    {"toDouble", word_to_double},            {"toFloat", word_to_float},
+    {"maybe_multiply", word_maybe_multiply},
+    {"not_implemented", word_not_implemented},
+    {"options", word_itself},
+    {"scalar_tensor", word_scalar_tensor},
+    {"sqrt", word_sqrt},
+    {"sym_sizes", word_sizes},
+    {"toDouble", word_to_double},
+    {"toFloat", word_to_float},
     {"zeros", word_zeros},
 };
 
-static Value named(Back *b, const char *name) {
+static Item named(Back *b, const char *name) {
     static const struct {
         const char *name;
         double value;
     } constants[] = {{"M_PI", M_PI}, {"M_LN2", M_LN2}};
     for (int i = 0; i < COUNT(constants); i++)
         if (strcmp(name, constants[i].name) == 0)
-            return FLT(constants[i].value);
+            return item(FLT(constants[i].value));
     if (strcmp(name, "true") == 0 || strcmp(name, "false") == 0)
-        return BOOL(*name == 't');
+        return item(BOOL(*name == 't'));
     if (strcmp(name, "grad") == 0)
-        return GRAD;
+        return item(GRAD);
     int i = op_arg_index(b->op, name);
     if (i >= 0)
-        return ARG(i);
+        return (Item){ARG(i), ARG(i).kind == VAL_tensor ||
+                                  (is_number(&ARG(i)) && b->op->args[i].type == AT_tensor)};
     for (i = 0; i < b->n_results && i < b->op->n_returns; i++)
         if (b->op->returns[i].name && strcmp(name, b->op->returns[i].name) == 0)
-            return RES(i);
+            return item(RES(i));
     i = strncmp(name, "result", 6) != 0 ? -1 : name[6] ? name[6] - '0' : 0;
     if (i >= 0 && i < b->n_results)
-        return RES(i);
+        return item(RES(i));
     trace_fail(b->t, "the derivative of %s names `%s`, which is none of its arguments",
                b->op->qualname, name);
-    return NONE;
+    return item(NONE);
 }
 
-static Value eval(Back *b, const Term *term);
+static Item eval(Back *b, const Term *term);
 
 static Value eval_call(Back *b, const Term *term) {
     Trace *t = b->t;
-    Value args[MAX_ARGS];
+    Item args[MAX_ARGS];
     int first = term->kind == TERM_method ? 1 : 0;
     if (first)
         args[0] = eval(b, term->arg[0]);
@@ -393,33 +427,33 @@ static Value eval_call(Back *b, const Term *term) {
     return call(t, term->text, args, term->n);
 }
 
-static Value eval(Back *b, const Term *term) {
+static Item eval(Back *b, const Term *term) {
     if (b->t->failed)
-        return NONE;
+        return item(NONE);
     switch (term->kind) {
     case TERM_number:
     case TERM_string:
-        return term->number;
+        return item(term->number);
     case TERM_name:
         return named(b, term->text);
     case TERM_list: {
         Value list = val_list(b->t->arena, VAL_list, term->n);
         for (int i = 0; i < term->n; i++)
-            list.at[i] = eval(b, term->arg[i]);
-        return list;
+            list.at[i] = eval(b, term->arg[i]).v;
+        return item(list);
     }
     case TERM_call:
     case TERM_method:
-        return eval_call(b, term);
+        return item(eval_call(b, term));
     case TERM_negative:
-        return negative(b->t, eval(b, term->arg[0]));
+        return item(negative(b->t, eval(b, term->arg[0])));
     case TERM_binary: {
-        Value y = eval(b, term->arg[1]);
-        Value x = eval(b, term->arg[0]);
-        return b->t->failed ? NONE : binary(b->t, term->text, x, y);
+        Item y = eval(b, term->arg[1]);
+        Item x = eval(b, term->arg[0]);
+        return item(b->t->failed ? NONE : binary(b->t, term->text, x, y));
     }
     }
-    return NONE;
+    return item(NONE);
 }
 
 void derive_formula(Back *b) {
@@ -433,7 +467,7 @@ void derive_formula(Back *b) {
         if (r.bad || i < 0)
             break;
         if (NEEDS(i))
-            OUT(i) = eval(b, term);
+            OUT(i) = eval(b, term).v;
     } while (accept(&r, ";") && !b->t->failed);
     skip(&r);
     if (!b->t->failed && (r.bad || *r.at))

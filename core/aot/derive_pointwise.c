@@ -26,7 +26,7 @@ static Value zeros_contiguous(Trace *t, Value x) {
 
 void derive_div_mode(Back *b) {
     Trace *t = b->t;
-    bool by_tensor = ARG(1).kind == VAL_tensor, rounds = ARG(2).kind == VAL_str;
+    bool by_tensor = b->op->args[1].type == AT_tensor, rounds = ARG(2).kind == VAL_str;
     if (by_tensor && NEEDS(1)) {
         if (rounds) {
             OUT(1) = zeros_typed(t, GRAD, ARG(1));

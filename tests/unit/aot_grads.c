@@ -73,8 +73,8 @@ static const char *compare_all(Arena *a, const AotResult *joint, const EagerRun 
     const AotMeta *m = joint->meta;
     const char *wrong = NULL;
     for (int i = 0; i < outputs->n && !wrong; i++)
-        wrong = compare(a, &got->outputs[m->n_mutated + i], &outputs->at[i], 1e-7, 1e-9, "output",
-                        i);
+        wrong =
+            compare(a, &got->outputs[m->n_mutated + i], &outputs->at[i], 1e-7, 1e-9, "output", i);
     int at = 0;
     for (int i = 0; i < n_inputs && !wrong; i++)
         if (needs[i])
@@ -231,8 +231,9 @@ static const char *graph_of(Arena *a, const Difference *c, int *n) {
     return buf_str(&b);
 }
 
-static void check_input(Arena *a, const Difference *c, const Graph *g, RtValue *in, int n, int which,
-                        const RtValue *weights, int n_weights, const RtValue *grad, Diag *d) {
+static void check_input(Arena *a, const Difference *c, const Graph *g, RtValue *in, int n,
+                        int which, const RtValue *weights, int n_weights, const RtValue *grad,
+                        Diag *d) {
     Tensor *x = &in[which].tensor;
     for (int64_t k = 0; k < tensor_numel(x); k++) {
         double at = tensor_get_f64(x, k), h = 1e-5 * fmax(1, fabs(at));
