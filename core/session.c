@@ -106,6 +106,31 @@ static bool apply_hints(Session *s, const char *hints, Diag *d) {
     return true;
 }
 
+static void hint_from(Sym *sym, const TensorMeta *m, const Tensor *row) {
+    int64_t v;
+    if (!m || !row || row->ndim != m->ndim)
+        return;
+    for (int i = 0; i < m->ndim; i++)
+        if (expr_kind(m->size[i]) == SYM_symbol && !sym_hint(sym, m->size[i], &v))
+            sym_set_hint(sym, m->size[i], row->size[i]);
+}
+
+// A size that no --hint tells is that of the values, else 4096: large, as PyTorch assumes.
+static bool default_hints(Session *s, const char *binds, Diag *d) {
+    for (int i = 0; s->has_values && i < s->model->graphs.n; i++) {
+        const LoadedGraph *g = &s->model->graphs.at[i];
+        Node **inputs;
+        int n = graph_placeholders(g->graph, &inputs, &s->arena);
+        const Tensor **rows = ARENA_ARRAY(&s->arena, n + 1, const Tensor *);
+        if (!load_bind(s->model, g, &s->values, binds, rows, d))
+            return false;
+        for (int k = 0; k < n; k++)
+            hint_from(s->model->sym, node_tensor(inputs[k]), rows[k]);
+    }
+    sym_hint_rest(s->model->sym, 4096);
+    return true;
+}
+
 static bool check_device(Session *s, const char *device, Diag *d) {
     s->options.device = (Device){DEV_cpu, -1};
     if (!device || !strcmp(device, "cpu"))
@@ -130,7 +155,7 @@ static bool open_all(Session *s, const char *path, const SessionOptions *o, Diag
     s->model = load_model(&s->arena, path, d);
     if (!s->model || (o->grad && !session_set(s, "grad", o->grad, d)) ||
         !check_device(s, o->device, d) || !open_values(s, o->values, d) ||
-        !apply_hints(s, o->hints, d) || !apply_sets(s, o->sets, d))
+        !apply_hints(s, o->hints, d) || !default_hints(s, o->binds, d) || !apply_sets(s, o->sets, d))
         return false;
     if (!s->model->graphs.n) {
         diag_fail(d, "%s: no graph in it", path);

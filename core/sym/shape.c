@@ -57,6 +57,18 @@ void sym_set_hint(Sym *s, const Expr *symbol, int64_t v) {
     info_of(s, symbol)->has_hint = true;
 }
 
+void sym_hint_rest(Sym *s, int64_t first) {
+    for (int i = 0; i < s->symbols.n; i++) {
+        SymbolInfo *info = &s->symbols.at[i];
+        bool is_size = info->e->name[0] == 's' && info->e->name[1] >= '0' && info->e->name[1] <= '9';
+        if (info->has_hint || !is_size)
+            continue;
+        info->hint = first;
+        info->has_hint = true;
+        first += 8;
+    }
+}
+
 static bool lookup_hint(void *ctx, const Expr *symbol, int64_t *v) {
     const SymbolInfo *info = info_of(ctx, symbol);
     *v = info->hint;

@@ -165,6 +165,9 @@ const Expr *sym_create_unbacked(Sym *s);                    // u0, u1, …
 const char *sym_source(Sym *s, const Expr *symbol);         // NULL if not made by sym_create
 bool sym_hint(Sym *s, const Expr *e, int64_t *v);           // value by hints, if all are known
 void sym_set_hint(Sym *s, const Expr *symbol, int64_t v);
+// Sizes (s0, s77, …) that have no hint get one: first, first + 8, …, since sizes that are equal are
+// one symbol.
+void sym_hint_rest(Sym *s, int64_t first);
 int64_t sym_size_hint(Sym *s, const Expr *e, int64_t fallback);
 // Follows from ranges and guards, without a new guard. False means "not known".
 bool sym_statically_known_true(Sym *s, const Expr *cond);

@@ -94,6 +94,8 @@ static void check_model(const char *root, const char *name, int *graphs, int *sa
     Str text = file_exists(log) ? file_read(&a, log, &d) : (Str){0};
     int n = text.ptr ? logged_graphs(&a, text.ptr, want, 8) : 0;
     LoadedModel *m = n ? load_model(&a, path_join(&a, dir, "graph_code.txt"), &d) : NULL;
+    if (m)
+        sym_hint_rest(m->sym, 64);
     for (int i = 0; i < n; i++) {
         ++*graphs;
         *same += check_graph(&a, m, i, name, want[i]);
