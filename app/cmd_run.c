@@ -216,6 +216,15 @@ bool cmd_check(App *app, Args *args) {
     return code == 0 || app->diag.errors == 0;
 }
 
+bool cmd_cases(App *app, Args *args) {
+    static const SessionOptions none;
+    int code = session_cases(args->at[0], app->options ? app->options : &none, &app->out,
+                             app->json, &app->diag);
+    if (code > app->exit_code)
+        app->exit_code = code;
+    return app->diag.errors == 0;
+}
+
 bool cmd_bench(App *app, Args *args) {
     (void)args;
     int code = session_bench(app->session, &app->out, app->json, &app->diag);

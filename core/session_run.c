@@ -7,7 +7,7 @@
 Helpers *session_helpers(Session *s) {
     if (!s->helpers) {
         Diag d = {.arena = &s->arena};
-        s->helpers = helpers_new(2, &d);
+        s->helpers = helpers_new(2, NULL, &d);
     }
     return s->helpers;
 }

@@ -8,36 +8,68 @@ static int hex_digit(char c) {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
+// Bytes of the elements; -1 if the sizes are none, or the memory that the strides reach through is
+// absurd.
+static int64_t bytes_of(DType d, int n, const int64_t *size, const int64_t *stride) {
+    enum { MOST = 1 << 30 };
+    int64_t elems = 1, reach = 1, part, bytes;
+    bool empty = false;
+    for (int i = 0; i < n; i++) {
+        if (size[i] < 0 || stride[i] < 0)
+            return -1;
+        empty = empty || size[i] == 0;
+    }
+    for (int i = 0; i < n && !empty; i++)
+        if (__builtin_mul_overflow(elems, size[i], &elems) ||
+            __builtin_mul_overflow(size[i] - 1, stride[i], &part) ||
+            __builtin_add_overflow(reach, part, &reach) || reach > MOST || elems > MOST)
+            return -1;
+    if (__builtin_mul_overflow(empty ? 0 : elems, dtype_info[d].bytes, &bytes))
+        return -1;
+    return bytes;
+}
+
 static bool read_tensor(Arena *a, const Json *j, RtValue *out, Diag *d) {
     const Json *shape = json_get(j, "shape"), *stride = json_get(j, "stride");
     const char *hex = json_str(json_get(j, "hex"), ""), *name = json_str(json_get(j, "t"), "");
     DType dtype = dtype_from_abbr(strcmp(name, "bool") == 0 ? "b8" : name);
     int64_t size[TENSOR_DIMS], steps[TENSOR_DIMS];
-    if (dtype == DT_none || !shape || !stride || shape->n > TENSOR_DIMS || stride->n != shape->n) {
+    if (dtype == DT_none)
         diag_fail(d, "a tensor of dtype '%s', which is not known", name);
+    else if (!shape || !stride || shape->n > TENSOR_DIMS || stride->n != shape->n)
+        diag_fail(d, "a tensor needs a \"shape\" and a \"stride\" of the same length, at most %d",
+                  TENSOR_DIMS);
+    if (d->errors)
         return false;
-    }
     for (int i = 0; i < shape->n; i++) {
-        size[i] = json_int(json_at(shape, i), 0);
-        steps[i] = json_int(json_at(stride, i), 0);
+        size[i] = json_int(json_at(shape, i), -1);
+        steps[i] = json_int(json_at(stride, i), -1);
+    }
+    int64_t bytes = bytes_of(dtype, shape->n, size, steps);
+    if (bytes < 0 || strlen(hex) / 2 != (size_t)bytes || strlen(hex) % 2) {
+        diag_fail(d, bytes < 0 ? "a tensor whose sizes or strides are none"
+                               : "a tensor of %lld bytes with %zu hexadecimal digits",
+                  (long long)bytes, strlen(hex));
+        return false;
     }
     Tensor dense;
-    *out = (RtValue){.kind = RT_tensor};
     if (!tensor_new(&dense, dtype, shape->n, size, d))
         return false;
-    size_t bytes = tensor_bytes(&dense);
-    bool ok = strlen(hex) == 2 * bytes;
+    bool ok = true;
     uint8_t *to = tensor_data(&dense);
-    for (size_t i = 0; ok && i < bytes; i++) {
+    for (int64_t i = 0; ok && i < bytes; i++) {
         int hi = hex_digit(hex[2 * i]), lo = hex_digit(hex[2 * i + 1]);
         ok = hi >= 0 && lo >= 0;
         to[i] = ok ? (uint8_t)(hi << 4 | lo) : 0;
     }
     if (!ok)
-        diag_fail(d, "a tensor of %zu bytes with %zu hexadecimal digits", bytes, strlen(hex));
+        diag_fail(d, "a tensor's \"hex\" has other characters than 0-9 and a-f");
+    *out = (RtValue){0};
     ok = ok && tensor_new_strided(&out->tensor, dtype, shape->n, size, steps, d);
-    if (ok)
+    if (ok) {
+        out->kind = RT_tensor;
         tensor_copy(&out->tensor, &dense);
+    }
     tensor_drop(&dense);
     (void)a;
     return ok;
@@ -137,6 +169,74 @@ static void widen(Arena *a, const SchemaArg *arg, RtValue *v) {
         v->at[i] = one;
 }
 
+static bool item_fits(ArgType t, const RtValue *v) {
+    static const struct {
+        ArgType type;
+        ValueKind kind;
+    } others[] = {{AT_str, VAL_str},       {AT_dtype, VAL_dtype},
+                  {AT_layout, VAL_layout}, {AT_device, VAL_device},
+                  {AT_device, VAL_str},    {AT_memory_format, VAL_memory_format}};
+    bool integral = v->kind == RT_int || v->kind == RT_bool;
+    bool number = integral || v->kind == RT_float;
+    switch (t) {
+    case AT_tensor:
+    case AT_tensors:
+    case AT_scalar:
+    case AT_scalars:
+        return number || v->kind == RT_tensor;
+    case AT_int:
+    case AT_ints:
+        return integral;
+    case AT_float:
+    case AT_floats:
+        return number;
+    case AT_bool:
+    case AT_bools:
+        return integral;
+    case AT_any:
+        return true;
+    case AT_generator:
+        return false;
+    case AT_str:
+    case AT_dtype:
+    case AT_layout:
+    case AT_device:
+    case AT_memory_format:
+        break;
+    }
+    for (int i = 0; i < COUNT(others); i++)
+        if (others[i].type == t && v->kind == RT_other && v->other->kind == others[i].kind)
+            return true;
+    return t == AT_dtype && v->kind == RT_int; // as schemas have it for a default
+}
+
+static bool fits(const SchemaArg *arg, const RtValue *v) {
+    bool list = arg->type == AT_tensors || arg->type == AT_ints || arg->type == AT_floats ||
+                arg->type == AT_bools || arg->type == AT_scalars;
+    if (v->kind == RT_none)
+        return arg->optional || arg->type == AT_generator || arg->type == AT_any ||
+               (arg->has_default && arg->dflt.kind == VAL_none);
+    if (!list || v->kind != RT_list)
+        return item_fits(arg->type, v) && (!list || arg->type == AT_ints);
+    for (int i = 0; i < v->n; i++)
+        if (!item_fits(arg->type, &v->at[i]) &&
+            !(arg->optional_items && v->at[i].kind == RT_none))
+            return false;
+    return true;
+}
+
+static bool check_types(const Op *op, const RtValue *args, Diag *d) {
+    for (int i = 0; i < op->n_args; i++)
+        if (!fits(&op->args[i], &args[i])) {
+            Buf type = {.arena = d->arena};
+            arg_type_print(&type, &op->args[i]);
+            diag_fail(d, "%s: argument '%s' must be %s", op->qualname, op->args[i].name,
+                      buf_str(&type));
+            return false;
+        }
+    return true;
+}
+
 bool case_bind(Arena *a, const Op *op, const Json *line, RtValue *args, Diag *d) {
     const Json *positional = json_get(line, "args"), *kw = json_get(line, "kwargs");
     for (int i = 0; i < op->n_args; i++)
@@ -159,5 +259,5 @@ bool case_bind(Arena *a, const Op *op, const Json *line, RtValue *args, Diag *d)
     }
     for (i = 0; i < op->n_args; i++)
         widen(a, &op->args[i], &args[i]);
-    return true;
+    return check_types(op, args, d);
 }

@@ -1,249 +1,262 @@
-// cases.c: `fxray cases`: each line is bound to its op's schema, run by the reference kernels, and
-// compared with what PyTorch gave: bits for integers, bools and moved elements, tolerances for
-// floats, strides of results always.
+// cases.c: recorded cases: lines of a file, their run in chunks (a crash in one of them is the
+// caller's to survive: core/session_cases.c runs chunks in helpers), and the report.
 #include "core/debug/cases.h"
 
-#include <stdlib.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "core/base/file.h"
-#include "core/base/json.h"
-#include "core/debug/case_values.h"
-#include "core/eager/eager.h"
+#include "core/debug/case.h"
 
-static const CaseTolerance tolerances[] = {
-#define TOLERANCE(op, f32r, f32a, f64r, f64a, lowr, lowa, why)                                     \
-    {op, {f32r, f64r, lowr, lowr}, {f32a, f64a, lowa, lowa}, why},
-#include "core/debug/tolerances.def"
-#undef TOLERANCE
-};
+static const CaseForm *const forms[] = {&case_form_op, &case_form_grad};
 
-const CaseTolerance *case_tolerance(const char *op) {
-    for (int i = 0; i < COUNT(tolerances); i++) {
-        size_t n = strlen(tolerances[i].op);
-        if (n && strncmp(op, tolerances[i].op, n) == 0 && (op[n] == '.' || op[n] == 0))
-            return &tolerances[i];
+bool case_setup(CaseSetup *out, const char *backend, const char *toolchain, Diag *d) {
+    static const char *const names[][2] = {
+#define BACKEND(id, name, alias, ...) {name, alias},
+#include "core/pipeline/backends.def"
+#undef BACKEND
+    };
+    *out = (CaseSetup){.rung = RUNG_eager, .backend = "eager"};
+    if (backend && *backend)
+        out->rung = RUNG_count;
+    for (int i = 0; i < COUNT(names) && out->rung == RUNG_count; i++)
+        if (!strcmp(backend, names[i][0]) || (*names[i][1] && !strcmp(backend, names[i][1]))) {
+            out->rung = (CaseRung)i;
+            out->backend = names[i][0];
+        }
+    if (out->rung == RUNG_count) {
+        Buf known = {.arena = d->arena};
+        for (int i = 0; i < COUNT(names); i++)
+            buf_printf(&known, "%s%s", i ? ", " : "", names[i][0]);
+        diag_fail(d, "unknown backend '%s'", backend)->hint =
+            arena_printf(d->arena, "one of: %s", buf_str(&known));
+        return false;
     }
+    if (out->rung != RUNG_full)
+        return true;
+    const char *why = NULL;
+    out->toolchain = toolchain ? toolchain_find(toolchain) : toolchain_default(d->arena);
+    if (!out->toolchain)
+        diag_fail(d, "unknown toolchain '%s'", toolchain ? toolchain : "")->hint =
+            "one of: tcc, gcc, clang";
+    else if (!toolchain_version(out->toolchain, d->arena, &why))
+        diag_tool(d, "toolchain %s does not work here: %s", out->toolchain->name, why)->hint =
+            "fxray doctor tells what is missing";
+    else
+        return true;
+    return false;
+}
+
+bool case_lines(CaseLines *out, Arena *a, const char *path, Diag *d) {
+    Str text = file_read(a, path, d);
+    if (!text.ptr)
+        return false;
+    int number = 1;
+    for (size_t at = 0; at < text.len; number++) {
+        const char *end = memchr(text.ptr + at, '\n', text.len - at);
+        size_t len = end ? (size_t)(end - text.ptr) - at : text.len - at, used = len;
+        while (used && strchr(" \t\r", text.ptr[at + used - 1]))
+            used--;
+        if (used)
+            vec_push(a, out, (CaseLine){{text.ptr + at, used}, number});
+        at += len + 1;
+    }
+    if (!out->n)
+        diag_error(d, (Place){path, 1, 0, NULL}, "there are no cases in this file");
+    return out->n > 0;
+}
+
+void case_settle(Case *c, CaseVerdict v, const char *fmt, ...) {
+    if (c->settled)
+        return;
+    c->settled = true;
+    c->result->verdict = v;
+    va_list args;
+    va_start(args, fmt);
+    c->result->why = arena_vprintf(c->texts, fmt, args);
+    va_end(args);
+}
+
+void case_settle_error(Case *c, CaseVerdict v) {
+    case_settle(c, v, "%s", c->diag.errors ? diag_first(&c->diag) : "it failed without a word");
+}
+
+RtValue *case_own(Case *c, RtValue *v) {
+    vec_push(&c->arena, &c->owned, v);
+    return v;
+}
+
+static const CaseForm *form_of(const Json *line) {
+    for (int i = 0; i < COUNT(forms); i++)
+        if (line->kind == JSON_object && json_get(line, forms[i]->member))
+            return forms[i];
     return NULL;
 }
 
-typedef struct Tally {
-    int passed, failed, skipped;
-    Map failures; // op -> how many
-    Buf *report;
-} Tally;
-
-static void tolerance_of(const char *op, DType d, double *rtol, double *atol) {
-    const CaseTolerance *t = case_tolerance(op);
-    int i = d == DT_f32 ? 0 : d == DT_f64 ? 1 : d == DT_bf16 ? 2 : 3;
-    dtype_tolerance(d, rtol, atol);
-    if (t && dtype_is_float(d) && t->rtol[i] >= 0) {
-        *rtol = t->rtol[i];
-        *atol = t->atol[i];
-    }
+static const CaseForm *begin(Case *c, const CaseLine *line) {
+    c->diag.arena = &c->arena;
+    c->line = json_parse(&c->arena, line->text, "case", &c->diag);
+    const CaseForm *form = c->line ? form_of(c->line) : NULL;
+    if (!c->line)
+        case_settle_error(c, CASE_bad);
+    else if (!form)
+        case_settle(c, CASE_bad, "neither a single op (\"op\") nor a gradient (\"code\")");
+    if (!form)
+        return NULL;
+    const char *name = json_str(json_get(c->line, form == &case_form_op ? "op" : "opinfo"), "?");
+    c->result->name = arena_strdup(c->texts, name);
+    c->seed = (uint64_t)json_int(json_get(c->line, "seed"), (int64_t)c->setup->seed);
+    if (c->where)
+        strncpy(c->where, c->result->name, EXEC_WHERE_BYTES - 1);
+    form->prepare(c);
+    return form;
 }
 
-static bool same_tensor(const char *op, const Tensor *got, const Tensor *want, Buf *why) {
-    if (got->dtype != want->dtype || got->ndim != want->ndim) {
-        buf_printf(why, "a %s of %d dimensions, expected %s of %d", dtype_info[got->dtype].abbr,
-                   got->ndim, dtype_info[want->dtype].abbr, want->ndim);
-        return false;
-    }
-    for (int i = 0; i < got->ndim; i++)
-        if (got->size[i] != want->size[i] || got->stride[i] != want->stride[i]) {
-            buf_printf(why, "size %lld stride %lld in dimension %d, expected %lld and %lld",
-                       (long long)got->size[i], (long long)got->stride[i], i,
-                       (long long)want->size[i], (long long)want->stride[i]);
-            return false;
-        }
-    if (str_starts(op, "aten.empty") || str_starts(op, "aten.new_empty"))
-        return true;
-    double rtol, atol;
-    TensorDiff diff;
-    tolerance_of(op, got->dtype, &rtol, &atol);
-    if (!dtype_is_float(got->dtype))
-        rtol = atol = 0;
-    tensor_diff(got, want, rtol, atol, &diff);
-    if (diff.bad || diff.nan_differs) {
-        buf_printf(
-            why,
-            "%lld of %lld elements differ, first %lld: %.9g, expected %.9g; max abs %.3g rel %.3g",
-            (long long)diff.bad, (long long)diff.numel, (long long)diff.first_bad,
-            diff.first_bad >= 0 ? tensor_get_f64(got, diff.first_bad) : 0,
-            diff.first_bad >= 0 ? tensor_get_f64(want, diff.first_bad) : 0, diff.max_abs,
-            diff.max_rel);
-        return false;
-    }
-    return true;
-}
-
-static bool same(const char *op, const RtValue *got, const RtValue *want, Buf *why) {
-    if (got->kind == RT_tensor && want->kind == RT_tensor)
-        return same_tensor(op, &got->tensor, &want->tensor, why);
-    bool number = (got->kind == RT_float || got->kind == RT_int) &&
-                  (want->kind == RT_float || want->kind == RT_int);
-    if (number) {
-        double a = got->kind == RT_int ? (double)got->i : got->f,
-               b = want->kind == RT_int ? (double)want->i : want->f;
-        if (a == b || (a != a && b != b))
-            return true;
-        buf_printf(why, "%.17g, expected %.17g", a, b);
-        return false;
-    }
-    bool ok = got->kind == want->kind && got->n == want->n;
-    if (ok && got->kind == RT_bool)
-        ok = got->b == want->b;
-    if (!ok)
-        buf_puts(why, "a value of another kind");
-    for (int i = 0; ok && got->kind == RT_list && i < got->n; i++)
-        ok = same(op, &got->at[i], &want->at[i], why);
-    return ok;
-}
-
-// Columns of vectors (rows if `rows`) that are determined up to their sign take the sign of the
-// recorded ones.
-static void align_signs(Tensor *got, const Tensor *want, bool rows) {
-    bool same = got->ndim == want->ndim && got->ndim >= 2;
-    for (int i = 0; same && i < got->ndim; i++)
-        same = got->size[i] == want->size[i];
-    if (!same)
-        return;
-    int64_t m = got->size[got->ndim - 2], n = got->size[got->ndim - 1], each = m * n;
-    for (int64_t b = 0; b < tensor_numel(got); b += each)
-        for (int64_t v = 0; v < (rows ? m : n); v++) {
-            double dot = 0;
-            for (int64_t i = 0; i < (rows ? n : m); i++) {
-                int64_t at = b + (rows ? v * n + i : i * n + v);
-                dot += tensor_get_f64(got, at) * tensor_get_f64(want, at);
-            }
-            for (int64_t i = 0; dot < 0 && i < (rows ? n : m); i++) {
-                int64_t at = b + (rows ? v * n + i : i * n + v);
-                tensor_set_f64(got, at, -tensor_get_f64(got, at));
-            }
-        }
-}
-
-static void settle_signs(const Op *op, RtValue *out, const RtValue *want) {
-    if (want->kind != RT_list || want->n != op->n_returns)
-        return;
-    for (int i = 0; i < want->n; i++) {
-        bool eigen = op->id == OP_aten__linalg_eigh_default && i == 1,
-             left = op->id == OP_aten__linalg_svd_default && i == 0;
-        bool right = op->id == OP_aten__linalg_svd_default && i == 2;
-        if ((eigen || left || right) && out[i].kind == RT_tensor && want->at[i].kind == RT_tensor)
-            align_signs(&out[i].tensor, &want->at[i].tensor, right);
-    }
-}
-
-// Results as one value: a single one, or a list.
-static RtValue results_of(Arena *a, RtValue *out, int n) {
-    if (n == 1)
-        return out[0];
-    RtValue list = {.kind = RT_list, .n = n, .at = ARENA_ARRAY(a, n + 1, RtValue)};
-    memcpy(list.at, out, (size_t)n * sizeof *out);
-    return list;
-}
-
-static bool check_after(const char *name, const Json *line, RtValue *args, int n, Arena *a,
-                        Buf *why, Diag *d) {
-    const Json *after = json_get(line, "args_after");
-    int i = 0;
-    for (const Json *j = after ? after->child : NULL; j && i < n; j = j->next, i++) {
-        RtValue want;
-        if (!case_value(a, j, &want, d))
-            return false;
-        bool ok = want.kind != RT_tensor || same(name, &args[i], &want, why);
-        rt_drop(&want);
-        if (!ok)
-            return false;
-    }
-    return true;
-}
-
-static void fail(Tally *t, const char *name, const char *why) {
-    t->failed++;
-    map_put_int(&t->failures, name, map_get_int(&t->failures, name, 0) + 1);
-    buf_printf(t->report, "%s: %s\n", name, why);
-}
-
-// as_strided counts in a storage of which only the argument's window is recorded: what reaches
-// beyond is lost.
-static bool is_lost(const Op *op, const RtValue *args) {
-    if (op->id != OP_aten_as_strided_default || args[0].kind != RT_tensor ||
-        args[1].kind != RT_list)
-        return false;
-    int64_t last = args[3].kind == RT_int ? args[3].i : 0;
-    for (int i = 0; i < args[1].n && i < args[2].n; i++)
-        last += (args[1].at[i].i - 1) * args[2].at[i].i;
-    const Tensor *t = &args[0].tensor;
-    return last * dtype_info[t->dtype].bytes >= (int64_t)storage_bytes(t->storage);
-}
-
-static void drop_all(RtValue *v, int n) {
+// One start of an optimising compiler for all; if that fails, the one at fault is found by itself.
+static void compile(const CaseSetup *s, Case *cases, int n, Arena *a) {
+    VEC(CasePart *) parts = {0};
+    VEC(Case *) owners = {0};
     for (int i = 0; i < n; i++)
-        rt_drop(&v[i]);
+        for (int k = 0; k < cases[i].n_parts && !cases[i].settled; k++) {
+            vec_push(a, &parts, &cases[i].parts[k]);
+            vec_push(a, &owners, &cases[i]);
+        }
+    Str *texts = ARENA_ARRAY(a, parts.n + 1, Str);
+    Compiled **made = ARENA_ARRAY(a, parts.n + 1, Compiled *);
+    for (int i = 0; i < parts.n; i++)
+        texts[i] = (Str){parts.at[i]->code, strlen(parts.at[i]->code)};
+    Diag quiet = {.arena = a};
+    bool all = parts.n > 1 && !s->toolchain->in_memory &&
+               exec_compile_many(a, s->toolchain, texts, parts.n, made, NULL, &quiet);
+    for (int i = 0; i < parts.n; i++) {
+        Case *c = owners.at[i];
+        parts.at[i]->compiled =
+            all ? made[i] : exec_compile(a, s->toolchain, texts[i], NULL, &c->diag);
+        if (!parts.at[i]->compiled)
+            case_settle_error(c, CASE_failed);
+    }
 }
 
-static void run_case(Str text, Tally *t) {
-    Arena a = {0};
-    Diag d = {.arena = &a};
-    Json *line = json_parse(&a, text, "case", &d);
-    const char *name =
-        line ? arena_strdup(t->report->arena, json_str(json_get(line, "op"), "")) : "";
-    const Op *op = line ? op_find(name) : NULL;
-    Buf why = {.arena = &a};
-    if (!op || !eager_has(op->id)) {
-        t->skipped++;
-        arena_free(&a);
-        return;
+static void end(Case *c) {
+    for (int k = 0; k < c->n_parts; k++)
+        case_part_free(&c->parts[k]);
+    for (int i = 0; i < c->owned.n; i++)
+        rt_drop(c->owned.at[i]);
+    arena_free(&c->arena);
+}
+
+void cases_run_lines(const CaseSetup *s, const CaseLine *lines, int n, CaseResult *out, Arena *a,
+                     char *where) {
+    Arena scratch = {0};
+    Case *cases = ARENA_ARRAY(&scratch, n + 1, Case);
+    const CaseForm **form = ARENA_ARRAY(&scratch, n + 1, const CaseForm *);
+    for (int i = 0; i < n; i++) {
+        out[i] = (CaseResult){.name = "?"};
+        cases[i] = (Case){.setup = s, .texts = a, .result = &out[i], .where = where};
+        form[i] = begin(&cases[i], &lines[i]);
     }
-    RtValue *args = ARENA_ARRAY(&a, op->n_args + 1, RtValue),
-            *out = ARENA_ARRAY(&a, op->n_returns + 1, RtValue), want = {0};
-    Generator generator = {.left = 0};
-    EagerCtx c = {.arena = &a, .diag = &d, .threads = 1, .generator = &generator};
-    generator_seed(&generator, (uint64_t)json_int(json_get(line, "seed"), 0));
-    bool ok = case_bind(&a, op, line, args, &d);
-    if (ok && is_lost(op, args)) {
-        t->skipped++;
-        drop_all(args, op->n_args);
-        arena_free(&a);
-        return;
+    if (s->rung == RUNG_full)
+        compile(s, cases, n, &scratch);
+    for (int i = 0; i < n; i++) {
+        if (where)
+            strncpy(where, out[i].name, EXEC_WHERE_BYTES - 1);
+        if (!cases[i].settled)
+            form[i]->finish(&cases[i]);
+        if (!cases[i].settled)
+            out[i].verdict = CASE_passed;
+        end(&cases[i]);
     }
-    ok = ok && case_value(&a, json_get(line, "out"), &want, &d) && eager_call(&c, op, args, out);
-    if (ok) {
-        settle_signs(op, out, &want);
-        RtValue got = results_of(&a, out, op->n_returns);
-        ok = (op->n_returns == 0 || same(name, &got, &want, &why)) &&
-             check_after(name, line, args, op->n_args, &a, &why, &d);
+    arena_free(&scratch);
+}
+
+static CaseVerdict counted(const CaseResult *r) {
+    return r->verdict == CASE_skipped && r->runs ? CASE_failed : r->verdict;
+}
+
+static void print_counts(Buf *out, const CaseReport *r, CaseVerdict v, bool by_name) {
+    Map counts = {.arena = out->arena};
+    for (int i = 0; i < r->n; i++) {
+        const char *key = by_name ? r->results[i].name : r->results[i].why;
+        if (counted(&r->results[i]) == v && key)
+            map_put_int(&counts, key, map_get_int(&counts, key, 0) + 1);
     }
-    if (ok)
-        t->passed++;
+    for (MapEntry *e = map_first(&counts); e; e = map_next(&counts, e))
+        buf_printf(out, "%5lld  %s%s\n", (long long)e->i, v == CASE_skipped ? "skipped: " : "",
+                   e->key);
+}
+
+static void print_text(Buf *out, const CaseReport *r, const int *count) {
+    for (int i = 0; i < r->n; i++) {
+        const CaseResult *c = &r->results[i];
+        if (counted(c) == CASE_failed)
+            buf_printf(out, "%s:%d: %s: %s%s\n", r->path, r->lines[i].number, c->name, c->why,
+                       c->runs ? " (skipped, but the op runs)" : "");
+    }
+    print_counts(out, r, CASE_failed, true);
+    print_counts(out, r, CASE_skipped, false);
+    buf_printf(out, "%d passed, %d failed, %d skipped\n", count[CASE_passed], count[CASE_failed],
+               count[CASE_skipped]);
+}
+
+static void json_list(JsonOut *j, const CaseReport *r, const char *key, CaseVerdict v) {
+    json_open(j, key, '[');
+    for (int i = 0; i < r->n; i++) {
+        const CaseResult *c = &r->results[i];
+        if (counted(c) != v)
+            continue;
+        json_open(j, NULL, '{');
+        json_put_int(j, "line", r->lines[i].number);
+        json_put_str(j, "op", c->name);
+        json_put_str(j, "reason", c->why);
+        json_close(j, '}');
+    }
+    json_close(j, ']');
+}
+
+static void print_json(Buf *out, const CaseReport *r, const int *count) {
+    JsonOut j = {.out = out, .pretty = true};
+    json_open(&j, NULL, '{');
+    json_put_str(&j, "file", r->path);
+    json_put_str(&j, "backend", r->setup->backend);
+    json_put_str(&j, "toolchain", r->setup->toolchain ? r->setup->toolchain->name : NULL);
+    json_put_int(&j, "passed", count[CASE_passed]);
+    json_put_int(&j, "failed", count[CASE_failed]);
+    json_put_int(&j, "skipped", count[CASE_skipped]);
+    json_list(&j, r, "failures", CASE_failed);
+    json_list(&j, r, "skips", CASE_skipped);
+    json_close(&j, '}');
+    buf_putc(out, '\n');
+}
+
+int cases_report(const CaseReport *r, bool json, Buf *out, Diag *d) {
+    int count[CASE_bad + 1] = {0};
+    for (int i = 0; i < r->n; i++) {
+        const CaseResult *c = &r->results[i];
+        count[counted(c)]++;
+        if (c->verdict == CASE_bad)
+            diag_error(d, (Place){r->path, r->lines[i].number, 0, NULL}, "%s: %s", c->name,
+                       c->why);
+    }
+    if (json)
+        print_json(out, r, count);
     else
-        fail(t, name, why.len ? buf_str(&why) : diag_first(&d));
-    drop_all(args, op->n_args);
-    drop_all(out, op->n_returns);
-    rt_drop(&want);
-    arena_free(&a);
+        print_text(out, r, count);
+    return count[CASE_failed];
 }
 
 int cases_run(const char *path, const char *backend, Buf *report, Diag *d) {
-    Tally t = {.failures = {.arena = report->arena}, .report = report};
-    if (backend && *backend && strcmp(backend, "eager") != 0) {
-        diag_fail(d, "the backend '%s' runs no single ops, expected eager", backend);
+    enum { CHUNK = 32 };
+    Arena *a = report->arena;
+    CaseSetup s;
+    CaseLines lines = {0};
+    if (!case_setup(&s, backend, NULL, d) || !case_lines(&lines, a, path, d))
         return -1;
-    }
-    Str text = file_read(report->arena, path, d);
-    if (!text.ptr)
-        return -1;
-    for (size_t at = 0; at < text.len;) {
-        const char *end = memchr(text.ptr + at, '\n', text.len - at);
-        size_t len = end ? (size_t)(end - text.ptr) - at : text.len - at;
-        if (len)
-            run_case((Str){text.ptr + at, len}, &t);
-        at += len + 1;
-    }
-    for (MapEntry *e = map_first(&t.failures); e; e = map_next(&t.failures, e))
-        buf_printf(report, "%5lld  %s\n", (long long)e->i, e->key);
-    buf_printf(report, "%d passed, %d failed, %d skipped\n", t.passed, t.failed, t.skipped);
-    return t.failed;
+    CaseResult *results = ARENA_ARRAY(a, lines.n, CaseResult);
+    for (int i = 0; i < lines.n; i += CHUNK)
+        cases_run_lines(&s, lines.at + i, lines.n - i < CHUNK ? lines.n - i : CHUNK, results + i,
+                        a, NULL);
+    CaseReport r = {
+        .path = path, .setup = &s, .lines = lines.at, .results = results, .n = lines.n};
+    int failed = cases_report(&r, false, report, d);
+    return d->errors ? -1 : failed;
 }

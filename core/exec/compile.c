@@ -26,17 +26,23 @@ static void read_errors(const char *text, const char *path, const char *tool, Di
     }
 }
 
-// Leaves the object in dir; NULL and errors if it fails.
-static char *run_compiler(Arena *a, const Toolchain *t, Str text, const char *dir,
+// Leaves the object in dir, made of n texts; NULL and errors if it fails.
+static char *run_compiler(Arena *a, const Toolchain *t, const Str *texts, int n, const char *dir,
                           const bool *cancel, Diag *d) {
     char *source = path_join(a, dir, "output_code.c");
     char *made = path_join(a, dir, "output_code.so");
-    bool ok = file_write(source, text.ptr, text.len, d);
+    bool ok = true;
     VEC(const char *) argv = {0};
     vec_push(a, &argv, t->name);
     for (int i = 0; t->flags[i]; i++)
         vec_push(a, &argv, t->flags[i]);
-    const char *const rest[] = {source, "-o", made, "-lm", NULL};
+    for (int i = 0; i < n && ok; i++) {
+        if (i)
+            source = path_join(a, dir, arena_printf(a, "output_code_%d.c", i));
+        ok = file_write(source, texts[i].ptr, texts[i].len, d);
+        vec_push(a, &argv, source);
+    }
+    const char *const rest[] = {"-o", made, "-lm", NULL};
     for (int i = 0; i < COUNT(rest); i++)
         vec_push(a, &argv, rest[i]);
     ProcResult r = {0};
@@ -64,34 +70,39 @@ static void keep_openmp(void) {
         kept = dlopen("libgomp.so.1", RTLD_LAZY | RTLD_GLOBAL | RTLD_NODELETE) != NULL;
 }
 
-static bool load_object(Compiled *c, const char *path, Diag *d) {
+static bool load_object(Compiled *c, const char *path, const char *entry, Diag *d) {
     keep_openmp();
     c->dl = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!c->dl) {
         diag_tool(d, "cannot load %s: %s", path, dlerror());
         return false;
     }
-    *(void **)&c->entry = dlsym(c->dl, "call");
+    *(void **)&c->entry = dlsym(c->dl, entry);
     if (!c->entry)
         diag_tool(d, "the generated code has no call()");
     return c->entry != NULL;
+}
+
+// A cache that cannot be written costs time, not the run. A rename is whole even if two processes
+// compile the same text.
+static bool keep_object(Arena *a, const char *made, const char *so) {
+    Diag quiet = {.arena = a};
+    Str bytes = file_read(a, made, &quiet);
+    return bytes.ptr && file_write(so, bytes.ptr, bytes.len, &quiet);
 }
 
 static bool compile_object(Compiled *c, Arena *a, const Toolchain *t, Str text, const bool *cancel,
                            Diag *d) {
     Diag quiet = {.arena = a};
     char *so = cache_path(a, t, text, &quiet);
-    if (so && file_exists(so) && load_object(c, so, &quiet)) {
+    if (so && file_exists(so) && load_object(c, so, "call", &quiet)) {
         c->cached = true;
         return true;
     }
     char *dir = dir_temp(a, d);
-    char *made = dir ? run_compiler(a, t, text, dir, cancel, d) : NULL;
-    // A cache that cannot be written costs time, not the run. A rename is whole even if two
-    // processes compile the same text.
-    Str bytes = made && so ? file_read(a, made, &quiet) : (Str){0};
-    bool kept = bytes.ptr && file_write(so, bytes.ptr, bytes.len, &quiet);
-    bool ok = made && load_object(c, kept ? so : made, d);
+    char *made = dir ? run_compiler(a, t, &text, 1, dir, cancel, d) : NULL;
+    bool kept = made && so && keep_object(a, made, so);
+    bool ok = made && load_object(c, kept ? so : made, "call", d);
     if (dir)
         dir_remove(dir, &quiet);
     return ok;
@@ -116,6 +127,42 @@ Compiled *exec_compile_text(Arena *a, Str text, const char *name, const CodeSymb
 
 CodeFn *exec_function(const Compiled *c, const char *name) {
     return c->tcc ? tcc_function(c, name) : NULL;
+}
+
+// Every object is opened once an entry: the last one that is closed unloads it.
+static bool load_entries(Arena *a, const char *path, int n, Compiled **out, Diag *d) {
+    bool ok = true;
+    for (int i = 0; i < n; i++)
+        out[i] = ARENA_NEW(a, Compiled);
+    for (int i = 0; i < n && ok; i++)
+        ok = load_object(out[i], path, arena_printf(a, "call_%d", i), d);
+    for (int i = 0; i < n && !ok; i++)
+        exec_unload(out[i]);
+    return ok;
+}
+
+bool exec_compile_many(Arena *a, const Toolchain *t, const Str *texts, int n, Compiled **out,
+                       const bool *cancel, Diag *d) {
+    Diag quiet = {.arena = a};
+    Buf all = {.arena = a};
+    Str *named = ARENA_ARRAY(a, n + 1, Str);
+    for (int i = 0; i < n; i++) {
+        Buf one = {.arena = a};
+        buf_printf(&one, "#define call call_%d\n", i);
+        buf_add(&one, texts[i].ptr, texts[i].len);
+        named[i] = (Str){one.data, one.len};
+        buf_add(&all, one.data, one.len);
+    }
+    char *so = cache_path(a, t, (Str){all.data, all.len}, &quiet);
+    if (so && file_exists(so) && load_entries(a, so, n, out, &quiet))
+        return true;
+    char *dir = dir_temp(a, d);
+    char *made = dir ? run_compiler(a, t, named, n, dir, cancel, d) : NULL;
+    bool kept = made && so && keep_object(a, made, so);
+    bool ok = made && load_entries(a, kept ? so : made, n, out, d);
+    if (dir)
+        dir_remove(dir, &quiet);
+    return ok;
 }
 
 void exec_unload(Compiled *c) {

@@ -38,10 +38,11 @@ static void put_errors(Message *reply, const Diag *d) {
     }
 }
 
-static void serve(int sock, int service, const Message *m, Arena *arena, char *where) {
+static void serve(int sock, int service, const Message *m, Arena *arena, char *where,
+                  HelperCallFn *call) {
     Diag d = {.arena = arena};
     Message reply = {.arena = arena};
-    ServiceCtx c = {.arena = arena, .diag = &d, .where = where, .reply = &reply};
+    ServiceCtx c = {.arena = arena, .diag = &d, .where = where, .reply = &reply, .call = call};
     bool ok = service >= 0 && service < SERVICE_count && services[service](&c, m);
     if (!ok) {
         message_drop(&reply);
@@ -65,7 +66,7 @@ static void on_term(int sig) {
     _exit(1);
 }
 
-void helper_main(int sock, char *where) {
+void helper_main(int sock, char *where, HelperCallFn *call) {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     prctl(PR_SET_NAME, "fxray-helper");
     // Ctrl-C belongs to the program; crashes and broken pipes end a helper, as they should.
@@ -89,7 +90,7 @@ void helper_main(int sock, char *where) {
         if (wire_receive(sock, &kind, &code, &m, true) <= 0 || kind != WIRE_request)
             _exit(0);
         limit_memory(message_get_int(&m, "limit.memory", 0));
-        serve(sock, code, &m, &arena, where);
+        serve(sock, code, &m, &arena, where, call);
         limit_memory(0);
         message_drop(&m);
         arena_free(&arena);

@@ -48,7 +48,18 @@ void pass_header_print(Buf *out);
 typedef struct Helpers Helpers; // the pool
 typedef struct Request Request; // one request under way or done
 
-Helpers *helpers_new(int n, Diag *d); // forks n helpers now
+// What a folder below runs in a helper: SERVICE_call hands the message on.
+typedef struct HelperCall {
+    Arena *arena; // of this request
+    Diag *diag;   // errors go back with the reply
+    char *where;  // (EXEC_WHERE_BYTES) gets what is running, for a report of a crash
+    const Message *message;
+    Message *reply;
+} HelperCall;
+typedef bool HelperCallFn(HelperCall *c);
+
+// Forks n helpers now. call is what SERVICE_call runs, or NULL.
+Helpers *helpers_new(int n, HelperCallFn *call, Diag *d);
 void helpers_free(Helpers *h);
 typedef struct RequestLimits {
     int timeout_ms;      // 0: 60 s

@@ -41,10 +41,11 @@ struct Helpers {
     Arena arena;
     Worker *workers; // (n)
     int n;
+    HelperCallFn *call;
     Request *first, *last; // waiting, in order
 };
 
-static bool start_worker(Worker *w, Diag *d) {
+static bool start_worker(const Helpers *h, Worker *w, Diag *d) {
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
         diag_tool(d, "cannot start a helper: %s", strerror(errno));
@@ -65,7 +66,7 @@ static bool start_worker(Worker *w, Diag *d) {
         dup2(pair[1], 3);
         for (int fd = 4; fd < 256; fd++)
             close(fd);
-        helper_main(3, w->where);
+        helper_main(3, w->where, h->call);
     }
     close(pair[1]);
     w->pid = pid;
@@ -74,18 +75,19 @@ static bool start_worker(Worker *w, Diag *d) {
     return true;
 }
 
-Helpers *helpers_new(int n, Diag *d) {
+Helpers *helpers_new(int n, HelperCallFn *call, Diag *d) {
     Arena arena = {0};
     Helpers *h = ARENA_NEW(&arena, Helpers);
     h->arena = arena;
     h->workers = ARENA_ARRAY(&h->arena, n, Worker);
     h->n = n;
+    h->call = call;
     bool ok = true;
     for (int i = 0; i < n; i++) {
         void *page =
             mmap(NULL, EXEC_WHERE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         h->workers[i].where = page == MAP_FAILED ? NULL : page;
-        ok = ok && page != MAP_FAILED && start_worker(&h->workers[i], d);
+        ok = ok && page != MAP_FAILED && start_worker(h, &h->workers[i], d);
     }
     if (!ok) {
         helpers_free(h);
@@ -159,12 +161,12 @@ static size_t memory_limit(size_t asked) {
 }
 
 // A helper that died while it was idle shows when it is sent something: another takes its place.
-static bool hand_over(Worker *w, Request *r) {
+static bool hand_over(const Helpers *h, Worker *w, Request *r) {
     Diag quiet = {.arena = &r->arena};
     if (w->pid && wire_send(w->sock, WIRE_request, (int)r->service, &r->message, &quiet))
         return true;
     stop_worker(w);
-    return start_worker(w, &r->diag) &&
+    return start_worker(h, w, &r->diag) &&
            wire_send(w->sock, WIRE_request, (int)r->service, &r->message, &r->diag);
 }
 
@@ -179,7 +181,7 @@ static void dispatch(Helpers *h) {
         if (!h->first)
             h->last = NULL;
         r->next = NULL;
-        if (!hand_over(w, r)) {
+        if (!hand_over(h, w, r)) {
             r->state = REQ_failed;
         } else {
             r->state = REQ_running;

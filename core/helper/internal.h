@@ -10,6 +10,7 @@ typedef struct ServiceCtx {
     Diag *diag;   // errors go back with the reply
     char *where;  // (EXEC_WHERE_BYTES) shared with the parent: what is running
     Message *reply;
+    HelperCallFn *call; // as the pool was given it
 } ServiceCtx;
 typedef bool ServiceFn(ServiceCtx *c, const Message *m);
 
@@ -25,6 +26,6 @@ bool wire_send(int sock, WireKind kind, int code, const Message *m, Diag *d);
 int wire_receive(int sock, WireKind *kind, int *code, Message *m, bool wait);
 
 // child.c: the life of a helper.
-void helper_main(int sock, char *where) __attribute__((noreturn));
+void helper_main(int sock, char *where, HelperCallFn *call) __attribute__((noreturn));
 
 #endif

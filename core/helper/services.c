@@ -220,3 +220,16 @@ bool service_eager(ServiceCtx *c, const Message *m) {
         rt_drop(&run.outputs[i]);
     return ok;
 }
+
+bool service_call(ServiceCtx *c, const Message *m) {
+    if (!c->call) {
+        diag_tool(c->diag, "a request for a call that was not handed in");
+        return false;
+    }
+    HelperCall call = {.arena = c->arena,
+                       .diag = c->diag,
+                       .where = c->where,
+                       .message = m,
+                       .reply = c->reply};
+    return c->call(&call);
+}

@@ -1,0 +1,79 @@
+// case.h: inside of core/debug: one recorded case on its way from its line to its verdict.
+#ifndef CORE_DEBUG_CASE_H
+#define CORE_DEBUG_CASE_H
+
+#include "core/debug/case_values.h"
+#include "core/debug/cases.h"
+#include "core/load/load.h"
+#include "core/pipeline/pipeline.h"
+
+// A graph made ready for a rung: to be interpreted, or as C to be compiled.
+typedef struct CasePart {
+    LoadedModel model; // that has this one graph
+    Pipeline *pipeline;
+    const Graph *graph;     // as the rung runs it; of full: as it was lowered
+    const IrModule *module; // full
+    const char *code;       // full
+    Compiled *compiled;
+} CasePart;
+
+typedef struct CaseGradient CaseGradient; // case_grad.c
+
+typedef struct Case {
+    const CaseSetup *setup;
+    Arena arena; // until the verdict
+    Diag diag;
+    const Json *line;
+    Arena *texts; // of the result
+    CaseResult *result;
+    bool settled; // there is a verdict
+    uint64_t seed;
+    char *where; // or NULL
+    VEC(RtValue *) owned; // dropped at the end
+    CasePart parts[2];
+    int n_parts;
+    // of a single op
+    const Op *op;
+    RtValue *args; // schema order
+    RtValue *want;
+    CaseGradient *grad;
+} Case;
+
+// A form of cases. prepare leaves a verdict, or parts that finish runs.
+typedef struct CaseForm {
+    const char *member; // that only this form has
+    void (*prepare)(Case *c);
+    void (*finish)(Case *c);
+} CaseForm;
+extern const CaseForm case_form_op, case_form_grad;
+
+// cases.c: verdicts; the first one stays.
+void case_settle(Case *c, CaseVerdict v, const char *fmt, ...) FX_PRINTF(3, 4);
+// By the first error of the case: missing kernels and metadata are skipped with their reason.
+void case_settle_error(Case *c, CaseVerdict v);
+// A value that is dropped with the case.
+RtValue *case_own(Case *c, RtValue *v);
+
+// case_graph.c: the op of a case as a graph: tensors are its inputs, in order of their first place
+// in args; its outputs are the tensors and numbers of want that are there. Inputs and what is
+// expected of each come flat.
+typedef struct CaseFlat {
+    VEC(const RtValue *) inputs, wanted;
+} CaseFlat;
+const Graph *case_graph(Case *c, CaseFlat *flat);
+// Tensors and numbers of a value in order.
+void case_flatten(Arena *a, const RtValue *v, CaseFlat *into, bool inputs);
+
+// case_part.c
+bool case_part_build(Case *c, CasePart *p, const Graph *g, GraphLevel level, const char *kind);
+// Inputs are written in place where the graph writes them. Outputs are the case's.
+bool case_part_run(Case *c, CasePart *p, RtValue *in, int n_in, RtValue **out, int *n_out);
+void case_part_free(CasePart *p);
+
+// case_compare.c: false and why they differ. strides: those must be equal too.
+bool case_same(const char *op, const RtValue *got, const RtValue *want, bool strides, Buf *why);
+// Results that are determined up to signs take those of the recorded ones.
+void case_settle_signs(const Op *op, RtValue *out, int n_out, const RtValue *const *want,
+                       int n_want);
+
+#endif

@@ -1,0 +1,135 @@
+// case_op.c: a single op: by its reference kernel, or as a graph of one call on a lower rung.
+#include <string.h>
+
+#include "core/debug/case.h"
+
+// as_strided counts in a storage of which only the argument's window is recorded: what reaches
+// beyond is lost.
+static bool is_lost(const Op *op, const RtValue *args) {
+    if (op->id != OP_aten_as_strided_default || args[0].kind != RT_tensor ||
+        args[1].kind != RT_list || args[2].kind != RT_list)
+        return false;
+    int64_t last = args[3].kind == RT_int ? args[3].i : 0;
+    for (int i = 0; i < args[1].n && i < args[2].n; i++) {
+        int64_t step;
+        if (__builtin_mul_overflow(args[1].at[i].i - 1, args[2].at[i].i, &step) ||
+            __builtin_add_overflow(last, step, &last))
+            return false;
+    }
+    const Tensor *t = &args[0].tensor;
+    return last >= (int64_t)storage_bytes(t->storage) / dtype_info[t->dtype].bytes;
+}
+
+static bool has_complex(const CaseFlat *f) {
+    for (int i = 0; i < f->inputs.n; i++)
+        if (dtype_info[f->inputs.at[i]->tensor.dtype].cls == DTC_COMPLEX)
+            return true;
+    return false;
+}
+
+static void build(Case *c) {
+    CaseFlat *flat = ARENA_NEW(&c->arena, CaseFlat);
+    const Graph *g = case_graph(c, flat);
+    if (has_complex(flat))
+        case_settle(c, CASE_skipped, "complex numbers");
+    else if (!case_part_build(c, &c->parts[0], g, LEVEL_export, "")) {
+        if (c->op->hole)
+            case_settle(c, CASE_skipped, "%s", c->op->hole);
+        else
+            case_settle_error(c, CASE_failed);
+    }
+}
+
+static void prepare(Case *c) {
+    const Op *op = c->op = op_find(c->result->name);
+    if (!op || !eager_has(op->id)) {
+        case_settle(c, CASE_skipped, op ? "no reference kernel" : "unknown operator");
+        return;
+    }
+    c->args = ARENA_ARRAY(&c->arena, op->n_args + 1, RtValue);
+    c->want = case_own(c, ARENA_NEW(&c->arena, RtValue));
+    for (int i = 0; i < op->n_args; i++)
+        case_own(c, &c->args[i]);
+    if (!json_get(c->line, "out"))
+        case_settle(c, CASE_bad, "there is no \"out\"");
+    else if (!case_bind(&c->arena, op, c->line, c->args, &c->diag) ||
+             !case_value(&c->arena, json_get(c->line, "out"), c->want, &c->diag))
+        case_settle_error(c, CASE_bad);
+    else if (is_lost(op, c->args)) {
+        case_settle(c, CASE_skipped, "reads memory that the case does not hold");
+        c->result->runs = true;
+    } else if (json_get(c->line, "seed") && c->setup->rung > RUNG_aot_eager)
+        case_settle(c, CASE_skipped, "compiled code draws other numbers than eager");
+    else if (c->setup->rung != RUNG_eager)
+        build(c);
+}
+
+static bool check_after(Case *c, Buf *why) {
+    const Json *after = json_get(c->line, "args_after");
+    int i = 0;
+    for (const Json *j = after ? after->child : NULL; j && i < c->op->n_args; j = j->next, i++) {
+        RtValue *want = case_own(c, ARENA_NEW(&c->arena, RtValue));
+        if (!case_value(&c->arena, j, want, &c->diag)) {
+            case_settle_error(c, CASE_bad);
+            return false;
+        }
+        // Metadata of an input that a graph changes are set behind the graph.
+        if (c->setup->rung != RUNG_eager && (c->op->tags & OPT_inplace_view))
+            continue;
+        bool ok = want->kind != RT_tensor ||
+                  case_same(c->result->name, &c->args[i], want, true, why);
+        if (!ok)
+            return false;
+    }
+    return true;
+}
+
+static bool run_eager(Case *c, RtValue **out, int *n) {
+    Generator generator;
+    generator_seed(&generator, c->seed);
+    EagerCtx e = {.arena = &c->arena, .diag = &c->diag, .threads = 1, .generator = &generator};
+    RtValue *made = ARENA_ARRAY(&c->arena, c->op->n_returns + 1, RtValue);
+    bool ok = eager_call(&e, c->op, c->args, made);
+    CaseFlat flat = {0};
+    for (int i = 0; i < c->op->n_returns && ok; i++) {
+        case_own(c, &made[i]);
+        case_flatten(&c->arena, &made[i], &flat, false);
+    }
+    *n = flat.wanted.n;
+    *out = ARENA_ARRAY(&c->arena, *n + 1, RtValue);
+    for (int i = 0; i < *n; i++)
+        (*out)[i] = *flat.wanted.at[i]; // borrowed
+    return ok;
+}
+
+static bool run_lower(Case *c, RtValue **out, int *n) {
+    CaseFlat flat = {0};
+    for (int i = 0; i < c->op->n_args; i++)
+        case_flatten(&c->arena, &c->args[i], &flat, true);
+    RtValue *in = ARENA_ARRAY(&c->arena, flat.inputs.n + 1, RtValue);
+    for (int i = 0; i < flat.inputs.n; i++)
+        in[i] = *flat.inputs.at[i]; // borrowed
+    return case_part_run(c, &c->parts[0], in, flat.inputs.n, out, n);
+}
+
+static void finish(Case *c) {
+    RtValue *out;
+    int n;
+    CaseFlat want = {0};
+    Buf why = {.arena = &c->arena};
+    case_flatten(&c->arena, c->want, &want, false);
+    if (!(c->setup->rung == RUNG_eager ? run_eager(c, &out, &n) : run_lower(c, &out, &n))) {
+        case_settle_error(c, CASE_failed);
+        return;
+    }
+    case_settle_signs(c->op, out, n, want.wanted.at, want.wanted.n);
+    bool ok = n == want.wanted.n || c->op->n_returns == 0;
+    if (!ok)
+        buf_printf(&why, "%d results, expected %d", n, want.wanted.n);
+    for (int i = 0; ok && i < n && i < want.wanted.n; i++)
+        ok = case_same(c->result->name, &out[i], want.wanted.at[i], true, &why);
+    if (!ok || !check_after(c, &why))
+        case_settle(c, CASE_failed, "%s", buf_str(&why));
+}
+
+const CaseForm case_form_op = {"op", prepare, finish};
