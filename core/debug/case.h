@@ -9,8 +9,6 @@
 
 // A graph made ready for a rung: to be interpreted, or as C to be compiled.
 typedef struct CasePart {
-    LoadedModel model; // that has this one graph
-    Pipeline *pipeline;
     const Graph *graph;     // as the rung runs it; of full: as it was lowered
     const IrModule *module; // full
     const char *code;       // full
@@ -30,7 +28,9 @@ typedef struct Case {
     uint64_t seed;
     char *where; // or NULL
     VEC(RtValue *) owned; // dropped at the end
-    CasePart parts[2];
+    LoadedModel model; // that has the case's graph and no other
+    Pipeline *pipeline;
+    CasePart parts[2]; // of a gradient: forward, backward
     int n_parts;
     // of a single op
     const Op *op;
@@ -65,10 +65,14 @@ const Graph *case_graph(Case *c, CaseFlat *flat);
 void case_flatten(Arena *a, const RtValue *v, CaseFlat *into, bool inputs);
 
 // case_part.c
-bool case_part_build(Case *c, CasePart *p, const Graph *g, GraphLevel level, const char *kind);
+// A pipeline for a graph. needs, by placeholder: its gradient is wanted; NULL: none is.
+void case_pipeline(Case *c, const Graph *g, const bool *needs);
+// The stage that the rung runs, of a unit; NULL and an error in the case if it cannot be built.
+const Artifact *case_build(Case *c, int unit);
+// Another part of the case, from such an artifact, or from a graph to be interpreted.
+void case_add_part(Case *c, const Artifact *a, int unit, const Graph *g);
 // Inputs are written in place where the graph writes them. Outputs are the case's.
 bool case_part_run(Case *c, CasePart *p, RtValue *in, int n_in, RtValue **out, int *n_out);
-void case_part_free(CasePart *p);
 
 // case_compare.c: false and why they differ. strides: those must be equal too.
 bool case_same(const char *op, const RtValue *got, const RtValue *want, bool strides, Buf *why);

@@ -30,14 +30,18 @@ static bool has_complex(const CaseFlat *f) {
 static void build(Case *c) {
     CaseFlat *flat = ARENA_NEW(&c->arena, CaseFlat);
     const Graph *g = case_graph(c, flat);
-    if (has_complex(flat))
+    if (has_complex(flat)) {
         case_settle(c, CASE_skipped, "complex numbers");
-    else if (!case_part_build(c, &c->parts[0], g, LEVEL_export, "")) {
-        if (c->op->hole)
-            case_settle(c, CASE_skipped, "%s", c->op->hole);
-        else
-            case_settle_error(c, CASE_failed);
+        return;
     }
+    case_pipeline(c, g, NULL);
+    const Artifact *a = case_build(c, 0);
+    if (a)
+        case_add_part(c, a, 0, NULL);
+    else if (c->op->hole)
+        case_settle(c, CASE_skipped, "%s", c->op->hole);
+    else
+        case_settle_error(c, CASE_failed);
 }
 
 static void prepare(Case *c) {

@@ -10,37 +10,44 @@ static const StageId stage_of_rung[] = {
 #undef BACKEND
 };
 
-static void copy_errors(Diag *to, const Diag *from) {
-    for (int i = 0; i < from->n; i++)
-        if (from->at[i].kind == DIAG_error)
-            diag_fail(to, "%s", from->at[i].text);
-    if (!from->errors)
-        diag_fail(to, "the graph could not be built");
+void case_pipeline(Case *c, const Graph *g, const bool *needs) {
+    if (c->pipeline)
+        pipeline_free(c->pipeline);
+    Node **inputs;
+    LoadedGraph loaded = {.graph = g, .title = "case", .kind = "", .level = LEVEL_export};
+    loaded.n_inputs = graph_placeholders(g, &inputs, &c->arena);
+    loaded.inputs = ARENA_ARRAY(&c->arena, loaded.n_inputs + 1, InputSpec);
+    for (int i = 0; i < loaded.n_inputs; i++)
+        loaded.inputs[i] =
+            (InputSpec){.kind = needs && needs[i] ? IN_parameter : IN_constant, .user = -1};
+    c->model = (LoadedModel){
+        .arena = &c->arena, .sym = g->sym, .path = "case", .name = "case", .form = "case"};
+    c->model.state.arena = &c->arena;
+    vec_push(&c->arena, &c->model.graphs, loaded);
+    PipelineOptions options = pipeline_options_default();
+    options.device = (Device){DEV_cpu, -1};
+    options.grad = needs ? GRAD_params : GRAD_none;
+    c->pipeline = pipeline_new(&c->model, &options);
 }
 
-bool case_part_build(Case *c, CasePart *p, const Graph *g, GraphLevel level, const char *kind) {
-    LoadedGraph *loaded = ARENA_NEW(&c->arena, LoadedGraph);
-    *loaded = (LoadedGraph){.graph = g, .title = "case", .kind = kind, .level = level};
-    p->model = (LoadedModel){
-        .arena = &c->arena, .sym = g->sym, .path = "case", .name = "case", .form = "case"};
-    p->model.state.arena = &c->arena;
-    vec_push(&c->arena, &p->model.graphs, *loaded);
-    PipelineOptions options = {
-        .grad = "none", .device = {DEV_cpu, -1}, .config = inductor_config_default()};
-    p->pipeline = pipeline_new(&p->model, &options);
-    c->n_parts++;
-    StageId stage = stage_of_rung[c->setup->rung], first = pipeline_first_stage(p->pipeline, 0);
-    const Artifact *made = pipeline_build(p->pipeline, 0, stage < first ? first : stage);
-    if (!made) {
-        copy_errors(&c->diag, &pipeline_unit(p->pipeline, 0)->diag);
-        return false;
+const Artifact *case_build(Case *c, int unit) {
+    Pipeline *p = c->pipeline;
+    const Artifact *a = pipeline_build(p, unit, stage_of_rung[c->setup->rung]);
+    const Unit *blamed = a ? NULL : unit_to_blame(pipeline_unit(p, unit));
+    if (!a)
+        diag_fail(&c->diag, "%s",
+                  blamed && blamed->diag.errors ? diag_first(&blamed->diag)
+                                                : "the graph could not be built");
+    return a;
+}
+
+void case_add_part(Case *c, const Artifact *a, int unit, const Graph *g) {
+    CasePart *p = &c->parts[c->n_parts++];
+    p->graph = g ? g : a->kind == ART_graph ? a->graph : unit_last_graph(c->pipeline, unit);
+    if (a && a->kind == ART_code) {
+        p->code = a->code->text;
+        p->module = pipeline_at(c->pipeline, unit, STAGE_post_fusion)->schedule->module;
     }
-    p->graph = made->kind == ART_graph ? made->graph : unit_last_graph(p->pipeline, 0);
-    if (made->kind == ART_code) {
-        p->code = made->code->text;
-        p->module = pipeline_at(p->pipeline, 0, STAGE_post_fusion)->schedule->module;
-    }
-    return true;
 }
 
 static int count_outputs(const Graph *g) {
@@ -94,11 +101,4 @@ bool case_part_run(Case *c, CasePart *p, RtValue *in, int n_in, RtValue **out, i
     for (int i = 0; i < *n_out; i++)
         case_own(c, &(*out)[i]);
     return ok;
-}
-
-void case_part_free(CasePart *p) {
-    if (p->compiled)
-        exec_unload(p->compiled);
-    if (p->pipeline)
-        pipeline_free(p->pipeline);
 }

@@ -139,7 +139,10 @@ static void compile(const CaseSetup *s, Case *cases, int n, Arena *a) {
 
 static void end(Case *c) {
     for (int k = 0; k < c->n_parts; k++)
-        case_part_free(&c->parts[k]);
+        if (c->parts[k].compiled)
+            exec_unload(c->parts[k].compiled);
+    if (c->pipeline)
+        pipeline_free(c->pipeline);
     for (int i = 0; i < c->owned.n; i++)
         rt_drop(c->owned.at[i]);
     arena_free(&c->arena);
