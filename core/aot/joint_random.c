@@ -106,13 +106,16 @@ static Graph *replace_random(PassCtx *ctx, const Graph *given) {
             vec_push(g->arena, &draws, (Draw){.n = n});
     for (int i = draws.n - 1; i >= 0; i--)
         draws.at[i].made = draw(ctx, draws.at[i].n);
+    VEC(Device) devices = {0};
     for (int i = 0; i < draws.n; i++) {
         Device device = device_of(draws.at[i].made).device;
         bool seen = false;
-        for (int k = 0; k < i; k++)
-            seen = seen || device_equal(device_of(draws.at[k].made).device, device);
-        if (!seen)
-            seed(ctx, g, draws.at, draws.n, device);
+        for (int k = 0; k < devices.n; k++)
+            seen = seen || device_equal(devices.at[k], device);
+        if (seen)
+            continue;
+        vec_push(g->arena, &devices, device);
+        seed(ctx, g, draws.at, draws.n, device);
     }
     for (int i = 0; i < draws.n; i++)
         node_erase(draws.at[i].n);

@@ -33,9 +33,8 @@ static const char *impossible(const Part *p, int i, bool keep) {
     if (!keep && n->op == FX_placeholder)
         return "it is an input of the graph";
     if (!keep && n->op == FX_call_function && node_is_impure(n))
-        return n->def && n->def->tags & OPT_random
-                   ? "a random op would draw other numbers"
-                   : "it has effects beyond its result";
+        return n->def && n->def->tags & OPT_random ? "a random op would draw other numbers"
+                                                   : "it has effects beyond its result";
     return p->dist_from_bw[i] >= PART_FAR ? "backward does not need it" : NULL;
 }
 
@@ -139,8 +138,8 @@ static void make(Part *p, const PartList *saved, PartitionResult *out) {
     bool pinned = false;
     for (int i = 0; i < p->n; i++)
         pinned = pinned || p->pin[i] == PIN_recompute;
-    *out = (PartitionResult){.budget_bytes = {out->budget_bytes[0], out->budget_bytes[1],
-                                              out->budget_bytes[2]}};
+    *out = (PartitionResult){
+        .budget_bytes = {out->budget_bytes[0], out->budget_bytes[1], out->budget_bytes[2]}};
     part_graphs(p, saved, min_cut || pinned || has_recompute_tags(p), out);
 }
 

@@ -23,13 +23,13 @@ static void keep_at_borders(Part *p) {
         for (int k = p->users_at[i]; k < p->users_at[i + 1]; k++) {
             int u = p->users[k];
             used_again = used_again || must_recompute(p, u);
-            into_later = into_later || (must_recompute(p, u) && region &&
-                                        p->at[u]->ac_graph_id > region);
+            into_later =
+                into_later || (must_recompute(p, u) && region && p->at[u]->ac_graph_id > region);
         }
         bool item_inside = node_is_item(p->at[i]) && p->at[i]->args[0].node->ac_graph_id;
-        if (must_recompute(p, i) ? into_later
-                                 : p->rq->partitioner == PARTITION_default && !region &&
-                                       used_again && !item_inside)
+        if (must_recompute(p, i)
+                ? into_later
+                : p->rq->partitioner == PARTITION_default && !region && used_again && !item_inside)
             must_save(p, i);
     }
 }

@@ -11,10 +11,10 @@
 typedef struct Cut {
     Part *p;
     const CutOptions *options;
-    const bool *dont_ban; // (n), or NULL
+    const bool *dont_ban;        // (n), or NULL
     bool *materialized_backward; // (n)
-    bool *banned;         // (n)
-    PartList *list;       // in order of banning
+    bool *banned;                // (n)
+    PartList *list;              // in order of banning
     Flow flow;
     int source, sink;
 } Cut;
@@ -47,8 +47,8 @@ static bool ban(Cut *c, int i, const char *why) {
 
 // ---- whether a node may be computed again
 
-// Is there a user in backward, behind views at most, that does not fuse with it? Then backward would
-// have to store it in any case.
+// Is there a user in backward, behind views at most, that does not fuse with it? Then backward
+// would have to store it in any case.
 static void find_materialized_backward(Cut *c) {
     const Part *p = c->p;
     for (int i = p->n - 1; i >= 0; i--)
@@ -264,9 +264,10 @@ static void explain_conflict(Cut *c) {
             continue;
         int first = path[1] / 2;
         if (first == i)
-            diag_warning(p->rq->diag, (Place){0}, "cannot %s '%s': it can neither be saved nor be "
-                         "computed in backward", p->pin[i] == PIN_save ? "save" : "recompute",
-                         p->at[i]->name);
+            diag_warning(p->rq->diag, (Place){0},
+                         "cannot %s '%s': it can neither be saved nor be "
+                         "computed in backward",
+                         p->pin[i] == PIN_save ? "save" : "recompute", p->at[i]->name);
         else
             diag_warning(p->rq->diag, (Place){0}, "cannot recompute '%s': it needs '%s' (%s)",
                          p->at[i]->name, p->at[first]->name,
@@ -282,8 +283,10 @@ static void explain_conflict(Cut *c) {
             buf_printf(&b, "%s%s", b.len ? " -> " : "", p->at[path[k] / 2]->name);
         last = path[k] / 2;
     }
-    diag_fail(p->rq->diag, "the joint graph cannot be partitioned: a value is required for backward, "
-                           "but cannot be saved and cannot be recomputed: %s", buf_str(&b));
+    diag_fail(p->rq->diag,
+              "the joint graph cannot be partitioned: a value is required for backward, "
+              "but cannot be saved and cannot be recomputed: %s",
+              buf_str(&b));
 }
 
 bool part_min_cut(Part *p, const CutOptions *options, const bool *dont_ban, bool *saved,

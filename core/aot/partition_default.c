@@ -89,8 +89,7 @@ void part_default(Part *p, PartList *saved) {
         } else if (p->flags[i] & NODE_must_save || effect || needed[i] || p->pin[i] == PIN_save) {
             p->why[i] = p->flags[i] & NODE_must_save ? "marked MUST_SAVE" : "needed by backward";
             vec_push(p->tmp, saved, i);
-        } else if (!only_sizes_used(p, i, forward, saved) &&
-                   !(p->flags[i] & NODE_must_recompute)) {
+        } else if (!only_sizes_used(p, i, forward, saved) && !(p->flags[i] & NODE_must_recompute)) {
             p->why[i] = "made by forward, used by backward";
             vec_push(p->tmp, saved, i);
         }

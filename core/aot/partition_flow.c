@@ -1,8 +1,8 @@
 // partition_flow.c: maximum flow in phases of shortest augmenting paths (E. Dinic, "Algorithm for
 // solution of a problem of maximum flow in a network with power estimation", 1970). Distances are
 // measured towards the sink, so that the last search, which no longer finds the source, marks the
-// sink's side of the cut. In graphs of training steps sources lie near sinks: few phases are needed,
-// each linear.
+// sink's side of the cut. In graphs of training steps sources lie near sinks: few phases are
+// needed, each linear.
 #include "core/aot/partition_flow.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
 // partition_graphs.c: forward and backward graph once it is settled what is kept: forward's inputs
-// are the primals, its outputs the user's, then kept tensors, then kept sizes; backward's inputs are
-// the sizes, the tensors, the tangents.
+// are the primals, its outputs the user's, then kept tensors, then kept sizes; backward's inputs
+// are the sizes, the tensors, the tangents.
 #include "core/aot/partition_impl.h"
 
 #include <assert.h>
@@ -11,8 +11,8 @@
 typedef struct Half {
     Part *p;
     bool backward;
-    PartList inputs, outputs; // outputs: -1 for what is no node
-    PartList order;           // the nodes between
+    PartList inputs, outputs;      // outputs: -1 for what is no node
+    PartList order;                // the nodes between
     bool *is_input, *valid, *live; // (n)
 } Half;
 
@@ -125,8 +125,8 @@ static void need_symbols_of(Symbols *s, const Value *v) {
     need_symbols(s, e, n);
 }
 
-// Sizes that bind a symbol come first; symbols that shapes of kept values and tangents need are kept
-// as well.
+// Sizes that bind a symbol come first; symbols that shapes of kept values and tangents need are
+// kept as well.
 static void settle_sizes(Part *p, Kept *kept) {
     PartList first = {0}, derived = {0};
     Symbols s = {.p = p, .binding.arena = p->tmp, .known.arena = p->tmp, .out = &first};
@@ -258,10 +258,10 @@ static void reorder_backward(Half *h) {
 typedef struct Maker {
     const Half *h;
     Graph *to;
-    Arena *tmp;     // of copied arguments
-    Node **made;    // (n)
-    Node **map;     // (ids) what the inputs of the node at hand became
-    Map children;   // nested graph of the joint graph -> the copy
+    Arena *tmp;   // of copied arguments
+    Node **made;  // (n)
+    Node **map;   // (ids) what the inputs of the node at hand became
+    Map children; // nested graph of the joint graph -> the copy
     Origins *origins;
 } Maker;
 
@@ -278,8 +278,7 @@ static Graph *child(Maker *m, Graph *from) {
             continue;
         Arena *a = m->to->arena;
         known = graph_copy(a, from);
-        vec_push(a, &m->to->children,
-                 (GraphChild){arena_strdup(a, g->children.at[i].name), known});
+        vec_push(a, &m->to->children, (GraphChild){arena_strdup(a, g->children.at[i].name), known});
         map_put_id(&m->children, (uint64_t)(uintptr_t)from, known);
     }
     return known ? known : from;
@@ -308,8 +307,8 @@ static void copy_constant(Maker *m, const Node *n) {
         const GraphConst *c = &g->consts.at[i];
         if (!strcmp(c->name, n->target))
             vec_push(a, &m->to->consts,
-                     (GraphConst){arena_strdup(a, c->name),
-                                  c->meta ? meta_copy(a, c->meta) : NULL, c->tensor});
+                     (GraphConst){arena_strdup(a, c->name), c->meta ? meta_copy(a, c->meta) : NULL,
+                                  c->tensor});
     }
 }
 
@@ -364,8 +363,10 @@ static bool add_outputs(Maker *m, const Value *literals) {
     for (int k = 0; k < h->outputs.n; k++) {
         int i = h->outputs.at[k], x = part_output(h->p, i, h->valid);
         if (i >= 0 && x < 0) {
-            diag_fail(h->p->rq->diag, "'%s' is an output of the %s graph, but cannot be computed "
-                      "there", h->p->at[i]->name, h->backward ? "backward" : "forward");
+            diag_fail(h->p->rq->diag,
+                      "'%s' is an output of the %s graph, but cannot be computed "
+                      "there",
+                      h->p->at[i]->name, h->backward ? "backward" : "forward");
             return false;
         }
         tuple.at[k] = x >= 0 ? val_node(m->made[x]) : literals[k];
@@ -468,9 +469,9 @@ void part_graphs(Part *p, const PartList *saved, bool reorder, PartitionResult *
     if (reorder)
         reorder_backward(&bw);
     Graph *forward = make(&fw, p->rq->forward_arena, literals, &out->forward_origins);
-    Graph *backward = forward ? make(&bw, p->rq->backward_arena, literals + p->n_fwd_out,
-                                     &out->backward_origins)
-                              : NULL;
+    Graph *backward =
+        forward ? make(&bw, p->rq->backward_arena, literals + p->n_fwd_out, &out->backward_origins)
+                : NULL;
     if (!backward)
         return;
     out->forward = forward;

@@ -1,6 +1,6 @@
 // partition_impl.h: inside of the partitioner. A joint graph is turned into arrays once (dead code
-// and common subexpressions gone), and everything is decided on those: node i is the i-th of what is
-// left, in graph order, the output last.
+// and common subexpressions gone), and everything is decided on those: node i is the i-th of what
+// is left, in graph order, the output last.
 #ifndef CORE_AOT_PARTITION_IMPL_H
 #define CORE_AOT_PARTITION_IMPL_H
 
@@ -19,30 +19,30 @@ typedef struct Part {
     const PartitionRequest *rq;
     const PartitionConfig *config;
     Arena *tmp;
-    const Graph *g;         // the joint graph
-    int n;                  // nodes left, the output among them
-    Node **at;              // (n) nodes of the joint graph
-    int *index;             // (ids) i of a node or of the one it equals; -1: dead
-    PartList merged;        // ids of nodes that equal an earlier one
+    const Graph *g;          // the joint graph
+    int n;                   // nodes left, the output among them
+    Node **at;               // (n) nodes of the joint graph
+    int *index;              // (ids) i of a node or of the one it equals; -1: dead
+    PartList merged;         // ids of nodes that equal an earlier one
     int *inputs_at, *inputs; // distinct inputs of i: inputs[inputs_at[i]] … [inputs_at[i + 1] - 1]
-    int *users_at, *users;  // its users likewise, in graph order
-    unsigned *cls;          // (n) PART_* of its packet
-    int64_t *bytes;         // (n) with size hints; 1 for a size
-    int *storage;           // (n) whose storage it lives in: a node's id
-    unsigned *flags;        // (n) NODE_* after the policies of checkpointing are settled
-    const bool *is_static;  // by primal in order; NULL: none
+    int *users_at, *users;   // its users likewise, in graph order
+    unsigned *cls;           // (n) PART_* of its packet
+    int64_t *bytes;          // (n) with size hints; 1 for a size
+    int *storage;            // (n) whose storage it lives in: a node's id
+    unsigned *flags;         // (n) NODE_* after the policies of checkpointing are settled
+    const bool *is_static;   // by primal in order; NULL: none
     int *fwd_out, n_fwd_out; // i of forward's outputs; -1: no node
     int *bwd_out, n_bwd_out;
     // classification
-    bool *required_fw;      // (n) forward's outputs need it
-    bool *required_bw;      // (n) computed from a tangent, or a gradient
-    bool *tangents;         // (n) computed from a tangent
-    int *fw_order;          // (n) place among those required by forward
-    int *dist_from_bw;      // (n) steps to the first user outside of forward
+    bool *required_fw; // (n) forward's outputs need it
+    bool *required_bw; // (n) computed from a tangent, or a gradient
+    bool *tangents;    // (n) computed from a tangent
+    int *fw_order;     // (n) place among those required by forward
+    int *dist_from_bw; // (n) steps to the first user outside of forward
     int n_required_bw;
     // the user's wishes
-    unsigned char *pin;     // (n) PIN_*
-    const char **why;       // (n) why it was kept from being computed again; NULL: it was not
+    unsigned char *pin; // (n) PIN_*
+    const char **why;   // (n) why it was kept from being computed again; NULL: it was not
 } Part;
 
 typedef struct CutOptions {
@@ -50,7 +50,7 @@ typedef struct CutOptions {
 } CutOptions;
 
 // partition_prepare.c
-bool part_prepare(Part *p);     // false and an error if the joint graph is not one
+bool part_prepare(Part *p); // false and an error if the joint graph is not one
 bool part_is_primal(const Node *n);
 bool part_is_tangent(const Node *n);
 bool part_is_sym(const Node *n);
@@ -60,18 +60,19 @@ bool part_fusible(const Part *p, int a, int b);
 int part_packet(const Node *n, char *out, int size); // `aten.add`; its length, 0 if it has none
 
 // partition_classify.c
-void part_classify(Part *p);    // all of the classification
+void part_classify(Part *p); // all of the classification
 // What a graph with these inputs computes: *valid (n) nodes whose inputs are there, *live (n) those
 // of them that outputs or effects need.
 void part_extract(const Part *p, const bool *is_input, const int *out, int n_out, bool backward,
                   bool *valid, bool *live);
-// What stands for an output in a graph: itself, the destination of a copy_ that is not there, or -1.
+// What stands for an output in a graph: itself, the destination of a copy_ that is not there, or
+// -1.
 int part_output(const Part *p, int i, const bool *valid);
 
 // partition_cut.c: saved (n) is set for what is kept; banned, if given, gets what is never computed
 // again, in order of banning. dont_ban may be NULL. False: a value can neither be kept nor computed
-// again, and pins are to blame: they were dropped, with warnings, and it is to be tried again; or an
-// error is on record.
+// again, and pins are to blame: they were dropped, with warnings, and it is to be tried again; or
+// an error is on record.
 bool part_min_cut(Part *p, const CutOptions *options, const bool *dont_ban, bool *saved,
                   PartList *banned);
 

@@ -41,8 +41,8 @@ static void recurrent(Buf *b, int steps) {
         buf_printf(b, "    gh%d = " A "mm.default(ga%d, ut%d)\n", t, t, t);
         if (t)
             buf_printf(b, "    g%d = " A "clone.default(gh%d)\n", t - 1, t);
-        buf_printf(b, "    ht%d = " A "permute.default(%s%d, [1, 0])\n", t,
-                   t ? "tanh" : "primals_", t ? t - 1 : 5);
+        buf_printf(b, "    ht%d = " A "permute.default(%s%d, [1, 0])\n", t, t ? "tanh" : "primals_",
+                   t ? t - 1 : 5);
         buf_printf(b, "    gu%d = " A "mm.default(ht%d, ga%d)\n", t, t, t);
         if (t < steps - 1)
             buf_printf(b, "    du%d = " A "add.Tensor(%s%d, gu%d)\n", t,
@@ -116,8 +116,9 @@ static bool run_once(Arena *a, const Graph *joint, const PartitionConfig *config
     Diag d = {.arena = a};
     int64_t start = cpu_ns();
     const Graph *g = joint;
+    PassCtx ctx;
     for (int p = 0; p < n_joint_passes; p++) {
-        PassCtx ctx = {.arena = a, .diag = &d, .origins = origins_new(a)};
+        ctx = (PassCtx){.arena = a, .diag = &d, .origins = origins_new(a)};
         g = joint_passes[p]->run(&ctx, g);
     }
     ns[0] += cpu_ns() - start;
@@ -139,8 +140,8 @@ static bool run_once(Arena *a, const Graph *joint, const PartitionConfig *config
     return d.errors == 0;
 }
 
-// One line of the table; false if something failed.
-static bool measure(int model, int size, const PartitionConfig *config) {
+// One line of the table; false if something failed. ns: passes and min-cut together, a node.
+static bool measure(int model, int size, const PartitionConfig *config, int64_t *ns) {
     Arena a = {0};
     Diag d = {.arena = &a};
     Buf text = {.arena = &a};
@@ -153,22 +154,23 @@ static bool measure(int model, int size, const PartitionConfig *config) {
         if (ok)
             graph_infer(doc.at[i].graph, &d);
     }
-    int64_t all[3][RUNS];
+    int64_t all[3][RUNS] = {0};
     PartitionResult out;
     int nodes = ok ? doc.at[0].graph->n_nodes : 1;
     for (int r = 0; ok && r < RUNS; r++) {
         Arena run = {0};
-        int64_t ns[3] = {0};
+        int64_t sum[3] = {0};
         for (int i = 0; ok && i < copies; i++)
-            ok = run_once(&run, doc.at[i].graph, config, ns, &out);
+            ok = run_once(&run, doc.at[i].graph, config, sum, &out);
         for (int k = 0; k < 3; k++)
-            all[k][r] = ns[k] / nodes / copies;
+            all[k][r] = sum[k] / nodes / copies;
         arena_free(&run);
     }
     for (int k = 0; k < 3; k++)
         qsort(all[k], RUNS, sizeof all[k][0], by_value);
     printf("%-10s %6d %10lld %10lld %10lld\n", models[model].name, nodes,
            (long long)all[0][RUNS / 2], (long long)all[1][RUNS / 2], (long long)all[2][RUNS / 2]);
+    *ns = all[0][RUNS / 2] + all[1][RUNS / 2];
     if (!ok)
         printf("%s\n", diag_first(&d));
     arena_free(&a);
@@ -182,9 +184,13 @@ int main(int argc, char **argv) {
         config.activation_memory_budget = atof(argv[2]);
     printf("%-10s %6s %10s %10s %10s   ns a node\n", "model", "nodes", "passes", "min-cut",
            "default");
-    for (int m = 0; m < COUNT(models); m++)
+    for (int m = 0; m < COUNT(models); m++) {
+        int64_t ns[COUNT(sizes)];
         for (int s = 0; s < COUNT(sizes); s++)
-            if (!measure(m, sizes[s], &config))
+            if (!measure(m, sizes[s], &config, &ns[s]))
                 return 1;
+        printf("%-10s passes and min-cut, largest over smallest: %.2f\n", models[m].name,
+               (double)ns[COUNT(sizes) - 1] / (double)ns[0]);
+    }
     return 0;
 }

@@ -42,9 +42,10 @@ static bool *static_inputs(Arena *a, const char *log, int k) {
 }
 
 static const Graph *joint_passed(Arena *a, const Graph *g, Diag *d) {
+    PassCtx *ctx = ARENA_NEW(a, PassCtx);
     for (int p = 0; p < n_joint_passes; p++) {
-        PassCtx ctx = {.arena = a, .diag = d, .origins = origins_new(a)};
-        g = joint_passes[p]->run(&ctx, g);
+        *ctx = (PassCtx){.arena = a, .diag = d, .origins = origins_new(a)};
+        g = joint_passes[p]->run(ctx, g);
         ck_assert_msg(graph_verify(g, d), "after %s: %s", joint_passes[p]->name, diag_first(d));
     }
     return g;
@@ -97,8 +98,7 @@ static int check_model(const char *root, const char *name, int *wrong) {
         ck_assert_int_lt(halves / 2, joint.n);
         // Tuples carry no annotation.
         graph_infer(joint.at[halves / 2].graph, &d);
-        PartitionRequest r =
-            request(&a, joint_passed(&a, joint.at[halves / 2].graph, &d), &d);
+        PartitionRequest r = request(&a, joint_passed(&a, joint.at[halves / 2].graph, &d), &d);
         r.is_static = static_inputs(&a, log.ptr, halves / 2);
         PartitionResult out = aot_partition(&r);
         ck_assert_msg(out.forward && out.backward, "%s: %s", name, diag_first(&d));
@@ -129,9 +129,9 @@ END_TEST
 
 // ---- small graphs
 
-#define FWD(params) "def forward(self, " params "):\n"
+#define FWD(params)   "def forward(self, " params "):\n"
 #define T(name, size) #name ": \"f32[" size "]\""
-#define ATEN "torch.ops.aten."
+#define ATEN          "torch.ops.aten."
 
 typedef struct Small {
     Arena a;
@@ -162,8 +162,8 @@ static void split(Small *s, Partitioner kind) {
     r.decisions = decisions_new(&s->a, s->wishes);
     s->out = aot_partition(&r);
     ck_assert_msg(s->out.forward && s->out.backward, "%s", diag_first(&s->d));
-    ck_assert_msg(graph_verify(s->out.forward, &s->d) && graph_verify(s->out.backward, &s->d),
-                  "%s", diag_first(&s->d));
+    ck_assert_msg(graph_verify(s->out.forward, &s->d) && graph_verify(s->out.backward, &s->d), "%s",
+                  diag_first(&s->d));
 }
 
 // Names of what is kept, or of what is recomputed, with blanks between.
@@ -190,14 +190,13 @@ static const char *why(const Small *s, const char *name) {
     return "";
 }
 
-static const char tie[] = FWD(T(primals_1, "4, 1") ", " T(primals_2, "1, 1") ", "
-                              T(tangents_1, "1, 1"))
-    "    m = " ATEN "mm.default(primals_1, primals_2)\n"
-    "    a = " ATEN "sum.dim_IntList(m, [0], True)\n"
-    "    b = " ATEN "cos.default(a)\n"
-    "    c = " ATEN "mm.default(b, primals_2)\n"
-    "    g = " ATEN "mul.Tensor(tangents_1, b)\n"
-    "    return (c, g, None)\n";
+static const char tie[] = FWD(T(primals_1, "4, 1") ", " T(primals_2, "1, 1") ", " T(
+    tangents_1, "1, 1")) "    m = " ATEN "mm.default(primals_1, primals_2)\n"
+                         "    a = " ATEN "sum.dim_IntList(m, [0], True)\n"
+                         "    b = " ATEN "cos.default(a)\n"
+                         "    c = " ATEN "mm.default(b, primals_2)\n"
+                         "    g = " ATEN "mul.Tensor(tangents_1, b)\n"
+                         "    return (c, g, None)\n";
 
 START_TEST(of_equal_cuts_the_nearest_to_backward) {
     Small *s = small_new(tie);
@@ -221,16 +220,17 @@ START_TEST(the_default_partitioner_keeps_what_backward_uses) {
     split(s, PARTITION_default);
     ck_assert_str_eq(names(s, false), "b");
     arena_free(&s->a);
-    s = small_new(FWD(T(primals_1, "8, 8") ", " T(tangents_1, "8, 8"))
-                  "    a = " ATEN "sin.default(primals_1)\n"
-                  "    v = " ATEN "var_mean.correction(a, [1], correction = 0, keepdim = True)\n"
-                  "    q = v[0]\n"
-                  "    u = v[1]\n"
-                  "    d = " ATEN "sub.Tensor(a, u)\n"
-                  "    g = " ATEN "mul.Tensor(tangents_1, q)\n"
-                  "    h = " ATEN "cos.default(primals_1)\n"
-                  "    i = " ATEN "mul.Tensor(g, h)\n"
-                  "    return (d, i)\n");
+    s = small_new(FWD(T(primals_1, "8, 8") ", " T(
+        tangents_1, "8, 8")) "    a = " ATEN "sin.default(primals_1)\n"
+                             "    v = " ATEN
+                             "var_mean.correction(a, [1], correction = 0, keepdim = True)\n"
+                             "    q = v[0]\n"
+                             "    u = v[1]\n"
+                             "    d = " ATEN "sub.Tensor(a, u)\n"
+                             "    g = " ATEN "mul.Tensor(tangents_1, q)\n"
+                             "    h = " ATEN "cos.default(primals_1)\n"
+                             "    i = " ATEN "mul.Tensor(g, h)\n"
+                             "    return (d, i)\n");
     split(s, PARTITION_default);
     // Backward begins at g, so that h is its own; u serves forward only.
     ck_assert_str_eq(names(s, false), "primals_1 q");
@@ -241,16 +241,16 @@ START_TEST(the_default_partitioner_keeps_what_backward_uses) {
 END_TEST
 
 START_TEST(reasons_to_keep) {
-    Small *s = small_new(FWD(T(primals_1, "64, 64") ", " T(tangents_1, "64, 64"))
-                         "    n = " ATEN "mm.default(primals_1, primals_1)\n"
-                         "    r = " ATEN "sum.dim_IntList(n, [1], True)\n"
-                         "    e = " ATEN "exp.default(n)\n"
-                         "    s = " ATEN "mul.Tensor(e, r)\n"
-                         "    o = " ATEN "mm.default(s, n)\n"
-                         "    g = " ATEN "mm.default(tangents_1, e)\n"
-                         "    h = " ATEN "mul.Tensor(g, r)\n"
-                         "    i = " ATEN "mul.Tensor(h, n)\n"
-                         "    return (o, i)\n");
+    Small *s = small_new(FWD(T(primals_1, "64, 64") ", " T(
+        tangents_1, "64, 64")) "    n = " ATEN "mm.default(primals_1, primals_1)\n"
+                               "    r = " ATEN "sum.dim_IntList(n, [1], True)\n"
+                               "    e = " ATEN "exp.default(n)\n"
+                               "    s = " ATEN "mul.Tensor(e, r)\n"
+                               "    o = " ATEN "mm.default(s, n)\n"
+                               "    g = " ATEN "mm.default(tangents_1, e)\n"
+                               "    h = " ATEN "mul.Tensor(g, r)\n"
+                               "    i = " ATEN "mul.Tensor(h, n)\n"
+                               "    return (o, i)\n");
     split(s, PARTITION_min_cut);
     ck_assert_str_eq(names(s, false), "n r e");
     ck_assert_str_eq(why(s, "n"), "not in recomputable ops");
@@ -291,8 +291,8 @@ static Small *chain(int n) {
 START_TEST(long_chains_are_cut) {
     Small *s = chain(250);
     split(s, PARTITION_min_cut);
-    // A walk starts at s0, since an input fuses with nothing, and bans what lies more than a hundred
-    // nodes behind; the next one starts behind that.
+    // A walk starts at s0, since an input fuses with nothing, and bans what lies more than a
+    // hundred nodes behind; the next one starts behind that.
     ck_assert_str_eq(names(s, false), "primals_1 s101 s203");
     ck_assert_str_eq(why(s, "s101"), "end of a long fusible chain");
     s->config.ban_recompute_long_fusible_chains = false;
@@ -303,46 +303,43 @@ START_TEST(long_chains_are_cut) {
 END_TEST
 
 START_TEST(equal_calls_become_one) {
-    Small *s = small_new(
-        FWD(T(primals_1, "8, 8") ", " T(tangents_1, "8, 8"))
-        "    a = " ATEN "sum.dim_IntList(primals_1, [-1])\n"
-        "    b = " ATEN "sum.dim_IntList(primals_1, [-2])\n"
-        "    c = " ATEN "sum.dim_IntList(primals_1, [-2])\n"
-        "    d = " ATEN "sum.dim_IntList(primals_1, [-1])\n"
-        "    e = " ATEN "add.Tensor(a, b)\n"
-        "    f = " ATEN "add.Tensor(c, d)\n"
-        "    r1 = " ATEN "rand_like.default(primals_1)\n"
-        "    r2 = " ATEN "rand_like.default(primals_1)\n"
-        "    x = " ATEN "mul.Tensor(r1, r2)\n"
-        "    y = " ATEN "mul.Scalar(x, 1)\n"
-        "    z = " ATEN "mul.Scalar(x, 1.0)\n"
-        "    k = " ATEN "add.Tensor(y, z)\n"
-        "    l = " ATEN "add.Tensor(k, e)\n"
-        "    o = " ATEN "add.Tensor(l, f)\n"
-        "    o2 = " ATEN "add.Tensor(l, f)\n"
-        "    g = " ATEN "mul.Tensor(tangents_1, 2)\n"
-        "    return (o, g)\n");
+    Small *s = small_new(FWD(T(primals_1, "8, 8") ", " T(
+        tangents_1, "8, 8")) "    a = " ATEN "sum.dim_IntList(primals_1, [-1])\n"
+                             "    b = " ATEN "sum.dim_IntList(primals_1, [-2])\n"
+                             "    c = " ATEN "sum.dim_IntList(primals_1, [-2])\n"
+                             "    d = " ATEN "sum.dim_IntList(primals_1, [-1])\n"
+                             "    e = " ATEN "add.Tensor(a, b)\n"
+                             "    f = " ATEN "add.Tensor(c, d)\n"
+                             "    r1 = " ATEN "rand_like.default(primals_1)\n"
+                             "    r2 = " ATEN "rand_like.default(primals_1)\n"
+                             "    x = " ATEN "mul.Tensor(r1, r2)\n"
+                             "    y = " ATEN "mul.Scalar(x, 1)\n"
+                             "    z = " ATEN "mul.Scalar(x, 1.0)\n"
+                             "    k = " ATEN "add.Tensor(y, z)\n"
+                             "    l = " ATEN "add.Tensor(k, e)\n"
+                             "    o = " ATEN "add.Tensor(l, f)\n"
+                             "    o2 = " ATEN "add.Tensor(l, f)\n"
+                             "    g = " ATEN "mul.Tensor(tangents_1, 2)\n"
+                             "    return (o, g)\n");
     split(s, PARTITION_min_cut);
     // Python's hash takes -1 for -2, so that [-2] never finds its like behind [-1]; numbers of
     // another type are others; random ops and what is returned stay.
-    ck_assert_str_eq(order(s, s->out.forward),
-                     "primals_1 a b c e f r1 r2 x y z k l o output");
+    ck_assert_str_eq(order(s, s->out.forward), "primals_1 a b c e f r1 r2 x y z k l o output");
     arena_free(&s->a);
 }
 END_TEST
 
 START_TEST(sizes_go_last_and_come_first) {
-    Small *s = small_new(
-        "def forward(self, primals_1: \"Sym(s77)\", primals_2: \"f32[s77, 8]\", "
-        "primals_3: \"f32[8, 8]\", tangents_1: \"f32[s77, 8]\"):\n"
-        "    a: \"f32[s77, 8]\" = " ATEN "mm.default(primals_2, primals_3)\n"
-        "    v: \"f32[8*s77]\" = " ATEN "view.default(a, [-1])\n"
-        "    n: \"Sym(8*s77)\" = primals_1 * 8\n"
-        "    w: \"f32[s77, 8]\" = " ATEN "sin.default(a)\n"
-        "    t: \"f32[8*s77]\" = " ATEN "view.default(tangents_1, [n])\n"
-        "    g: \"f32[8*s77]\" = " ATEN "mul.Tensor(t, v)\n"
-        "    h: \"f32[s77, 8]\" = " ATEN "view.default(g, [primals_1, 8])\n"
-        "    return (w, None, h, None)\n");
+    Small *s = small_new("def forward(self, primals_1: \"Sym(s77)\", primals_2: \"f32[s77, 8]\", "
+                         "primals_3: \"f32[8, 8]\", tangents_1: \"f32[s77, 8]\"):\n"
+                         "    a: \"f32[s77, 8]\" = " ATEN "mm.default(primals_2, primals_3)\n"
+                         "    v: \"f32[8*s77]\" = " ATEN "view.default(a, [-1])\n"
+                         "    n: \"Sym(8*s77)\" = primals_1 * 8\n"
+                         "    w: \"f32[s77, 8]\" = " ATEN "sin.default(a)\n"
+                         "    t: \"f32[8*s77]\" = " ATEN "view.default(tangents_1, [n])\n"
+                         "    g: \"f32[8*s77]\" = " ATEN "mul.Tensor(t, v)\n"
+                         "    h: \"f32[s77, 8]\" = " ATEN "view.default(g, [primals_1, 8])\n"
+                         "    return (w, None, h, None)\n");
     sym_set_hint(s->g->sym, sym_symbol(s->g->sym, "s77"), 6);
     split(s, PARTITION_min_cut);
     // n is computed again from the symbol, which backward needs anyway.
@@ -363,20 +360,19 @@ static void wish(Small *s, const char *name, bool keep) {
     decide_override(s->wishes, DECIDE_save, name, keep);
 }
 
-static const char dropout[] = FWD(T(primals_1, "8, 8") ", " T(primals_2, "8, 8") ", "
-                                  T(tangents_1, "8, 8"))
-    "    a = " ATEN "mm.default(primals_1, primals_2)\n"
-    "    r = " ATEN "rand_like.default(a)\n"
-    "    b = " ATEN "sin.default(a)\n"
-    "    v = " ATEN "topk.default(b, 1)\n"
-    "    q = v[0]\n"
-    "    m = " ATEN "mul.Tensor(b, r)\n"
-    "    n = " ATEN "mul.Tensor(m, q)\n"
-    "    o = " ATEN "mm.default(n, a)\n"
-    "    g = " ATEN "mul.Tensor(tangents_1, b)\n"
-    "    h = " ATEN "mul.Tensor(g, r)\n"
-    "    i = " ATEN "mul.Tensor(h, q)\n"
-    "    return (o, i, None)\n";
+static const char dropout[] = FWD(T(primals_1, "8, 8") ", " T(primals_2, "8, 8") ", " T(
+    tangents_1, "8, 8")) "    a = " ATEN "mm.default(primals_1, primals_2)\n"
+                         "    r = " ATEN "rand_like.default(a)\n"
+                         "    b = " ATEN "sin.default(a)\n"
+                         "    v = " ATEN "topk.default(b, 1)\n"
+                         "    q = v[0]\n"
+                         "    m = " ATEN "mul.Tensor(b, r)\n"
+                         "    n = " ATEN "mul.Tensor(m, q)\n"
+                         "    o = " ATEN "mm.default(n, a)\n"
+                         "    g = " ATEN "mul.Tensor(tangents_1, b)\n"
+                         "    h = " ATEN "mul.Tensor(g, r)\n"
+                         "    i = " ATEN "mul.Tensor(h, q)\n"
+                         "    return (o, i, None)\n";
 
 START_TEST(the_user_pins) {
     Small *s = small_new(dropout);
@@ -417,9 +413,9 @@ START_TEST(pins_that_cannot_be_are_refused) {
     ck_assert_int_eq(s->d.n, 4);
     ck_assert_int_eq(s->d.errors, 0);
     ck_assert_str_eq(s->d.at[0].text, "cannot recompute 'primals_1': it is an input of the graph");
-    ck_assert_str_eq(s->d.at[1].text,
-                     "cannot recompute 'r': a random op would draw other numbers");
-    ck_assert_str_eq(s->d.at[2].text, "cannot save 'v': it is no tensor: expected one of its items");
+    ck_assert_str_eq(s->d.at[1].text, "cannot recompute 'r': a random op would draw other numbers");
+    ck_assert_str_eq(s->d.at[2].text,
+                     "cannot save 'v': it is no tensor: expected one of its items");
     ck_assert_str_eq(s->d.at[3].text, "cannot save 'o': backward does not need it");
     arena_free(&s->a);
 }
@@ -437,18 +433,17 @@ START_TEST(a_bisection_takes_savings_back) {
 END_TEST
 
 START_TEST(budgets) {
-    Small *s = small_new(
-        FWD(T(primals_1, "16, 16") ", " T(primals_2, "16, 16") ", " T(tangents_1, "16, 16"))
-        "    a = " ATEN "mm.default(primals_1, primals_2)\n"
-        "    b = " ATEN "mm.default(a, primals_2)\n"
-        "    c = " ATEN "cumsum.default(b, 0)\n"
-        "    d = " ATEN "mm.default(c, primals_2)\n"
-        "    e = " ATEN "mm.default(d, primals_2)\n"
-        "    g = " ATEN "mul.Tensor(tangents_1, d)\n"
-        "    h = " ATEN "mul.Tensor(g, c)\n"
-        "    i = " ATEN "mul.Tensor(h, b)\n"
-        "    j = " ATEN "mul.Tensor(i, a)\n"
-        "    return (e, j, None)\n");
+    Small *s = small_new(FWD(T(primals_1, "16, 16") ", " T(primals_2, "16, 16") ", " T(
+        tangents_1, "16, 16")) "    a = " ATEN "mm.default(primals_1, primals_2)\n"
+                               "    b = " ATEN "mm.default(a, primals_2)\n"
+                               "    c = " ATEN "cumsum.default(b, 0)\n"
+                               "    d = " ATEN "mm.default(c, primals_2)\n"
+                               "    e = " ATEN "mm.default(d, primals_2)\n"
+                               "    g = " ATEN "mul.Tensor(tangents_1, d)\n"
+                               "    h = " ATEN "mul.Tensor(g, c)\n"
+                               "    i = " ATEN "mul.Tensor(h, b)\n"
+                               "    j = " ATEN "mul.Tensor(i, a)\n"
+                               "    return (e, j, None)\n");
     split(s, PARTITION_min_cut);
     ck_assert_str_eq(names(s, false), "a b c d");
     ck_assert_int_eq(s->out.budget_bytes[0], 2 * 1024);
@@ -478,15 +473,14 @@ START_TEST(budgets) {
 END_TEST
 
 START_TEST(writes_stay_on_their_side) {
-    Small *s = small_new(FWD(T(primals_1, "8, 8") ", " T(primals_2, "8, 8") ", "
-                             T(tangents_1, "8, 8"))
-                         "    a = " ATEN "mul.Tensor(primals_1, 2)\n"
-                         "    b = " ATEN "sin.default(a)\n"
-                         "    c = " ATEN "cos.default(primals_2)\n"
-                         "    g = " ATEN "mul.Tensor(tangents_1, b)\n"
-                         "    w1 = " ATEN "copy_.default(primals_1, a)\n"
-                         "    w2 = " ATEN "copy_.default(primals_2, c)\n"
-                         "    return (b, w2, g, None)\n");
+    Small *s = small_new(FWD(T(primals_1, "8, 8") ", " T(primals_2, "8, 8") ", " T(
+        tangents_1, "8, 8")) "    a = " ATEN "mul.Tensor(primals_1, 2)\n"
+                             "    b = " ATEN "sin.default(a)\n"
+                             "    c = " ATEN "cos.default(primals_2)\n"
+                             "    g = " ATEN "mul.Tensor(tangents_1, b)\n"
+                             "    w1 = " ATEN "copy_.default(primals_1, a)\n"
+                             "    w2 = " ATEN "copy_.default(primals_2, c)\n"
+                             "    return (b, w2, g, None)\n");
     graph_find(s->g, "w1")->flags |= NODE_must_be_in_forward;
     graph_find(s->g, "w2")->flags |= NODE_must_be_in_backward;
     split(s, PARTITION_min_cut);
@@ -501,16 +495,16 @@ START_TEST(writes_stay_on_their_side) {
 END_TEST
 
 START_TEST(checkpointing) {
-    Small *s = small_new(FWD(T(primals_1, "8, 8") ", " T(tangents_1, "8, 8"))
-                         "    a = " ATEN "mm.default(primals_1, primals_1)\n"
-                         "    b = " ATEN "mm.default(a, primals_1)\n"
-                         "    c = " ATEN "mm.default(b, primals_1)\n"
-                         "    d = " ATEN "sin.default(c)\n"
-                         "    e = " ATEN "mm.default(d, primals_1)\n"
-                         "    g = " ATEN "mul.Tensor(tangents_1, d)\n"
-                         "    h = " ATEN "mul.Tensor(g, b)\n"
-                         "    i = " ATEN "mul.Tensor(h, a)\n"
-                         "    return (e, i)\n");
+    Small *s = small_new(FWD(T(primals_1, "8, 8") ", " T(
+        tangents_1, "8, 8")) "    a = " ATEN "mm.default(primals_1, primals_1)\n"
+                             "    b = " ATEN "mm.default(a, primals_1)\n"
+                             "    c = " ATEN "mm.default(b, primals_1)\n"
+                             "    d = " ATEN "sin.default(c)\n"
+                             "    e = " ATEN "mm.default(d, primals_1)\n"
+                             "    g = " ATEN "mul.Tensor(tangents_1, d)\n"
+                             "    h = " ATEN "mul.Tensor(g, b)\n"
+                             "    i = " ATEN "mul.Tensor(h, a)\n"
+                             "    return (e, i)\n");
     const char *const inside[] = {"a", "b", "c"};
     for (int i = 0; i < COUNT(inside); i++) {
         graph_find(s->g, inside[i])->flags |= NODE_must_recompute;
@@ -530,16 +524,14 @@ END_TEST
 
 START_TEST(strange_graphs) {
     // No tangent: nothing belongs to backward.
-    Small *s = small_new(FWD(T(primals_1, "8"))
-                         "    a = " ATEN "sin.default(primals_1)\n"
-                         "    return (a, None)\n");
+    Small *s = small_new(FWD(T(primals_1, "8")) "    a = " ATEN "sin.default(primals_1)\n"
+                                                "    return (a, None)\n");
     split(s, PARTITION_min_cut);
     ck_assert_int_eq(s->out.n_saved, 0);
     ck_assert_str_eq(order(s, s->out.backward), "output");
     arena_free(&s->a);
     // No outputs at all, and a tangent that is handed through.
-    s = small_new(FWD(T(primals_1, "8") ", " T(tangents_1, "8"))
-                  "    return (tangents_1,)\n");
+    s = small_new(FWD(T(primals_1, "8") ", " T(tangents_1, "8")) "    return (tangents_1,)\n");
     split(s, PARTITION_min_cut);
     ck_assert_str_eq(order(s, s->out.forward), "primals_1 output");
     ck_assert_str_eq(order(s, s->out.backward), "tangents_1 output");
@@ -549,18 +541,20 @@ START_TEST(strange_graphs) {
     split(s, PARTITION_default);
     arena_free(&s->a);
     // A gradient that depends on no tangent: as cheap to keep as the input, and nearer.
-    s = small_new(FWD(T(primals_1, "8") ", " T(tangents_1, "8"))
-                  "    a = " ATEN "sin.default(primals_1)\n"
-                  "    z = " ATEN "cos.default(primals_1)\n"
-                  "    g = " ATEN "mul.Tensor(tangents_1, primals_1)\n"
-                  "    return (primals_1, a, z)\n");
+    s = small_new(
+        FWD(T(primals_1, "8") ", " T(tangents_1, "8")) "    a = " ATEN "sin.default(primals_1)\n"
+                                                       "    z = " ATEN "cos.default(primals_1)\n"
+                                                       "    g = " ATEN
+                                                       "mul.Tensor(tangents_1, primals_1)\n"
+                                                       "    return (primals_1, a, z)\n");
     split(s, PARTITION_min_cut);
     ck_assert_str_eq(order(s, s->out.backward), "z tangents_1 output");
     arena_free(&s->a);
     // Broken ones.
-    s = small_new(FWD(T(primals_1, "8") ", " T(tangents_1, "8"))
-                  "    g = " ATEN "mul.Tensor(tangents_1, primals_1)\n"
-                  "    return (g, None)\n");
+    s = small_new(
+        FWD(T(primals_1, "8") ", " T(tangents_1, "8")) "    g = " ATEN
+                                                       "mul.Tensor(tangents_1, primals_1)\n"
+                                                       "    return (g, None)\n");
     PartitionRequest r = request(&s->a, s->g, &s->d);
     ck_assert_ptr_null(aot_partition(&r).forward);
     ck_assert_str_eq(diag_first(&s->d),

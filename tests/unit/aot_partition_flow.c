@@ -1,5 +1,5 @@
-// aot_partition_flow.c: minimum cuts and knapsacks against all subsets, and the partitioner's cut on
-// random joint graphs against all sets of kept values, with bans as PyTorch words them.
+// aot_partition_flow.c: minimum cuts and knapsacks against all subsets, and the partitioner's cut
+// on random joint graphs against all sets of kept values, with bans as PyTorch words them.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,8 +162,7 @@ static Node *call(Graph *g, OpId op, const Node *x, const Node *y) {
 static Node *square(Graph *g, const char *name, int n) {
     const Expr *size[2] = {sym_int(g->sym, n), sym_int(g->sym, n)};
     Node *p = graph_placeholder(g, name, NULL);
-    p->val = val_tensor(
-        meta_contiguous(g->arena, g->sym, DT_f32, 2, size, (Device){DEV_cpu, -1}));
+    p->val = val_tensor(meta_contiguous(g->arena, g->sym, DT_f32, 2, size, (Device){DEV_cpu, -1}));
     return p;
 }
 
