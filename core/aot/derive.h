@@ -51,7 +51,9 @@ enum {
     SAVE_self_if1 = 1 << 9, // only if argument 1 needs a gradient
     ONLY_r0 = 1 << 10,      // output_differentiability: True, False, …
     NO_GRAD = 1 << 11,      // not differentiable at all: results need no gradient
-    ZERO_GRAD = 1 << 12     // undefined gradients that come in are made zeros first
+    ZERO_GRAD = 1 << 12,    // undefined gradients that come in are made zeros first
+    ONLY_r01 = 1 << 13,     // output_differentiability: True, True, False, …
+    NOT_r0 = 1 << 14        // output_differentiability: False, True, …
 };
 
 typedef struct Derivative {

@@ -43,10 +43,6 @@ static Value column(Trace *t, Value x) {
     return CALL(t, aten_unsqueeze_default, x, INT(-1));
 }
 
-static Value row(Trace *t, Value x) {
-    return CALL(t, aten_unsqueeze_default, x, INT(-2));
-}
-
 static Value diagonal(Trace *t, Value x) {
     return CALL(t, aten_diagonal_default, x, INT(0), INT(-2), INT(-1));
 }
@@ -309,9 +305,8 @@ static bool is_vector_rhs(Trace *t, Value a, Value x) {
 void derive_solve(Back *b) {
     Trace *t = b->t;
     bool left = bool_arg(&ARG(2)), vector = is_vector_rhs(t, RES(1), RES(0));
-    bool turned = meta_is_contiguous(t->sym, meta_of(ARG(0)), MF_contiguous);
     Value g = vector ? column(t, GRAD) : GRAD;
-    g = CALL(t, aten_linalg_lu_solve_default, RES(1), RES(2), g, BOOL(left), BOOL(!turned));
+    g = CALL(t, aten_linalg_lu_solve_default, RES(1), RES(2), g, BOOL(left), BOOL(true));
     if (NEEDS(0)) {
         Value x = mT(t, vector ? column(t, RES(0)) : RES(0));
         OUT(0) = left ? matmul(t, neg(t, g), x) : matmul(t, neg(t, x), g);

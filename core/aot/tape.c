@@ -288,7 +288,8 @@ static void set_history(Trace *t, GradFn *fn, const Value *out) {
         *meta = x->meta;
         fn->metas[i] = meta;
         fn->results[i] = val_tensor(meta);
-        if (!is_differentiable(meta) || (i && (flags & ONLY_r0)))
+        if (!is_differentiable(meta) || (i && (flags & ONLY_r0)) || (i > 1 && (flags & ONLY_r01)) ||
+            (!i && (flags & NOT_r0)))
             continue;
         fn->through_detach |= i < 8 ? 1u << i : 0;
         TapeInfo *info = info_of(t, x);

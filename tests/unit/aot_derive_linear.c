@@ -366,8 +366,107 @@ START_TEST(norms) {
 }
 END_TEST
 
+START_TEST(attention) {
+    static const GradCase cases[] = {
+        {.params = "q f64[2, 3, 4, 5][60, 20, 5, 1]; k f64[2, 3, 6, 5][90, 30, 5, 1]; v f64[2, 3, "
+                   "6, 5][90, 30, 5, 1]",
+         .body = "t = A._scaled_dot_product_flash_attention_for_cpu.default(q, k, v)\nr = "
+                 "t[0]\nreturn (r,)\n"},
+        {.params = "q f64[2, 3, 4, 5][60, 20, 5, 1]; k f64[2, 3, 6, 5][90, 30, 5, 1]; v f64[2, 3, "
+                   "6, 5][90, 30, 5, 1]",
+         .body = "t = A._scaled_dot_product_flash_attention_for_cpu.default(q, k, v, 0.0, True)\nr "
+                 "= t[0]\nreturn (r,)\n"},
+        {.params = "q f64[2, 3, 4, 5][60, 20, 5, 1]; k f64[2, 3, 6, 5][90, 30, 5, 1]; v f64[2, 3, "
+                   "6, 5][90, 30, 5, 1]; m f64[4, 6][6, 1]",
+         .body = "t = A._scaled_dot_product_flash_attention_for_cpu.default(q, k, v, attn_mask = "
+                 "m, scale = 0.3)\nr = t[0]\nreturn (r,)\n",
+         .needs = "1110"},
+        {.params = "q f64[2, 3, 4, 5][60, 20, 5, 1]; k f64[2, 3, 6, 5][90, 30, 5, 1]; v f64[2, 3, "
+                   "6, 5][90, 30, 5, 1]",
+         .body =
+             "r = A.scaled_dot_product_attention.default(q, k, v, None, 0.0, True)\nreturn (r,)\n"},
+        {.params = "q f64[2, 3, 4, 5][60, 20, 5, 1]; k f64[2, 3, 6, 5][90, 30, 5, 1]; v f64[2, 3, "
+                   "6, 5][90, 30, 5, 1]; m f64[4, 6][6, 1]",
+         .body = "r = A.scaled_dot_product_attention.default(q, k, v, m)\nreturn (r,)\n"},
+        {.params = "q f64[2, 3, 4, 5][60, 20, 5, 1]; k f64[2, 3, 6, 5][90, 30, 5, 1]; v f64[2, 3, "
+                   "6, 5][90, 30, 5, 1]; m b8[4, 6][6, 1]",
+         .body = "r = A.scaled_dot_product_attention.default(q, k, v, m)\nreturn (r,)\n"},
+        {.params = "q f64[3, 4, 5][20, 5, 1]; k f64[3, 6, 5][30, 5, 1]; v f64[3, 6, 2][12, 2, 1]",
+         .body = "r = A.scaled_dot_product_attention.default(q, k, v)\nreturn (r,)\n"},
+        {.params = "q f64[3, 4, 5][20, 5, 1]; k f64[3, 6, 5][30, 5, 1]; v f64[3, 6, 2][12, 2, 1]",
+         .body =
+             "r = A.scaled_dot_product_attention.default(q, k, v, None, 0.0, True)\nreturn (r,)\n"},
+        {.params = "q f64[1, 4, 4, 5][80, 20, 5, 1]; k f64[1, 2, 6, 5][60, 30, 5, 1]; v f64[1, 2, "
+                   "6, 5][60, 30, 5, 1]",
+         .body = "r = A.scaled_dot_product_attention.default(q, k, v, None, 0.0, False, enable_gqa "
+                 "= True)\nreturn (r,)\n"},
+    };
+    CHECK_ALL(cases);
+}
+END_TEST
+
+START_TEST(composites) {
+    static const GradCase cases[] = {
+        {.params = "x f64[2, 3, 4][12, 4, 1]; w f64[5, 4][4, 1]; b f64[5][1]",
+         .body = "r = A.linear.default(x, w, b)\nreturn (r,)\n"},
+        {.params = "x f64[2, 3, 2, 4][24, 8, 4, 1]; w f64[5, 4][4, 1]; b f64[5][1]",
+         .body = "r = A.linear.default(x, w, b)\nreturn (r,)\n"},
+        {.params = "x f64[2, 3, 4][12, 4, 1]; y f64[4, 5][5, 1]",
+         .body = "r = A.matmul.default(x, y)\nreturn (r,)\n"},
+        {.params = "x f64[3, 4][4, 1]; y f64[2, 4, 5][20, 5, 1]",
+         .body = "r = A.matmul.default(x, y)\nreturn (r,)\n"},
+        {.params = "x f64[2, 3, 4][12, 4, 1]; y f64[4][1]",
+         .body = "r = A.matmul.default(x, y)\nreturn (r,)\n"},
+        {.params = "x f64[4][1]; y f64[2, 4, 5][20, 5, 1]",
+         .body = "r = A.matmul.default(x, y)\nreturn (r,)\n"},
+        {.params = "x f64[2, 1, 3, 4][12, 12, 4, 1]; y f64[3, 4, 5][20, 5, 1]",
+         .body = "r = A.matmul.default(x, y)\nreturn (r,)\n"},
+        {.params = "x f64[3, 4][4, 1]; y f64[4, 5][5, 1]",
+         .body = "r = A.einsum.default('ij,jk->ki', [x, y])\nreturn (r,)\n"},
+        {.params = "x f64[3][1]; y f64[4][1]", .body = "r = A.outer.default(x, y)\nreturn (r,)\n"},
+        {.params = "x f64[2, 3, 6, 6][108, 36, 6, 1]",
+         .body = "r = A.max_pool2d.default(x, [2, 2])\nreturn (r,)\n"},
+        {.params = "x f64[2, 3, 8][24, 8, 1]",
+         .body = "r = A.max_pool1d.default(x, [2])\nreturn (r,)\n"},
+        {.params = "x f64[2, 4, 5, 5][100, 25, 5, 1]",
+         .body = "r = A.adaptive_avg_pool2d.default(x, [1, 1])\nreturn (r,)\n"},
+        {.params = "x f64[2, 4, 5][20, 5, 1]; w f64[4][1]; b f64[4][1]; m f64[4][1]; pos f64[4][1]",
+         .body =
+             "r = A.instance_norm.default(x, w, b, m, pos, True, 0.1, 1e-05, False)\nreturn (r,)\n",
+         .needs = "11100"},
+        {.params = "x f64[2, 4, 5][20, 5, 1]; w f64[4][1]; b f64[4][1]",
+         .body = "r = A.group_norm.default(x, 2, w, b)\nreturn (r,)\n"},
+        {.params = "x f64[2, 4, 5][20, 5, 1]; w f64[5][1]",
+         .body = "r = A.rms_norm.default(x, [5], w)\nreturn (r,)\n"},
+        {.params = "x f64[2, 4, 5][20, 5, 1]; w f64[5][1]; b f64[5][1]",
+         .body = "r = A.layer_norm.default(x, [5], w, b)\nreturn (r,)\n"},
+        {.params = "x f64[3, 5][5, 1]; i5 i64[3][1]; posw f64[5][1]",
+         .body = "r = A.cross_entropy_loss.default(x, i5, posw)\nreturn (r,)\n",
+         .needs = "100"},
+        {.params = "x f64[3, 5][5, 1]; i5 i64[3][1]; posw f64[5][1]",
+         .body = "r = A.cross_entropy_loss.default(x, i5, posw, 1, -100, 0.1)\nreturn (r,)\n",
+         .needs = "100"},
+        {.params = "x f64[3, 5][5, 1]; i5 i64[3][1]",
+         .body = "r = A.cross_entropy_loss.default(x, i5, None, 0, -100, 0.1)\nreturn (r,)\n",
+         .needs = "10"},
+        {.params = "w f64[5, 3][3, 1]; i5 i64[2, 4][4, 1]",
+         .body = "r = A.embedding.default(w, i5)\nreturn (r,)\n",
+         .needs = "10"},
+        {.params = "x f64[2, 4, 5][20, 5, 1]; w f64[6, 4, 4][16, 4, 1]",
+         .body = "r = A.conv1d.padding(x, w, None, [1], 'same')\nreturn (r,)\n"},
+        {.params = "x f64[4, 5][5, 1]; w f64[6, 4, 3][12, 3, 1]; b f64[6][1]",
+         .body = "r = A.conv1d.default(x, w, b)\nreturn (r,)\n"},
+        {.params = "x f64[28, 3][3, 1]; y f64[4, 3][3, 1]",
+         .body = "r = A.cdist.default(x, y)\nreturn (r,)\n"},
+        {.params = "x f64[4, 3][3, 1]; y f64[4, 3][3, 1]",
+         .body = "r = A.cosine_similarity.default(x, y)\nreturn (r,)\n"},
+    };
+    CHECK_ALL(cases);
+}
+END_TEST
+
 Suite *suite_aot_derive_linear(void) {
-    static const TTest *tests[8];
+    static const TTest *tests[10];
     tests[0] = products;
     tests[1] = distances;
     tests[2] = convolutions;
@@ -376,5 +475,7 @@ Suite *suite_aot_derive_linear(void) {
     tests[5] = upsampling;
     tests[6] = grids;
     tests[7] = norms;
-    return unit_suite("aot_derive_linear", tests, 8);
+    tests[8] = attention;
+    tests[9] = composites;
+    return unit_suite("aot_derive_linear", tests, 10);
 }
