@@ -157,7 +157,8 @@ bool rule_matmul(Trace *t, const Op *op, const Value *a, Value *out) {
     } else if (x->ndim == 2 && y->ndim == 2) {
         *out = CALL(t, aten_mm_default, a[0], a[1]);
     } else {
-        *out = should_fold(t, a[0], a[1]) ? folded_matmul(t, a[0], a[1]) : batch_matmul(t, a[0], a[1]);
+        *out =
+            should_fold(t, a[0], a[1]) ? folded_matmul(t, a[0], a[1]) : batch_matmul(t, a[0], a[1]);
     }
     return true;
 }
@@ -450,31 +451,39 @@ static Value repeat_heads(Trace *t, Value x, Value like) {
                : x;
 }
 
+// The small floats are computed in float.
+static Value widened(Trace *t, Value x) {
+    return dtype_is_low(dtype_of(x)) ? to_dtype(t, x, DT_f32) : x;
+}
+
 bool rule_sdpa_math(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     double head = (double)expr_int_or(size_of(t, a[0], -1), 1);
     double scale = sqrt(a[7].kind == VAL_none ? 1.0 / sqrt(head) : fabs(float_arg(&a[7], 1)));
     bool negative = a[7].kind != VAL_none && float_arg(&a[7], 1) < 0, causal = bool_arg(&a[5]);
-    Value q = CALL(t, aten_mul_Tensor, a[0], FLT(negative ? -scale : scale)), mask = a[3];
+    Value mask = a[3],
+          q = CALL(t, aten_mul_Scalar, widened(t, a[0]), FLT(negative ? -scale : scale));
     if (causal) {
         Value size = list_of(t, val_sym(size_of(t, q, -2)), val_sym(size_of(t, a[1], -2)), END);
         Value dev = {.kind = VAL_device, .device = a[0].tensor->device};
         mask = CALL(t, aten_ones_default, size, DTY(DT_b8), NONE, dev);
         mask = CALL(t, aten_tril_default, mask);
-        mask = additive_mask(t, mask, dtype_of(q));
+        mask = additive_mask(t, mask, dtype_of(a[0]));
     }
     bool gqa = bool_arg(&a[8]);
-    Value k = gqa ? repeat_heads(t, a[1], q) : a[1];
-    Value v = gqa ? repeat_heads(t, a[2], q) : a[2];
+    Value k = gqa ? repeat_heads(t, widened(t, a[1]), q) : widened(t, a[1]);
+    Value v = gqa ? repeat_heads(t, widened(t, a[2]), q) : widened(t, a[2]);
     k = CALL(t, aten_transpose_int, k, INT(-2), INT(-1));
-    k = CALL(t, aten_mul_Tensor, k, FLT(scale));
+    k = CALL(t, aten_mul_Scalar, k, FLT(scale));
     Value w = CALL(t, aten_matmul_default, q, k);
     if (mask.kind == VAL_tensor)
         w = CALL(t, aten_add_Tensor, w, mask);
     w = CALL(t, aten__safe_softmax_default, w, INT(-1));
     if (float_arg(&a[4], 0) > 0)
         w = CALL(t, aten_dropout_default, w, a[4], BOOL(true));
-    Value r = CALL(t, aten_matmul_default, w, v);
-    *out = tuple_of(t, r, w, END);
+    DType d = dtype_of(a[0]);
+    Value narrow_w = to_dtype(t, w, d); // C++ evaluates the last argument first
+    Value r = to_dtype(t, CALL(t, aten_matmul_default, w, v), d);
+    *out = tuple_of(t, r, narrow_w, END);
     return true;
 }

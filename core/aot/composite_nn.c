@@ -258,23 +258,26 @@ static Value reduced(Trace *t, Value loss, int64_t reduction) {
                             : loss;
 }
 
+// The weights of classes as they meet x, whose classes lie in dimension c.
+static Value class_weights(Trace *t, Value weight, Value x, int c) {
+    Value shape = val_list(t->arena, VAL_list, dim_of(x));
+    for (int i = 0; i < shape.n; i++)
+        shape.at[i] = i == c ? val_sym(size_of(t, weight, 0)) : INT(1);
+    return CALL(t, aten_view_default, weight, shape);
+}
+
 static Value probability_loss(Trace *t, const Value *a) {
     Value x = a[0], target = a[1];
     int c = dim_of(x) == 1 ? 0 : 1;
     double smooth = float_arg(&a[5], 0), classes = (double)expr_int_or(size_of(t, x, c), 1);
     x = CALL(t, aten_log_softmax_int, x, INT(c), DTY(dtype_of(x)));
     if (smooth > 0) {
-        target = CALL(t, aten_mul_Tensor, target, FLT(1 - smooth));
-        target = CALL(t, aten_add_Tensor, target, FLT(smooth / classes));
+        target = CALL(t, aten_mul_Scalar, target, FLT(1 - smooth));
+        target = CALL(t, aten_add_Scalar, target, FLT(smooth / classes));
     }
     Value loss = CALL(t, aten_mul_Tensor, x, target);
-    if (a[2].kind == VAL_tensor) {
-        Value shape = val_list(t->arena, VAL_list, dim_of(x));
-        for (int i = 0; i < shape.n; i++)
-            shape.at[i] = i == c ? INT(-1) : INT(1);
-        Value w = CALL(t, aten_view_default, a[2], shape);
-        loss = CALL(t, aten_mul_Tensor, loss, w);
-    }
+    if (a[2].kind == VAL_tensor)
+        loss = CALL(t, aten_mul_Tensor, loss, class_weights(t, a[2], x, c));
     int64_t reduction = int_arg(&a[3], 1);
     if (reduction == 0) {
         loss = CALL(t, aten_sum_dim_IntList, loss, list_of(t, INT(c), END));
@@ -284,7 +287,41 @@ static Value probability_loss(Trace *t, const Value *a) {
     loss = CALL(t, aten_neg_default, loss);
     const Expr *n = meta_numel(t->sym, x.tensor);
     Value rows = val_sym(sym_floordiv(t->sym, n, size_of(t, x, c)));
-    return reduction == 1 ? CALL(t, aten_div_Tensor, loss, rows) : loss;
+    return reduction == 1 ? CALL(t, aten_div_Scalar, loss, rows) : loss;
+}
+
+// What the mean of a smoothed loss is divided by: the targets that count, or their weights.
+static Value counted(Trace *t, Value weight, Value target, Value ignored) {
+    if (weight.kind != VAL_tensor)
+        return CALL(t, aten_sum_default, CALL(t, aten_bitwise_not_default, ignored));
+    Value places = flatten(t, CALL(t, aten_masked_fill_Scalar, target, ignored, INT(0)));
+    Value w = CALL(t, aten_gather_default, weight, INT(0), places);
+    w = CALL(t, aten_masked_fill__Scalar, w, flatten(t, ignored), INT(0));
+    return CALL(t, aten_sum_default, w);
+}
+
+// A part of the probability is spread over all classes.
+static Value smoothed_loss(Trace *t, const Value *a) {
+    int c = dim_of(a[0]) == 1 ? 0 : 1;
+    double smooth = float_arg(&a[5], 0);
+    Value x = CALL(t, aten_log_softmax_int, a[0], INT(c), DTY(dtype_of(a[0])));
+    Value nll = CALL(t, aten_nll_loss_nd_default, x, a[1], a[2], a[3], a[4]), loss = x;
+    double classes = (double)expr_int_or(size_of(t, x, c), 1);
+    if (a[2].kind == VAL_tensor)
+        loss = CALL(t, aten_mul_Tensor, x, class_weights(t, a[2], x, c));
+    loss = CALL(t, aten_sum_dim_IntList, loss, list_of(t, INT(c), END));
+    loss = CALL(t, aten_neg_default, loss);
+    Value ignored = CALL(t, aten_eq_Scalar, a[1], a[4]);
+    loss = CALL(t, aten_masked_fill__Scalar, loss, ignored, FLT(0));
+    int64_t reduction = int_arg(&a[3], 1);
+    if (reduction == 1) { // C++ evaluates the right operand first
+        Value n = counted(t, a[2], a[1], ignored);
+        loss = CALL(t, aten_div_Tensor, CALL(t, aten_sum_default, loss), n);
+    } else if (reduction == 2) {
+        loss = CALL(t, aten_sum_default, loss);
+    }
+    loss = CALL(t, aten_mul_Scalar, loss, FLT(smooth / classes));
+    return CALL(t, aten_add_Tensor, CALL(t, aten_mul_Scalar, nll, FLT(1 - smooth)), loss);
 }
 
 bool rule_cross_entropy(Trace *t, const Op *op, const Value *a, Value *out) {
@@ -293,8 +330,10 @@ bool rule_cross_entropy(Trace *t, const Op *op, const Value *a, Value *out) {
         *out = probability_loss(t, a);
         return true;
     }
-    if (float_arg(&a[5], 0) > 0)
-        return false;
+    if (float_arg(&a[5], 0) > 0) {
+        *out = smoothed_loss(t, a);
+        return true;
+    }
     Value x =
         CALL(t, aten_log_softmax_int, a[0], INT(dim_of(a[0]) == 1 ? 0 : 1), DTY(dtype_of(a[0])));
     *out = CALL(t, aten_nll_loss_nd_default, x, a[1], a[2], a[3], a[4]);
