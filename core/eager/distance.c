@@ -50,6 +50,11 @@ bool kern_cdist(K *k) {
     return dense_done(k, 0, y);
 }
 
+bool kern_euclidean_dist(K *k) {
+    k->out = CALL(k, aten__cdist_forward_default, k->args[0], k->args[1], FLT(2), NONE);
+    return eager_ok(k->x);
+}
+
 // _pdist_forward(self, p): of each pair of rows
 bool kern_pdist(K *k) {
     const Tensor *x = eager_contiguous(k->x, k->in[0], DT_f64);

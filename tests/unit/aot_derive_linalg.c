@@ -198,9 +198,56 @@ START_TEST(solvers) {
 }
 END_TEST
 
+// What ATen takes apart into them.
+START_TEST(taken_apart) {
+    static const GradCase cases[] = {
+        {.params = "x f64[2, 3, 3][9, 3, 1]", .body = "r = A.linalg_det.default(x)\nreturn (r,)\n"},
+        {.params = "x f64[2, 3, 3][9, 3, 1]",
+         .body = "t = A.linalg_slogdet.default(x)\nl = t[1]\nreturn (l,)\n"},
+        {.params = "x f64[3, 3][3, 1]",
+         .body = "h = A.transpose.int(x, -2, -1)\np = A.matmul.default(x, h)\nr = "
+                 "A.logdet.default(p)\nreturn (r,)\n"},
+        {.params = "x f64[3, 3][3, 1]",
+         .body = "o = A.eye.default(3, dtype = torch.float64)\na = A.add.Tensor(x, o, alpha = "
+                 "3)\nr = A.linalg_inv.default(a)\nreturn (r,)\n"},
+        {.params = "x f64[3, 3][3, 1]; y f64[3][1]",
+         .body = "o = A.eye.default(3, dtype = torch.float64)\na = A.add.Tensor(x, o, alpha = "
+                 "3)\nr = A.linalg_solve.default(a, y)\nreturn (r,)\n"},
+        {.params = "x f64[3, 3][3, 1]",
+         .body = "h = A.transpose.int(x, -2, -1)\np = A.matmul.default(x, h)\no = A.eye.default(3, "
+                 "dtype = torch.float64)\na = A.add.Tensor(p, o)\nr = "
+                 "A.linalg_cholesky.default(a)\nreturn (r,)\n"},
+        {.params = "x f64[3, 3][3, 1]",
+         .body = "h = A.transpose.int(x, -2, -1)\na = A.add.Tensor(x, h)\nr = "
+                 "A.linalg_eigvalsh.default(a)\nreturn (r,)\n"},
+        {.params = "x f64[4, 3][3, 1]", .body = "r = A.linalg_svdvals.default(x)\nreturn (r,)\n"},
+        {.params = "x f64[4, 3][3, 1]; y f64[3, 5][5, 1]; z f64[5][1]",
+         .body = "r = A.linalg_multi_dot.default([x, y, z])\nreturn (r,)\n"},
+        {.params = "x f64[4, 3][3, 1]; y f64[3, 5][5, 1]; z f64[5, 2][2, 1]; w f64[2, 3][3, 1]",
+         .body = "r = A.linalg_multi_dot.default([x, y, z, w])\nreturn (r,)\n"},
+        {.params = "x f64[28, 3][3, 1]; y f64[4, 3][3, 1]",
+         .body = "r = A.cdist.default(x, y)\nreturn (r,)\n"},
+        {.params = "x f64[2, 28, 3][84, 3, 1]; y f64[1, 4, 3][12, 3, 1]",
+         .body = "r = A.cdist.default(x, y)\nreturn (r,)\n"},
+        {.params = "x f64[4, 3][3, 1]; y f64[5, 3][3, 1]",
+         .body = "r = A.cdist.default(x, y, 1.0)\nreturn (r,)\n"},
+        {.params = "x f64[4, 3][1, 4]", .body = "r = A.pdist.default(x)\nreturn (r,)\n"},
+        {.params = "v f64[3, 4, 2][8, 2, 1]; g f64[3, 1, 1][1, 1, 1]",
+         .body = "r = A._weight_norm.default(v, g, 0)\nreturn (r,)\n"},
+        {.params = "v f64[3, 4, 2][8, 2, 1]; g f64[1, 4, 1][4, 1, 1]",
+         .body = "r = A._weight_norm.default(v, g, 1)\nreturn (r,)\n"},
+        {.params = "x f64[2, 5, 3][15, 3, 1]; y f64[2, 5, 2][10, 2, 1]; w f64[4, 3, 2][6, 2, 1]; b "
+                   "f64[4][1]",
+         .body = "r = A.bilinear.default(x, y, w, b)\nreturn (r,)\n"},
+    };
+    CHECK_ALL(cases);
+}
+END_TEST
+
 Suite *suite_aot_derive_linalg(void) {
-    static const TTest *tests[2];
+    static const TTest *tests[3];
     tests[0] = factors;
     tests[1] = solvers;
-    return unit_suite("aot_derive_linalg", tests, 2);
+    tests[2] = taken_apart;
+    return unit_suite("aot_derive_linalg", tests, 3);
 }
