@@ -221,9 +221,15 @@ static const Difference forms[] = {
     {"exp twice", {F34}, "x = torch.ops.aten.exp.default(a)\nz = torch.ops.aten.exp.default(x)\ny = torch.ops.aten.mul.Tensor(x, z)", -1, 1},
     {"unused branch", {F34, F34}, "x = torch.ops.aten.mul.Tensor(a, b)\ny = torch.ops.aten.sin.default(a)", -1, 1},
     {"native_dropout off", {F34}, "f = torch.ops.aten.native_dropout.default(a, 0.4, False)\ny = f[0]", -1, 1},
+    {"mul of two types", {F34, "f32[3, 4]"}, AB("mul.Tensor"), -2, 2},
+    {"pow of two types", {"f32[4]", F34}, AB("pow.Tensor_Tensor"), 0.5, 2},
+    {"where of two types", {"-b8[4]", "f32[3, 1]", F34}, ABC("where.self"), -2, 2},
+    {"copy_ of another type", {F34, "f32[4]"}, "x = torch.ops.aten.mul.Tensor(a, 1.5)\nz = torch.ops.aten.copy_.default(x, b)\ny = torch.ops.aten.mul.Tensor(z, a)", -2, 2},
+    {"_to_copy", {"f32[3, 4]"}, "x = torch.ops.aten._to_copy.default(a, dtype = torch.float64)\ny = torch.ops.aten.sin.default(x)", -2, 2},
     {"tanh_backward", {F34, F34}, AB("tanh_backward.default"), -1, 1},
     {"sigmoid_backward", {F34, F34}, AB("sigmoid_backward.default"), -1, 1},
     {"threshold_backward", {F34, F34}, "y = torch.ops.aten.threshold_backward.default(a, b, 0.1)", -1, 1},
+    {"hardswish_backward", {F34, F34}, AB("hardswish_backward.default"), -5, 5},
     {"leaky_relu_backward", {F34, F34}, "y = torch.ops.aten.leaky_relu_backward.default(a, b, 0.1, False)", -1, 1},
 };
 

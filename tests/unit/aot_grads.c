@@ -250,6 +250,18 @@ static void check_input(Arena *a, const Difference *c, const Graph *g, RtValue *
     }
 }
 
+// A gradient has its tensor's type and shape.
+static void check_type(const Difference *c, const Tensor *x, const RtValue *grad, int which) {
+    if (grad->kind != RT_tensor)
+        return;
+    const Tensor *y = &grad->tensor;
+    ck_assert_msg(x->dtype == y->dtype && x->ndim == y->ndim, "%s: gradient of %c has another type",
+                  c->name, 'a' + which);
+    for (int k = 0; k < x->ndim; k++)
+        ck_assert_msg(x->size[k] == y->size[k], "%s: gradient of %c has another shape", c->name,
+                      'a' + which);
+}
+
 void check_differences(const Difference *c, DecompTable table) {
     Arena a = {0};
     Diag d = {.arena = &a};
@@ -276,10 +288,14 @@ void check_differences(const Difference *c, DecompTable table) {
     }
     EagerRun got;
     ck_assert_msg(run(&a, joint.graph, all, n_places, &got, &d), "%s: %s", c->name, diag_first(&d));
-    for (int i = 0; i < n; i++)
-        if (needs[i])
-            check_input(&a, c, g, all, n, i, all + n, n_places - n,
-                        &got.outputs[joint.meta->n_fwd_outputs + i], &d);
+    for (int i = 0; i < n; i++) {
+        const RtValue *grad = &got.outputs[joint.meta->n_fwd_outputs + i];
+        if (!needs[i])
+            continue;
+        check_type(c, &all[i].tensor, grad, i);
+        if (all[i].tensor.dtype == DT_f64)
+            check_input(&a, c, g, all, n, i, all + n, n_places - n, grad, &d);
+    }
     drop_outputs(&got);
     for (int i = 0; i < n_places; i++)
         rt_drop(&all[i]);
