@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/aot/tape.h"
+
 typedef enum TermKind {
     TERM_number,
     TERM_string,
@@ -456,20 +458,43 @@ static Item eval(Back *b, const Term *term) {
     return item(NONE);
 }
 
-void derive_formula(Back *b) {
-    const Derivative *d = derivative_of(b->t, b->op);
-    Reader r = {.arena = b->t->arena, .at = d->doc};
+// One of a row: what the gradient of an argument is.
+typedef struct Formula Formula;
+struct Formula {
+    const char *arg;
+    const Term *term;
+    Formula *next;
+};
+
+// NULL: it cannot be read.
+static Formula *read_row(Arena *a, const char *text) {
+    Reader r = {.arena = a, .at = text};
+    Formula *first = NULL, **last = &first;
     do {
-        const char *name = read_word(&r);
+        Formula *f = *last = ARENA_NEW(a, Formula);
+        f->arg = read_word(&r);
         r.bad |= !accept(&r, ":");
-        const Term *term = read_expr(&r, 0);
-        int i = op_arg_index(b->op, name);
-        if (r.bad || i < 0)
-            break;
-        if (NEEDS(i))
-            OUT(i) = eval(b, term).v;
-    } while (accept(&r, ";") && !b->t->failed);
+        f->term = read_expr(&r, 0);
+        last = &f->next;
+    } while (!r.bad && accept(&r, ";"));
     skip(&r);
-    if (!b->t->failed && (r.bad || *r.at))
-        trace_fail(b->t, "the derivative of %s cannot be read: %s", b->op->qualname, r.at);
+    return r.bad || *r.at ? NULL : first;
+}
+
+void derive_formula(Back *b) {
+    Trace *t = b->t;
+    const char *text = derivative_of(t, b->op)->doc;
+    Map *known = &t->tape->formulas;
+    Formula *first = map_get_id(known, (uintptr_t)text);
+    if (!first && (first = read_row(t->arena, text)))
+        map_put_id(known, (uintptr_t)text, first);
+    if (!first)
+        trace_fail(t, "the derivative of %s cannot be read: %s", b->op->qualname, text);
+    for (const Formula *f = first; f && !t->failed; f = f->next) {
+        int i = op_arg_index(b->op, f->arg);
+        if (i < 0)
+            trace_fail(t, "the derivative of %s has no argument %s", b->op->qualname, f->arg);
+        else if (NEEDS(i))
+            OUT(i) = eval(b, f->term).v;
+    }
 }

@@ -8,7 +8,7 @@
 void tape_new(Trace *t) {
     t->tape = ARENA_NEW(t->arena, Tape);
     t->tape->enabled = true;
-    t->tape->leaves.arena = t->arena;
+    t->tape->leaves.arena = t->tape->formulas.arena = t->arena;
 }
 
 bool tape_enable(Trace *t, bool on) {

@@ -72,6 +72,7 @@ typedef struct Tape {
     bool enabled; // torch.is_grad_enabled()
     int next_seq;
     Map leaves;   // Traced * -> its AccumulateGrad
+    Map formulas; // text of a row, by address -> what was read in it (derive_formula.c)
 } Tape;
 
 void tape_new(Trace *t); // sets t->tape; gradients are recorded from then on
