@@ -107,11 +107,49 @@ static void zero_undefined(Trace *t, const GradFn *fn, Value *grads) {
                             DTY(fn->metas[i]->dtype), NONE, (Value){.kind = VAL_device, .device = fn->metas[i]->device});
 }
 
+static const char *spoiled_text(Trace *t, const GradFn *fn, const char *what) {
+    return arena_printf(t->arena,
+                        "RuntimeError: one of the variables needed for gradient computation has "
+                        "been modified by an inplace operation: %s of %s",
+                        what, fn->op->qualname);
+}
+
 static Value unpacked(Trace *t, const GradFn *fn, int i) {
-    bool saved = fn->row && i < 8 && (fn->row->flags & (SAVE_r0 << i));
-    return saved && (fn->through_detach & (1u << i)) && fn->results[i].kind == VAL_tensor
-               ? CALL(t, aten_detach_default, fn->results[i])
-               : fn->results[i];
+    if (!fn->row || i >= 8 || !(fn->row->flags & (SAVE_r0 << i)) ||
+        fn->results[i].kind != VAL_tensor)
+        return fn->results[i];
+    if (tape_writes(&fn->made[i]) != fn->made_writes[i])
+        trace_fail(t, "%s", spoiled_text(t, fn, arena_printf(t->arena, "result %d", i)));
+    return fn->through_detach & (1u << i) ? CALL(t, aten_detach_default, fn->results[i])
+                                          : fn->results[i];
+}
+
+static Value spoiled(Trace *t, Value v, const char *why) {
+    if (v.kind == VAL_tensor) {
+        Traced *x = ARENA_NEW(t->arena, Traced);
+        *x = *traced(&v);
+        x->stale = why;
+        return val_tensor(&x->meta);
+    }
+    if (v.kind != VAL_list && v.kind != VAL_tuple)
+        return v;
+    Value out = val_list(t->arena, v.kind, v.n);
+    for (int i = 0; i < v.n; i++)
+        out.at[i] = spoiled(t, v.at[i], why);
+    return out;
+}
+
+// The saved arguments. One that was written since may be asked for its shape, but not read.
+static const Value *readable_args(Trace *t, const GradFn *fn) {
+    int n = fn->op->n_args;
+    Value *out = ARENA_ARRAY(t->arena, n + 1, Value);
+    for (int i = 0; i < n; i++) {
+        bool written = tape_writes(&fn->given[i]) != fn->given_writes[i] &&
+                       !(i == 0 && fn->self_cloned);
+        const char *why = written ? spoiled_text(t, fn, fn->op->args[i].name) : NULL;
+        out[i] = written ? spoiled(t, fn->args[i], why) : fn->args[i];
+    }
+    return out;
 }
 
 // Calls the rule; a gradient an edge into out.
@@ -138,7 +176,7 @@ static void apply_rule(Trace *t, GradFn *fn, Value *grads, Value *out) {
     }
     Back b = {.t = t,
               .op = fn->op,
-              .args = fn->args,
+              .args = readable_args(t, fn),
               .results = results,
               .n_results = fn->n_results,
               .grads = grads,

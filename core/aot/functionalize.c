@@ -88,6 +88,8 @@ static Traced *apply_update(Trace *t, const Update *u, Traced *base) {
 
 Traced *functional_sync(Trace *t, Traced *x) {
     Functional *f = x->fn;
+    if (x->stale)
+        trace_fail(t, "%s", x->stale);
     if (!f || f->generation == f->set->generation || t->failed)
         return f ? f->value : x;
     bool below = t->below;

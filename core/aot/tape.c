@@ -206,8 +206,31 @@ static void save_args(Trace *t, GradFn *fn, const Value *args, bool writes) {
         Value copy = CALL(t, aten_clone_default, args[0]);
         tape_enable(t, was);
         saved[0] = frozen(t, &copy);
+        fn->self_cloned = true;
     }
     fn->args = saved;
+}
+
+int tape_writes(const Value *v) {
+    int n = 0;
+    if (v->kind == VAL_tensor)
+        return traced(v)->tape ? *traced(v)->tape->version : 0;
+    if (v->kind == VAL_list || v->kind == VAL_tuple)
+        for (int i = 0; i < v->n; i++)
+            n += tape_writes(&v->at[i]);
+    return n;
+}
+
+// Whoever writes to what was saved spoils it.
+static void watch(Trace *t, GradFn *fn, const Value *args, const Value *items) {
+    fn->given = args;
+    fn->given_writes = ARENA_ARRAY(t->arena, fn->op->n_args + 1, int);
+    for (int i = 0; i < fn->op->n_args; i++)
+        fn->given_writes[i] = tape_writes(&args[i]);
+    fn->made = items;
+    fn->made_writes = ARENA_ARRAY(t->arena, fn->n_results + 1, int);
+    for (int i = 0; i < fn->n_results; i++)
+        fn->made_writes[i] = tape_writes(&items[i]);
 }
 
 // What an op writes beside its first argument is read as it is afterwards (rrelu's noise).
@@ -272,7 +295,7 @@ static bool writes_leaf(const Trace *t, const Op *op, const Value *args) {
     return false;
 }
 
-static void set_history(Trace *t, GradFn *fn, const Value *out) {
+static void set_history(Trace *t, GradFn *fn, const Value *args, const Value *out) {
     const Value *items;
     int n = flat_results(t, out, &items);
     fn->n_results = n;
@@ -305,6 +328,7 @@ static void set_history(Trace *t, GradFn *fn, const Value *out) {
             bool own = fn->through_detach & (1u << i);
             fn->results[i] = own ? detached(t, items[i]) : frozen(t, &items[i]);
         }
+    watch(t, fn, args, items);
 }
 
 // A write raises the version of what it writes.
@@ -357,7 +381,7 @@ Value tape_dispatch(Trace *t, const Op *op, const Value *args) {
     if (fn && writes && !t->failed)
         save_written(t, fn, args);
     if (fn && !t->failed)
-        set_history(t, fn, &out);
+        set_history(t, fn, args, &out);
     t->seq_nr = was;
     return t->failed ? NONE : out;
 }

@@ -50,6 +50,11 @@ struct GradFn {
     const Derivative *row; // of an op; NULL: it has none
     const Op *op;
     const Value *args;     // tensors as they were then (below functionalization)
+    bool self_cloned;      // args[0] is a clone of what an in-place op overwrote
+    const Value *given;    // the arguments as they were given, to see later writes to them
+    int *given_writes;     // by argument: how often it had been written
+    const Value *made;     // the results, likewise
+    int *made_writes;
     Value *results;        // saved through detach where the row says so, else metadata
     int n_results;
     unsigned through_detach;  // results[i] has history itself: bit i
@@ -89,6 +94,7 @@ bool tape_backward(Trace *t, const Value *outputs, const Value *grad_outputs, in
 
 // tape.c, for the engine (engine.c)
 Edge tape_edge(Trace *t, Traced *x); // where x's gradient goes; may regenerate a view
+int tape_writes(const Value *v); // how often its tensors were written so far
 Value tape_replay(Trace *t, const ViewChain *chain, Value base);
 
 #endif

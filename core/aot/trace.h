@@ -23,6 +23,7 @@ typedef struct Traced {
     Node *node;      // below functionalization: the node that yields it; NULL above
     Functional *fn;  // above functionalization; NULL below
     struct TapeInfo *tape; // above, if the tape knows something of it
+    const char *stale;     // a derivative must not read it: why; NULL: it may
 } Traced;
 
 typedef struct Trace {
