@@ -84,7 +84,7 @@ bool session_inputs(Session *s, int unit, Arena *a, RtValue **out, int *n, Diag 
 const TensorFile *session_values(const Session *s);
 
 typedef struct RunRequest {
-    int unit;
+    int unit; // of a tree with gradients any: forward and backward are run
     Backend backend;
     const Toolchain *toolchain; // for full
     int repeat;                 // 0: once, no timing; else at least that many timed runs
@@ -96,7 +96,10 @@ typedef struct RunResult {
     int n_outputs;
     RtValue *inputs; // one a placeholder, after the run: written ones are changed
     int n_inputs;
-    Timing timing;
+    RtValue *grads; // of a training run: one a placeholder, none where there is no gradient
+    int n_grads;    // 0: no training
+    Timing timing;  // of a training run: of both together
+    Timing forward, backward; // of a training run: medians, and its kernels
     int64_t compile_ns;
     bool cached;
 } RunResult;

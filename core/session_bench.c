@@ -4,8 +4,7 @@
 
 #include "core/session_private.h"
 
-static void print_output(Buf *out, int i, const RtValue *v) {
-    buf_printf(out, "out%-3d ", i);
+static void print_value(Buf *out, const RtValue *v) {
     switch (v->kind) {
     case RT_tensor:
         buf_printf(out, "%s[", dtype_info[v->tensor.dtype].abbr);
@@ -31,8 +30,8 @@ static void print_output(Buf *out, int i, const RtValue *v) {
     }
 }
 
-static void put_output(JsonOut *j, const RtValue *v, Arena *a) {
-    json_open(j, NULL, '{');
+static void put_value(JsonOut *j, const char *name, const RtValue *v, Arena *a) {
+    json_open(j, name, '{');
     if (v->kind == RT_tensor) {
         json_put_str(j, "dtype", dtype_info[v->tensor.dtype].torch_name);
         json_open(j, "shape", '[');
@@ -51,34 +50,67 @@ static const char *toolchain_name(const Session *s, Backend b) {
     return b == BACKEND_full && s->toolchain ? s->toolchain->name : NULL;
 }
 
+// The gradients by the names of the inputs that they belong to.
+static const char *input_name(const Graph *g, int i) {
+    GRAPH_EACH (g, n)
+        if (n->op == FX_placeholder && i-- == 0)
+            return n->target;
+    return "?";
+}
+
+static void print_result(Session *s, const Unit *u, const RunResult *r, Buf *out) {
+    const char *t = toolchain_name(s, s->backend);
+    buf_printf(out, "%s   %s%s%s\n", u->name, backend_info[s->backend].name, t ? " " : "",
+               t ? t : "");
+    for (int i = 0; i < r->n_outputs; i++) {
+        buf_printf(out, "out%-3d ", i);
+        print_value(out, &r->outputs[i]);
+    }
+    for (int i = 0; i < r->n_grads; i++)
+        if (r->grads[i].kind == RT_tensor) {
+            buf_printf(out, "grad %-40s ", input_name(u->loaded->graph, i));
+            print_value(out, &r->grads[i]);
+        }
+}
+
+static void put_result(Session *s, const Unit *u, const RunResult *r, JsonOut *j, Arena *a) {
+    json_open(j, NULL, '{');
+    json_put_str(j, "graph", u->name);
+    json_put_str(j, "backend", backend_info[s->backend].name);
+    json_put_str(j, "toolchain", toolchain_name(s, s->backend));
+    json_open(j, "outputs", '[');
+    for (int i = 0; i < r->n_outputs; i++)
+        put_value(j, NULL, &r->outputs[i], a);
+    json_close(j, ']');
+    if (r->n_grads) {
+        json_open(j, "gradients", '{');
+        for (int i = 0; i < r->n_grads; i++)
+            if (r->grads[i].kind == RT_tensor)
+                put_value(j, input_name(u->loaded->graph, i), &r->grads[i], a);
+        json_close(j, '}');
+    }
+    json_close(j, '}');
+}
+
+// A joint graph's forward and backward are one run.
 int session_report_run(Session *s, Buf *out, bool json, Diag *d) {
     int code = 0;
     JsonOut j = {.out = out, .pretty = true};
     if (json)
         json_open(&j, NULL, '[');
-    for (int u = 0; u < pipeline_n_units(s->pipeline) && !code; u++) {
+    for (int i = 0; i < pipeline_n_units(s->pipeline) && !code; i++) {
+        const Unit *u = pipeline_unit(s->pipeline, i);
         Arena a = {0};
-        RunResult r;
-        RunRequest q = {.unit = u, .backend = s->backend, .toolchain = s->toolchain};
-        if (!session_run(s, &q, &r, &a, d)) {
+        RunResult r = {0};
+        RunRequest q = {.unit = i, .backend = s->backend, .toolchain = s->toolchain};
+        if (u->parent)
+            continue;
+        if (!session_run(s, &q, &r, &a, d))
             code = diag_exit_code(d);
-        } else if (json) {
-            json_open(&j, NULL, '{');
-            json_put_str(&j, "graph", pipeline_unit(s->pipeline, u)->name);
-            json_put_str(&j, "backend", backend_info[s->backend].name);
-            json_put_str(&j, "toolchain", toolchain_name(s, s->backend));
-            json_open(&j, "outputs", '[');
-            for (int i = 0; i < r.n_outputs; i++)
-                put_output(&j, &r.outputs[i], &a);
-            json_close(&j, ']');
-            json_close(&j, '}');
-        } else {
-            const char *t = toolchain_name(s, s->backend);
-            buf_printf(out, "%s   %s%s%s\n", pipeline_unit(s->pipeline, u)->name,
-                       backend_info[s->backend].name, t ? " " : "", t ? t : "");
-            for (int i = 0; i < r.n_outputs; i++)
-                print_output(out, i, &r.outputs[i]);
-        }
+        else if (json)
+            put_result(s, u, &r, &j, &a);
+        else
+            print_result(s, u, &r, out);
         session_run_free(&r);
         arena_free(&a);
     }
@@ -93,6 +125,7 @@ typedef struct BenchRow {
     const char *backend, *toolchain;
     Timing t;
     int64_t compile_ns;
+    int64_t forward_ns, backward_ns; // of training: medians
 } BenchRow;
 
 typedef struct Bench {
@@ -101,6 +134,17 @@ typedef struct Bench {
     int64_t bytes;        // that the kernels must move
     int kernels, externs; // calls of each kind
 } Bench;
+
+// Forward's kernels, then backward's.
+static void copy_kernels(Arena *a, Timing *t, const RunResult *r) {
+    int n = r->forward.n_kernels, m = r->backward.n_kernels;
+    if (!n && !m)
+        return;
+    t->kernels = ARENA_ARRAY(a, n + m, KernelTime);
+    t->n_kernels = n + m;
+    for (int i = 0; i < n + m; i++)
+        t->kernels[i] = i < n ? r->forward.kernels[i] : r->backward.kernels[i - n];
+}
 
 static bool bench_row(Session *s, Bench *b, int unit, Backend backend, const Toolchain *t, Arena *a,
                       Diag *d) {
@@ -111,6 +155,9 @@ static bool bench_row(Session *s, Bench *b, int unit, Backend backend, const Too
     BenchRow row = {
         .backend = backend_info[backend].name, .toolchain = t ? t->name : "", .t = r.timing};
     row.compile_ns = r.compile_ns;
+    row.forward_ns = r.forward.median_ns;
+    row.backward_ns = r.backward.median_ns;
+    copy_kernels(a, &row.t, &r);
     vec_push(a, &b->rows, row);
     session_run_free(&r);
     return true;
@@ -143,6 +190,15 @@ static double measure_bandwidth(Session *s, Diag *d) {
     return v;
 }
 
+static void count_calls(Session *s, Bench *b, const Unit *u) {
+    const Artifact *code = pipeline_at(s->pipeline, u->index, STAGE_kernels);
+    for (int i = 0; code && i < code->code->calls.n; i++) {
+        int k = code->code->calls.at[i].kernel;
+        *(k < 0 ? &b->externs : &b->kernels) += 1;
+        b->bytes += k < 0 ? 0 : code->code->kernels.at[k].bytes;
+    }
+}
+
 static bool bench_unit(Session *s, Bench *b, int unit, Arena *a, Diag *d) {
     StageId first = pipeline_first_stage(s->pipeline, unit);
     for (int i = 0; i < BACKEND_count; i++) {
@@ -157,12 +213,10 @@ static bool bench_unit(Session *s, Bench *b, int unit, Arena *a, Diag *d) {
             !bench_row(s, b, unit, BACKEND_full, toolchains[i], a, d))
             return false;
     }
-    const Artifact *code = pipeline_at(s->pipeline, unit, STAGE_kernels);
-    for (int i = 0; code && i < code->code->calls.n; i++) {
-        int k = code->code->calls.at[i].kernel;
-        *(k < 0 ? &b->externs : &b->kernels) += 1;
-        b->bytes += k < 0 ? 0 : code->code->kernels.at[k].bytes;
-    }
+    const Unit *u = pipeline_unit(s->pipeline, unit);
+    count_calls(s, b, u->forward ? u->forward : u);
+    if (u->backward)
+        count_calls(s, b, u->backward);
     return true;
 }
 
@@ -177,6 +231,9 @@ static void print_bench(Buf *out, const Bench *b) {
                    r->t.median_ns ? eager / (double)r->t.median_ns : 0);
         if (*r->toolchain)
             buf_printf(out, " %10.1f", (double)r->compile_ns / 1e6);
+        if (r->backward_ns > 0)
+            buf_printf(out, "  forward %.1f, backward %.1f", (double)r->forward_ns / 1e3,
+                       (double)r->backward_ns / 1e3);
         buf_printf(out, "%s\n", r->t.noisy ? "  noisy" : "");
     }
     buf_printf(out, "  %d kernel calls move %lld B, %d extern calls", b->kernels,
@@ -210,6 +267,10 @@ static void put_bench(JsonOut *j, const Bench *b, const char *name) {
         json_put_int(j, "p90_ns", r->t.p90_ns);
         json_put_int(j, "runs", r->t.runs);
         json_put_int(j, "compile_ns", r->compile_ns);
+        if (r->backward_ns > 0) {
+            json_put_int(j, "forward_ns", r->forward_ns);
+            json_put_int(j, "backward_ns", r->backward_ns);
+        }
         json_open(j, "calls", '[');
         for (int k = 0; k < r->t.n_kernels; k++) {
             json_open(j, NULL, '{');
@@ -233,6 +294,8 @@ int session_bench(Session *s, Buf *out, bool json, Diag *d) {
     for (int u = 0; u < pipeline_n_units(s->pipeline) && !code; u++) {
         Arena a = {0};
         Bench b = {.bytes_per_s = bandwidth};
+        if (pipeline_unit(s->pipeline, u)->parent)
+            continue;
         if (!bench_unit(s, &b, u, &a, d)) {
             code = diag_exit_code(d);
         } else if (json) {

@@ -24,4 +24,13 @@ bool session_unit_errors(const Session *s, int unit, Diag *d);
 // session_passes.c: a CustomPassRunner; ctx is the session.
 bool session_run_pass(void *ctx, const CustomPassJob *job, CustomPassResult *out);
 
+// session_run.c, for session_train.c.
+void session_add_value(Message *m, const char *name, const RtValue *v);
+void session_add_consts(Session *s, Message *m, const Graph *g);
+// As NAMEfrom …; how many.
+int session_add_module_consts(Session *s, Message *m, const IrModule *module, const char *name,
+                              int from);
+// A step of training: the fields of SERVICE_train.
+bool session_fill_train(Session *s, Message *m, const RunRequest *r, Unit *joint, Diag *d);
+
 #endif

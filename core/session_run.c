@@ -12,7 +12,7 @@ Helpers *session_helpers(Session *s) {
     return s->helpers;
 }
 
-static void add_value(Message *m, const char *name, const RtValue *v) {
+void session_add_value(Message *m, const char *name, const RtValue *v) {
     switch (v->kind) {
     case RT_tensor:
         message_tensor(m, name, &v->tensor);
@@ -34,19 +34,21 @@ static void add_value(Message *m, const char *name, const RtValue *v) {
 }
 
 // Generated code takes the constants of its graph as further inputs.
-static void add_module_consts(Session *s, Message *m, const IrModule *module, int n_in) {
+int session_add_module_consts(Session *s, Message *m, const IrModule *module, const char *name,
+                              int from) {
     for (int i = 0; i < module->constants.n; i++) {
-        const char *name = module->constants.at[i]->name;
-        const Tensor *t = map_get(&s->model->state, name);
+        const char *path = module->constants.at[i]->name;
+        const Tensor *t = map_get(&s->model->state, path);
         for (int k = 0; !t && k < module->graph->consts.n; k++)
-            if (!strcmp(module->graph->consts.at[k].name, name))
+            if (!strcmp(module->graph->consts.at[k].name, path))
                 t = module->graph->consts.at[k].tensor;
         if (t)
-            message_tensor(m, arena_printf(m->arena, "in%d", n_in + i), t);
+            message_tensor(m, arena_printf(m->arena, "%s%d", name, from + i), t);
     }
+    return module->constants.n;
 }
 
-static void add_consts(Session *s, Message *m, const Graph *g) {
+void session_add_consts(Session *s, Message *m, const Graph *g) {
     for (int i = 0; i < g->consts.n; i++) {
         const GraphConst *c = &g->consts.at[i];
         const Tensor *t = c->tensor ? c->tensor : map_get(&s->model->state, c->name);
@@ -60,7 +62,7 @@ static bool add_inputs(Session *s, Message *m, int unit, int *n, Diag *d) {
     if (!session_inputs(s, unit, m->arena, &inputs, n, d))
         return false;
     for (int i = 0; i < *n; i++) {
-        add_value(m, arena_printf(m->arena, "in%d", i), &inputs[i]);
+        session_add_value(m, arena_printf(m->arena, "in%d", i), &inputs[i]);
         if (inputs[i].kind == RT_tensor)
             tensor_drop(&inputs[i].tensor);
     }
@@ -105,25 +107,35 @@ static void fill_code(Session *s, Message *m, const RunRequest *r, const Artifac
     message_text(m, "toolchain", t->name);
     message_int(m, "n_out", count_outputs(unit_last_graph(s->pipeline, r->unit)));
     const Artifact *fused = pipeline_at(s->pipeline, r->unit, STAGE_post_fusion);
-    add_module_consts(s, m, fused->schedule->module, n_in);
+    session_add_module_consts(s, m, fused->schedule->module, "in", n_in);
 }
 
-static void fill_graph(Session *s, Message *m, const RunRequest *r, const Graph *g) {
+static void fill_graph(Session *s, Message *m, const Graph *g) {
     Buf text = {.arena = m->arena};
     graph_print(&text, g, &fx_style_log, NULL);
     message_text(m, "graph", buf_str(&text));
-    message_int(m, "f64", r->in_f64);
-    add_consts(s, m, g);
+    session_add_consts(s, m, g);
+}
+
+static bool fill_inference(Session *s, Message *m, const RunRequest *r, Diag *d) {
+    const Artifact *a = pipeline_build(s->pipeline, r->unit, stage_to_run(s, r));
+    int n_in;
+    if (!a) {
+        copy_errors(d, &pipeline_unit(s->pipeline, r->unit)->diag, "the stage could not be built");
+        return false;
+    }
+    if (!add_inputs(s, m, r->unit, &n_in, d))
+        return false;
+    if (r->backend == BACKEND_full)
+        fill_code(s, m, r, a, n_in);
+    else
+        fill_graph(s, m, a->graph);
+    return true;
 }
 
 Request *session_run_start(Session *s, const RunRequest *r, Diag *d) {
-    StageId stage = stage_to_run(s, r);
-    const Artifact *a = pipeline_build(s->pipeline, r->unit, stage);
-    if (!a) {
-        copy_errors(d, &pipeline_unit(s->pipeline, r->unit)->diag, "the stage could not be built");
-        return NULL;
-    }
-    bool full = r->backend == BACKEND_full;
+    Unit *u = pipeline_unit(s->pipeline, r->unit), *root = u->parent ? u->parent : u;
+    bool full = r->backend == BACKEND_full, train = root->forward != NULL;
     if (full && !r->toolchain && !s->toolchain) {
         diag_tool(d, "no toolchain works here")->hint = "fxray doctor tells what is missing";
         return NULL;
@@ -131,18 +143,15 @@ Request *session_run_start(Session *s, const RunRequest *r, Diag *d) {
     Arena arena = {0};
     Message m = {.arena = &arena};
     Request *q = NULL;
-    int n_in;
     if (!session_helpers(s)) {
         diag_tool(d, "no helper process could be started");
-    } else if (add_inputs(s, &m, r->unit, &n_in, d)) {
-        if (full)
-            fill_code(s, &m, r, a, n_in);
-        else
-            fill_graph(s, &m, r, a->graph);
+    } else if (train ? session_fill_train(s, &m, r, root, d) : fill_inference(s, &m, r, d)) {
+        ServiceId service = train ? SERVICE_train : full ? SERVICE_code : SERVICE_eager;
+        message_int(&m, "f64", r->in_f64);
         message_int(&m, "threads", session_threads(s));
         message_int(&m, "seed", s->given.seed);
         message_int(&m, "repeat", r->repeat);
-        q = helpers_send(s->helpers, full ? SERVICE_code : SERVICE_eager, &m, (RequestLimits){0});
+        q = helpers_send(s->helpers, service, &m, (RequestLimits){0});
     }
     arena_free(&arena);
     return q;
@@ -218,6 +227,12 @@ bool session_run_result(Session *s, Request *q, RunResult *out, Arena *a, Diag *
     t->runs = (int)message_get_int(m, "runs", 0);
     t->noisy = (double)t->p90_ns > 1.3 * (double)t->median_ns;
     take_kernels(message_get_text(m, "kernels", ""), t, a);
+    out->n_grads = (int)message_get_int(m, "n_grad", 0);
+    out->grads = take_values(m, "grad", out->n_grads, a);
+    out->forward.median_ns = message_get_int(m, "forward_ns", 0);
+    out->backward.median_ns = message_get_int(m, "backward_ns", 0);
+    take_kernels(message_get_text(m, "kernels1", ""), &out->forward, a);
+    take_kernels(message_get_text(m, "kernels2", ""), &out->backward, a);
     return true;
 }
 
@@ -237,5 +252,7 @@ void session_run_free(RunResult *r) {
         rt_drop(&r->outputs[i]);
     for (int i = 0; i < r->n_inputs; i++)
         rt_drop(&r->inputs[i]);
+    for (int i = 0; i < r->n_grads; i++)
+        rt_drop(&r->grads[i]);
     *r = (RunResult){0};
 }

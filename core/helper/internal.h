@@ -18,6 +18,15 @@ typedef bool ServiceFn(ServiceCtx *c, const Message *m);
 #include "core/helper/services.def"
 #undef SERVICE
 
+// services.c, for service_train: inputs PREFIX0 … of a message; values into the reply; a graph with
+// its constants; how long a graph takes.
+void service_inputs(ServiceCtx *c, const Message *m, const char *prefix, RtValue **out, int *n);
+void service_put_values(ServiceCtx *c, const char *prefix, const RtValue *v, int n);
+void service_put_timing(ServiceCtx *c, const Timing *t);
+const Graph *service_graph(ServiceCtx *c, const Message *m, const char *field);
+bool service_time_graph(ServiceCtx *c, EagerCtx *e, const EagerRun *first, int repeat, Timing *t);
+void service_say_node(const Node *n, const RtValue *v, int64_t ns, void *ctx);
+
 // wire.c: a message as one shared memory file (fields, then tensor bytes at 64-byte steps), its
 // descriptor passed over the socket behind a short head.
 typedef enum WireKind { WIRE_request = 1, WIRE_done, WIRE_failed } WireKind;

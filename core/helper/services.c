@@ -8,13 +8,13 @@
 
 enum { MAX_INPUTS = 1 << 16 };
 
-static bool take_inputs(ServiceCtx *c, const Message *m, RtValue **out, int *n) {
+void service_inputs(ServiceCtx *c, const Message *m, const char *prefix, RtValue **out, int *n) {
     *n = 0;
     *out = ARENA_ARRAY(c->arena, m->fields.n + 1, RtValue);
     for (;;) {
-        const Field *f = message_find(m, arena_printf(c->arena, "in%d", *n));
+        const Field *f = message_find(m, arena_printf(c->arena, "%s%d", prefix, *n));
         if (!f)
-            return true;
+            return;
         RtValue *v = &(*out)[(*n)++];
         if (f->kind == FIELD_tensor)
             *v = (RtValue){.kind = RT_tensor, .tensor = f->tensor}; // the message keeps it
@@ -34,13 +34,13 @@ static void put_value(Message *m, const char *name, const RtValue *v) {
         message_float(m, name, v->f);
 }
 
-static void put_values(ServiceCtx *c, const char *prefix, const RtValue *v, int n) {
+void service_put_values(ServiceCtx *c, const char *prefix, const RtValue *v, int n) {
     message_int(c->reply, arena_printf(c->arena, "n_%s", prefix), n);
     for (int i = 0; i < n; i++)
         put_value(c->reply, arena_printf(c->arena, "%s%d", prefix, i), &v[i]);
 }
 
-static void put_timing(ServiceCtx *c, const Timing *t) {
+void service_put_timing(ServiceCtx *c, const Timing *t) {
     message_int(c->reply, "median_ns", t->median_ns);
     message_int(c->reply, "min_ns", t->min_ns);
     message_int(c->reply, "p90_ns", t->p90_ns);
@@ -102,14 +102,14 @@ bool service_code(ServiceCtx *c, const Message *m) {
         .where = c->where,
         .before_timing = keep_inputs,
     };
-    take_inputs(c, m, &run.inputs, &run.n_in);
+    service_inputs(c, m, "in", &run.inputs, &run.n_in);
     Keep keep = {.c = c, .inputs = run.inputs, .n = run.n_in};
     run.ctx = &keep;
     bool ok = exec_run(&run, c->arena, c->diag);
     if (ok) {
         keep_inputs(&keep);
-        put_values(c, "out", run.outputs, run.n_out);
-        put_timing(c, &run.timing);
+        service_put_values(c, "out", run.outputs, run.n_out);
+        service_put_timing(c, &run.timing);
         message_int(c->reply, "compile_ns", exec_compile_ns(compiled));
         message_int(c->reply, "cached", exec_was_cached(compiled));
         message_int(c->reply, "peak_bytes", run.peak_bytes);
@@ -125,14 +125,14 @@ static int by_size(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-static void say_node(const Node *n, const RtValue *v, int64_t ns, void *ctx) {
+void service_say_node(const Node *n, const RtValue *v, int64_t ns, void *ctx) {
     (void)v;
     (void)ns;
     ServiceCtx *c = ctx;
     strncpy(c->where, n->name, EXEC_WHERE_BYTES - 1);
 }
 
-static bool time_graph(ServiceCtx *c, EagerCtx *e, const EagerRun *first, int repeat, Timing *t) {
+bool service_time_graph(ServiceCtx *c, EagerCtx *e, const EagerRun *first, int repeat, Timing *t) {
     enum { MAX_RUNS = 1000 };
     const Generator fresh = *e->generator;
     int64_t *ns = ARENA_ARRAY(c->arena, MAX_RUNS, int64_t);
@@ -179,8 +179,8 @@ static void take_consts(Graph *g, const Message *m) {
     }
 }
 
-static const Graph *take_graph(ServiceCtx *c, const Message *m) {
-    const Field *text = message_find(m, "graph");
+const Graph *service_graph(ServiceCtx *c, const Message *m, const char *field) {
+    const Field *text = message_find(m, field);
     FxDoc doc = {.arena = c->arena};
     if (text && text->kind == FIELD_text &&
         fx_parse(&doc, sym_new(c->arena), text->text, "graph", c->diag) && doc.n) {
@@ -193,7 +193,7 @@ static const Graph *take_graph(ServiceCtx *c, const Message *m) {
 }
 
 bool service_eager(ServiceCtx *c, const Message *m) {
-    const Graph *g = take_graph(c, m);
+    const Graph *g = service_graph(c, m, "graph");
     if (!g)
         return false;
     uint64_t seed = (uint64_t)message_get_int(m, "seed", 0);
@@ -204,18 +204,18 @@ bool service_eager(ServiceCtx *c, const Message *m) {
                   .threads = (int)message_get_int(m, "threads", 1),
                   .generator = &generator};
     EagerRun run = {
-        .graph = g, .in_f64 = message_get_int(m, "f64", 0) != 0, .on_node = say_node, .ctx = c};
-    take_inputs(c, m, &run.inputs, &run.n_inputs);
+        .graph = g, .in_f64 = message_get_int(m, "f64", 0) != 0, .on_node = service_say_node, .ctx = c};
+    service_inputs(c, m, "in", &run.inputs, &run.n_inputs);
     if (!eager_run(&e, &run))
         return false;
     Keep keep = {.c = c, .inputs = run.inputs, .n = run.n_inputs};
     keep_inputs(&keep);
-    put_values(c, "out", run.outputs, run.n_outputs);
+    service_put_values(c, "out", run.outputs, run.n_outputs);
     Timing t = {0};
     int repeat = (int)message_get_int(m, "repeat", 0);
     generator_seed(&generator, seed);
-    bool ok = !repeat || time_graph(c, &e, &run, repeat, &t);
-    put_timing(c, &t);
+    bool ok = !repeat || service_time_graph(c, &e, &run, repeat, &t);
+    service_put_timing(c, &t);
     for (int i = 0; i < run.n_outputs; i++)
         rt_drop(&run.outputs[i]);
     return ok;

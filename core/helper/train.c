@@ -1,0 +1,274 @@
+// train.c: a step of training in one request: forward, then backward on what forward saved and on
+// the tangents; both as graphs that are interpreted, or both as generated code.
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/helper/internal.h"
+
+typedef struct Step {
+    const Graph *graph;  // NULL: code
+    Compiled *code;      // NULL: graph
+    RtValue *in, *out;
+    int n_in, n_out;
+    Timing timing;
+} Step;
+
+typedef struct Train {
+    ServiceCtx *c;
+    const Message *m;
+    Step forward, backward;
+    RtValue *before, *tangents, *consts; // inputs before the run, where backward reads them
+    int n_before, n_tangents, n_consts;
+    Generator generator;
+} Train;
+
+// ---- one step
+
+static bool open_step(Train *t, Step *s, const char *graph, const char *code, const char *n_out) {
+    ServiceCtx *c = t->c;
+    const Field *text = message_find(t->m, code);
+    if (!text) {
+        s->graph = service_graph(c, t->m, graph);
+        return s->graph != NULL;
+    }
+    const Toolchain *with = toolchain_find(message_get_text(t->m, "toolchain", ""));
+    int64_t n = message_get_int(t->m, n_out, -1);
+    if (!with || text->kind != FIELD_text || n < 0 || n > 1 << 16) {
+        diag_tool(c->diag, "a request to run code without code or toolchain");
+        return false;
+    }
+    strncpy(c->where, "compiler", EXEC_WHERE_BYTES - 1);
+    s->n_out = (int)n;
+    s->out = ARENA_ARRAY(c->arena, n + 1, RtValue);
+    s->code = exec_compile(c->arena, with, text->text, NULL, c->diag);
+    return s->code != NULL;
+}
+
+static bool run_graph(Train *t, Step *s, int repeat) {
+    ServiceCtx *c = t->c;
+    EagerCtx e = {.arena = c->arena,
+                  .diag = c->diag,
+                  .threads = (int)message_get_int(t->m, "threads", 1),
+                  .generator = &t->generator};
+    EagerRun run = {.graph = s->graph,
+                    .in_f64 = message_get_int(t->m, "f64", 0) != 0,
+                    .on_node = service_say_node,
+                    .ctx = c,
+                    .inputs = s->in,
+                    .n_inputs = s->n_in};
+    generator_seed(&t->generator, (uint64_t)message_get_int(t->m, "seed", 0));
+    if (!eager_run(&e, &run))
+        return false;
+    s->out = run.outputs;
+    s->n_out = run.n_outputs;
+    generator_seed(&t->generator, (uint64_t)message_get_int(t->m, "seed", 0));
+    return !repeat || service_time_graph(c, &e, &run, repeat, &s->timing);
+}
+
+static bool run_code(Train *t, Step *s, int repeat) {
+    ExecRun run = {
+        .code = s->code,
+        .inputs = s->in,
+        .n_in = s->n_in,
+        .outputs = s->out,
+        .n_out = s->n_out,
+        .threads = (int)message_get_int(t->m, "threads", 1),
+        .seed = (uint64_t)message_get_int(t->m, "seed", 0),
+        .repeat = repeat,
+        .where = t->c->where,
+    };
+    if (!exec_run(&run, t->c->arena, t->c->diag))
+        return false;
+    s->timing = run.timing;
+    return true;
+}
+
+static bool run_step(Train *t, Step *s, int repeat) {
+    return s->graph ? run_graph(t, s, repeat) : run_code(t, s, repeat);
+}
+
+// ---- from forward to backward
+
+static bool reads_inputs(const Train *t) {
+    return strchr(message_get_text(t->m, "inputs2", ""), 'i') != NULL;
+}
+
+static bool copy_values(Train *t, const RtValue *from, int n, RtValue **out) {
+    *out = ARENA_ARRAY(t->c->arena, n + 1, RtValue);
+    for (int i = 0; i < n; i++) {
+        const Tensor *x = &from[i].tensor;
+        (*out)[i] = from[i];
+        if (from[i].kind != RT_tensor)
+            continue;
+        if (!tensor_new_strided(&(*out)[i].tensor, x->dtype, x->ndim, x->size, x->stride,
+                                t->c->diag))
+            return false;
+        tensor_copy(&(*out)[i].tensor, x);
+    }
+    return true;
+}
+
+static const RtValue *source_of(const Train *t, char kind, long k) {
+    const RtValue *from = kind == 'o'   ? t->forward.out
+                          : kind == 't' ? t->tangents
+                          : kind == 'i' ? t->before
+                                        : t->consts;
+    int n = kind == 'o'   ? t->forward.n_out
+            : kind == 't' ? t->n_tangents
+            : kind == 'i' ? t->n_before
+                          : t->n_consts;
+    return k >= 0 && k < n ? &from[k] : NULL;
+}
+
+static bool link_steps(Train *t) {
+    const char *text = message_get_text(t->m, "inputs2", "");
+    VEC(RtValue) in = {0};
+    while (*text) {
+        char *end;
+        const RtValue *v = source_of(t, *text, strtol(text + 1, &end, 10));
+        if (!v || end == text + 1) {
+            diag_tool(t->c->diag, "backward wants '%.12s', which forward does not give", text);
+            return false;
+        }
+        vec_push(t->c->arena, &in, *v);
+        text = end + strspn(end, " ");
+    }
+    t->backward.in = in.at;
+    t->backward.n_in = in.n;
+    return true;
+}
+
+// ---- the reply
+
+// Inputs after the run: those that forward wrote, or whose new value it returned.
+static int put_inputs(Train *t) {
+    RtValue *after = ARENA_ARRAY(t->c->arena, t->forward.n_in + 1, RtValue);
+    const char *text = message_get_text(t->m, "mutated", "");
+    int n = 0;
+    memcpy(after, t->forward.in, (size_t)t->forward.n_in * sizeof *after);
+    while (*text) {
+        char *end;
+        long k = strtol(text, &end, 10);
+        if (end == text || k < 0 || k >= t->forward.n_in || n >= t->forward.n_out)
+            break;
+        after[k] = t->forward.out[n++];
+        text = end + strspn(end, " ");
+    }
+    service_put_values(t->c, "in", after, t->forward.n_in);
+    return n;
+}
+
+static bool put_gradient(Train *t, int i, const RtValue *v) {
+    const Field *more = message_find(t->m, arena_printf(t->c->arena, "d%d", i));
+    const char *name = arena_printf(t->c->arena, "grad%d", i);
+    if (!more || more->kind != FIELD_tensor) {
+        if (v && v->kind == RT_tensor)
+            message_tensor(t->c->reply, name, &v->tensor);
+        return true;
+    }
+    Tensor sum;
+    if (!v || v->kind != RT_tensor) {
+        message_tensor(t->c->reply, name, &more->tensor);
+        return true;
+    }
+    if (tensor_numel(&v->tensor) != tensor_numel(&more->tensor) ||
+        !tensor_to(&sum, &v->tensor, v->tensor.dtype, t->c->diag))
+        return false;
+    for (int64_t k = 0, n = tensor_numel(&sum); k < n; k++)
+        tensor_set_f64(&sum, k, tensor_get_f64(&sum, k) + tensor_get_f64(&more->tensor, k));
+    message_tensor(t->c->reply, name, &sum);
+    tensor_drop(&sum);
+    return true;
+}
+
+static bool put_gradients(Train *t) {
+    int from = (int)message_get_int(t->m, "grad_from", 0), n = t->n_before;
+    message_int(t->c->reply, "n_grad", n);
+    bool ok = from >= 0;
+    for (int i = 0; i < n && ok; i++)
+        ok = put_gradient(t, i,
+                          from + i < t->backward.n_out ? &t->backward.out[from + i] : NULL);
+    return ok;
+}
+
+static void put_kernels(Train *t, const char *name, const Timing *timing) {
+    Buf lines = {.arena = t->c->arena};
+    for (int i = 0; i < timing->n_kernels; i++) {
+        const KernelTime *k = &timing->kernels[i];
+        buf_printf(&lines, "%s %lld %lld %lld %d\n", k->name, (long long)k->median_ns,
+                   (long long)k->min_ns, (long long)k->p90_ns, k->runs);
+    }
+    message_text(t->c->reply, name, buf_str(&lines));
+}
+
+// Where forward is the captured graph, backward's graph is the whole joint one.
+static void put_times(Train *t) {
+    const Timing *f = &t->forward.timing, *b = &t->backward.timing;
+    bool both = reads_inputs(t);
+    Timing sum = {.median_ns = b->median_ns + (both ? 0 : f->median_ns),
+                  .min_ns = b->min_ns + (both ? 0 : f->min_ns),
+                  .p90_ns = b->p90_ns + (both ? 0 : f->p90_ns),
+                  .runs = b->runs};
+    service_put_timing(t->c, &sum);
+    message_int(t->c->reply, "forward_ns", f->median_ns);
+    message_int(t->c->reply, "backward_ns", b->median_ns - (both ? f->median_ns : 0));
+    put_kernels(t, "kernels1", f);
+    put_kernels(t, "kernels2", b);
+    if (!t->forward.code)
+        return;
+    message_int(t->c->reply, "compile_ns",
+                exec_compile_ns(t->forward.code) + exec_compile_ns(t->backward.code));
+    message_int(t->c->reply, "cached",
+                exec_was_cached(t->forward.code) && exec_was_cached(t->backward.code));
+}
+
+static bool run_both(Train *t) {
+    int repeat = (int)message_get_int(t->m, "repeat", 0);
+    if (!copy_values(t, t->forward.in, t->n_before, &t->before) || !run_step(t, &t->forward, 0))
+        return false;
+    int mutated = put_inputs(t), user = (int)message_get_int(t->m, "user", t->forward.n_out);
+    if (user < 0 || mutated + user > t->forward.n_out)
+        user = t->forward.n_out - mutated;
+    service_put_values(t->c, "out", t->forward.out + mutated, user);
+    if (!link_steps(t) || !run_step(t, &t->backward, repeat) || !put_gradients(t))
+        return false;
+    // Timed last: it writes inputs and saved values again.
+    Step again = t->forward;
+    again.in = ARENA_ARRAY(t->c->arena, again.n_in + 1, RtValue);
+    memcpy(again.in, t->before, (size_t)t->n_before * sizeof *again.in);
+    memcpy(again.in + t->n_before, t->forward.in + t->n_before,
+           (size_t)(again.n_in - t->n_before) * sizeof *again.in);
+    if (again.code)
+        again.out = ARENA_ARRAY(t->c->arena, again.n_out + 1, RtValue);
+    bool ok = !repeat || run_step(t, &again, repeat);
+    t->forward.timing = again.timing;
+    for (int i = 0; ok && repeat && i < again.n_out; i++)
+        rt_drop(&again.out[i]);
+    put_times(t);
+    return ok;
+}
+
+bool service_train(ServiceCtx *c, const Message *m) {
+    Train t = {.c = c, .m = m};
+    service_inputs(c, m, "in", &t.forward.in, &t.forward.n_in);
+    service_inputs(c, m, "t", &t.tangents, &t.n_tangents);
+    service_inputs(c, m, "k", &t.consts, &t.n_consts);
+    t.n_before = (int)message_get_int(m, "n_in", t.forward.n_in);
+    if (t.n_before < 0 || t.n_before > t.forward.n_in) {
+        diag_tool(c->diag, "a request with fewer inputs than it says");
+        return false;
+    }
+    bool ok = open_step(&t, &t.forward, "graph", "code", "n_out") &&
+              open_step(&t, &t.backward, "graph2", "code2", "n_out2") && run_both(&t);
+    for (int i = 0; i < t.forward.n_out; i++)
+        rt_drop(&t.forward.out[i]);
+    for (int i = 0; i < t.backward.n_out; i++)
+        rt_drop(&t.backward.out[i]);
+    for (int i = 0; t.before && i < t.n_before; i++)
+        rt_drop(&t.before[i]);
+    if (t.forward.code)
+        exec_unload(t.forward.code);
+    if (t.backward.code)
+        exec_unload(t.backward.code);
+    return ok;
+}
