@@ -174,6 +174,13 @@ static ScheduleRequest schedule_request(const Pipeline *p, Unit *u, Artifact *a)
     };
 }
 
+// Of a forward's outputs those that are not saved for backward.
+static int visible_outputs(const Unit *u) {
+    const Artifact *joint =
+        u->parent && u->parent->forward == u ? unit_at(u->parent, STAGE_joint) : NULL;
+    return joint && joint->meta ? joint->meta->n_mutated + joint->meta->n_outputs : 0;
+}
+
 static bool build_pre_fusion(Pipeline *p, Unit *u) {
     int64_t start = clock_ns();
     const Artifact *from = unit_at(u, STAGE_post_grad);
@@ -185,6 +192,7 @@ static bool build_pre_fusion(Pipeline *p, Unit *u) {
         .diag = &u->diag,
         .config = &p->options.config,
         .stage = STAGE_pre_fusion,
+        .n_visible = visible_outputs(u),
     };
     const IrModule *m = inductor_lower(&lower);
     ScheduleRequest request = schedule_request(p, u, a);
@@ -269,7 +277,8 @@ bool build_stage(Pipeline *p, Unit *u, StageId stage) {
     case STAGE_partition:
         return joint ? build_parts(p, u) : build_partition(p, u);
     case STAGE_post_grad:
-        return run_passes(p, u, stage, post_grad_passes, n_post_grad_passes);
+        return (!u->parent || u->parent->backward != u || build_restrided(p, u)) &&
+               run_passes(p, u, stage, post_grad_passes, n_post_grad_passes);
     case STAGE_pre_fusion:
         return build_pre_fusion(p, u);
     case STAGE_post_fusion:

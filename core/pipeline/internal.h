@@ -30,6 +30,7 @@ bool build_stage(Pipeline *p, Unit *u, StageId stage);
 // train.c: stages of a joint unit.
 bool build_joint_trace(Pipeline *p, Unit *u, StageId stage, DecompTable decomps);
 bool build_parts(Pipeline *p, Unit *u);
+bool build_restrided(Pipeline *p, Unit *u); // of a backward: first of its post_grad
 // tree.c: the units of the model, as the options want gradients.
 void tree_make(Pipeline *p);
 

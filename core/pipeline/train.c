@@ -87,6 +87,74 @@ static const bool *static_inputs(const Unit *u, const Graph *joint, Arena *a) {
     return is_static;
 }
 
+// ---- what the backward knows of the forward that was compiled
+
+static int output_named(const Graph *g, const char *name) {
+    const Value *all = &graph_output_node(g)->args[0];
+    for (int i = all->n - 1; i >= 0; i--)
+        if (all->at[i].kind == VAL_node && !strcmp(all->at[i].node->name, name))
+            return i;
+    return -1;
+}
+
+// The strides (ndim) that compiled code gives a saved value; NULL if it is none of its own.
+static const Expr *const *saved_strides(const Artifact *lowered, const Graph *forward,
+                                        const Node *p, int ndim) {
+    const IrModule *m = lowered->schedule->module;
+    int i = output_named(forward, p->name);
+    const IrArg *out = i >= 0 && i < m->outputs.n ? &m->outputs.at[i] : NULL;
+    if (!out || !out->buf)
+        return NULL;
+    if (out->view)
+        return out->view->ndim == ndim ? out->view->stride : NULL;
+    const IrBuffer *b = map_get(&m->buffers, out->buf);
+    return b && b->layout && b->layout->ndim == ndim ? b->layout->stride : NULL;
+}
+
+static bool same_strides(const TensorMeta *m, const Expr *const *stride) {
+    for (int i = 0; i < m->ndim; i++)
+        if (m->stride[i] != stride[i] && !expr_is(m->size[i], 1))
+            return false;
+    return true;
+}
+
+// Saved values come with the strides that the compiled forward chose, as channels_last.
+bool build_restrided(Pipeline *p, Unit *u) {
+    int64_t start = clock_ns();
+    const Unit *forward = u->parent->forward;
+    const Artifact *lowered = pipeline_build(p, forward->index, STAGE_pre_fusion);
+    const Artifact *from = unit_at(u, STAGE_partition);
+    const Artifact *before = unit_at(forward, STAGE_partition);
+    Artifact *a = NULL;
+    Graph *g = NULL;
+    if (!lowered)
+        return true;
+    GRAPH_EACH (from->graph, n) {
+        const TensorMeta *m = n->op == FX_placeholder ? node_tensor(n) : NULL;
+        const Expr *const *stride =
+            m && m->stride ? saved_strides(lowered, before->graph, n, m->ndim) : NULL;
+        if (!stride || same_strides(m, stride))
+            continue;
+        if (!g) {
+            a = artifact_new(p, STAGE_post_grad, "restride_saved", ART_graph);
+            g = graph_copy(&a->arena, from->graph);
+        }
+        TensorMeta *fresh = ARENA_NEW(&a->arena, TensorMeta);
+        *fresh = *m;
+        fresh->stride = ARENA_ARRAY(&a->arena, m->ndim + 1, const Expr *);
+        memcpy(fresh->stride, stride, (size_t)m->ndim * sizeof *stride);
+        graph_by_id(g, n->id)->val = val_tensor(fresh);
+        a->matches++;
+    }
+    if (!g)
+        return true;
+    artifact_set_graph(a, g);
+    a->parent = from;
+    a->origins = origins_identity(&a->arena, a->n_items);
+    unit_add(p, u, a, start);
+    return true;
+}
+
 static void begin_child(Pipeline *p, Unit *u, Artifact *a, const Artifact *from, Graph *g,
                         Origins *origins, int64_t start) {
     bool forward = !strcmp(u->kind, "forward");
