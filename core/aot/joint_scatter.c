@@ -69,6 +69,7 @@ void scatter_by_where(PassCtx *ctx, Node *n) {
                    {"device", device_value(place)},
                    {"requires_grad", val_bool(false)}};
     Node *iota = joint_put(ctx, n, OP_prims_iota_default, &length, 1, kw, 5);
+    iota->original_aten = "aten.arange.default"; // which it is a decomposition of
     Value sizes = val_list(n->graph->arena, VAL_list, out->ndim);
     for (int i = 0; i < out->ndim; i++)
         sizes.at[i] = i == dim ? length : val_int(1);
