@@ -23,43 +23,37 @@ static void refuse(const Part *p, int i, const char *why) {
     diag_warning(p->rq->diag, (Place){0}, "cannot %s '%s': %s",
                  p->pin[i] == PIN_save ? "save" : "recompute", p->at[i]->name, why);
     p->pin[i] = PIN_none;
+    p->refused[i] = true;
 }
 
-// A wish that can never hold; NULL: it may.
+// What computes a node: of an item of a tuple the op that makes the tuple.
+static int maker(const Part *p, int i) {
+    while (node_is_item(p->at[i]))
+        i = p->index[p->at[i]->args[0].node->id];
+    return i;
+}
+
+// Why a wish can never hold; NULL: it may.
 static const char *impossible(const Part *p, int i, bool keep) {
-    const Node *n = p->at[i];
+    const Node *n = p->at[i], *m = p->at[maker(p, i)];
     if (keep && n->val.kind != VAL_tensor && !part_is_sym(n))
         return "it is no tensor: expected one of its items";
-    if (!keep && n->op == FX_placeholder)
+    if (!keep && m->op == FX_placeholder)
         return "it is an input of the graph";
-    if (!keep && n->op == FX_call_function && node_is_impure(n))
-        return n->def && n->def->tags & OPT_random ? "a random op would draw other numbers"
+    if (!keep && m->op == FX_call_function && node_is_impure(m))
+        return m->def && m->def->tags & OPT_random ? "a random op would draw other numbers"
                                                    : "it has effects beyond its result";
     return p->dist_from_bw[i] >= PART_FAR ? "backward does not need it" : NULL;
 }
 
-// An item of a tuple is recomputed by its op.
+// Of an item its op as well.
 static void pin_recompute(Part *p, int i) {
-    const Node *n = p->at[i];
     p->pin[i] = PIN_recompute;
-    while (node_is_item(n)) {
-        n = n->args[0].node;
-        p->pin[p->index[n->id]] = PIN_recompute;
-    }
+    for (; node_is_item(p->at[i]); p->pin[i] = PIN_recompute)
+        i = p->index[p->at[i]->args[0].node->id];
 }
 
-static bool can_pin_recompute(Part *p, int i) {
-    const Node *n = p->at[i];
-    while (node_is_item(n))
-        n = n->args[0].node;
-    const char *why = impossible(p, p->index[n->id], false);
-    p->pin[i] = PIN_recompute;
-    if (why)
-        refuse(p, i, why);
-    return !why;
-}
-
-// The wishes on record, as pins.
+// The wishes on record, as pins; is there any that may hold?
 static bool read_pins(Part *p) {
     bool any = false;
     for (int i = 0; i < p->n; i++) {
@@ -72,12 +66,9 @@ static bool read_pins(Part *p) {
         p->pin[i] = *wish ? PIN_save : PIN_recompute;
         if (why)
             refuse(p, i, why);
-        else if (*wish)
-            any = true;
-        else if (can_pin_recompute(p, i)) {
+        else if (!*wish)
             pin_recompute(p, i);
-            any = true;
-        }
+        any = any || !why;
     }
     return any;
 }
@@ -102,14 +93,14 @@ static bool solve(Part *p, PartList *saved, int64_t budget_bytes[3]) {
     return true;
 }
 
-// Asks for every value that passes to backward or is recomputed there; true if an answer differs
-// from what was done (a bisection's limit).
+// Asks for every value that passes to backward or is recomputed there, unless there is no choice;
+// true if an answer differs from what was done (a bisection's limit).
 static bool ask(Part *p, const PartitionResult *r, const bool *plain, bool pinned) {
     bool changed = false;
     for (int k = 0; k < r->n_values; k++) {
         const SavedValue *v = &r->values[k];
         int i = p->index[v->node];
-        if (v->is_size || v->is_input)
+        if (v->is_size || v->is_input || p->refused[i] || impossible(p, i, false))
             continue;
         Decide q = {.kind = DECIDE_save,
                     .key = p->at[i]->name,
@@ -119,7 +110,7 @@ static bool ask(Part *p, const PartitionResult *r, const bool *plain, bool pinne
         bool answer = decide(p->rq->decisions, &q);
         if (answer == !v->recomputed || p->pin[i])
             continue;
-        if (!answer && !impossible(p, i, false))
+        if (!answer)
             pin_recompute(p, i);
         changed = changed || !answer;
     }

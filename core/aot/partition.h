@@ -29,14 +29,22 @@ typedef struct PartitionConfig {
 extern const PartitionConfig partition_config_default;
 
 typedef struct PartitionRequest {
-    const Graph *joint;      // placeholders primals_*, tangents_*; output a tuple; not changed
+    // Placeholders primals_*, tangents_*; output a tuple; not changed. Heeded are the flags
+    // NODE_forward and NODE_backward (the half that a node was traced in; without any, as in a
+    // graph read from text, forward ends before the first node that needs a tangent),
+    // NODE_must_be_in_*, NODE_must_save, NODE_must_recompute and ac_graph_id,
+    // NODE_no_version_check.
+    const Graph *joint;
     int n_fwd_outputs;       // of its outputs; the rest are gradients, one slot a primal
     const bool *is_static;   // by placeholder: a parameter or buffer; NULL: none
     Partitioner partitioner;
     const PartitionConfig *config;
     Arena *forward_arena, *backward_arena; // of the two graphs
     Arena *arena;            // of the rest of the result
-    Decisions *decisions;    // DECIDE_save, key the node's name: a pin
+    // DECIDE_save, key the node's name: a pin. One that cannot hold is refused with a warning. What
+    // backward needs of forward is asked for, unless there is no choice (inputs, sizes, random
+    // ops).
+    Decisions *decisions;
     Diag *diag;
 } PartitionRequest;
 

@@ -157,8 +157,12 @@ static bool choose(Part *p, bool *saved, int64_t budget_bytes[3]) {
     PartList banned = {0};
     save_inputs(p, saved);
     budget_bytes[0] = saved_bytes(p, saved);
-    if (budget == 0)
+    if (budget == 0) {
+        for (int i = 0; i < p->n; i++)
+            saved[i] = saved[i] || (part_is_random(p, i) && p->required_fw[i] &&
+                                    p->dist_from_bw[i] < PART_FAR);
         return true;
+    }
     if (!part_min_cut(p, &o, NULL, saved, &banned))
         return false;
     budget_bytes[1] = saved_bytes(p, saved);

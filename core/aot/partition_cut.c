@@ -82,7 +82,7 @@ static const char *reason_to_ban(const Cut *c, int i) {
     if (c->options->not_in_allowlist) {
         if (!(p->cls[i] & PART_cheap))
             return "not in recomputable ops";
-    } else if (p->cls[i] & PART_random) {
+    } else if (part_is_random(p, i)) {
         return "random op";
     } else if (p->cls[i] & PART_heavy) {
         return "compute intensive op";
@@ -273,6 +273,7 @@ static void explain_conflict(Cut *c) {
                          p->at[i]->name, p->at[first]->name,
                          p->why[first] ? p->why[first] : "not recomputable");
         p->pin[i] = PIN_none;
+        p->refused[i] = true;
         dropped++;
     }
     if (dropped)

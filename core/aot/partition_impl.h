@@ -42,6 +42,7 @@ typedef struct Part {
     int n_required_bw;
     // the user's wishes
     unsigned char *pin; // (n) PIN_*
+    bool *refused;      // (n) a pin on it could not hold
     const char **why;   // (n) why it was kept from being computed again; NULL: it was not
 } Part;
 
@@ -56,6 +57,9 @@ bool part_is_tangent(const Node *n);
 bool part_is_sym(const Node *n);
 bool part_must_be_in_forward(const Node *n);
 bool part_must_be_in_backward(const Node *n);
+// Draws other numbers when it is done again. PyTorch's list has three ops; without the others
+// (seeds above all) a budget below 1 would give wrong gradients.
+bool part_is_random(const Part *p, int i);
 bool part_fusible(const Part *p, int a, int b);
 int part_packet(const Node *n, char *out, int size); // `aten.add`; its length, 0 if it has none
 

@@ -91,6 +91,12 @@ static unsigned find_class(const Node *n) {
     return cls;
 }
 
+bool part_is_random(const Part *p, int i) {
+    const Node *n = p->at[i];
+    return p->cls[i] & PART_random ||
+           (n->op == FX_call_function && n->def && n->def->tags & OPT_random);
+}
+
 bool part_fusible(const Part *p, int a, int b) {
     const Node *to = p->at[b];
     // Anything can be written straight into a concatenation.
@@ -323,6 +329,7 @@ static void fill(Part *p, const int *storage) {
     p->bytes = ARENA_ARRAY(p->tmp, p->n, int64_t);
     p->storage = ARENA_ARRAY(p->tmp, p->n, int);
     p->pin = ARENA_ARRAY(p->tmp, p->n, unsigned char);
+    p->refused = ARENA_ARRAY(p->tmp, p->n, bool);
     p->why = ARENA_ARRAY(p->tmp, p->n, const char *);
     for (int i = 0; i < p->n; i++) {
         const Op *op = p->at[i]->def;

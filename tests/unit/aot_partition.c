@@ -425,9 +425,22 @@ START_TEST(a_bisection_takes_savings_back) {
     Small *s = small_new(dropout);
     decide_limit(s->wishes, DECIDE_save, 1);
     split(s, PARTITION_min_cut);
-    // Of r, b and q only the first stays; b is then made of a.
-    ck_assert_str_eq(names(s, false), "a r");
+    // r is random and no choice. Of b and q only the first stays.
+    ck_assert_str_eq(names(s, false), "r b");
     ck_assert_int_eq(s->d.n, 0);
+    arena_free(&s->a);
+}
+END_TEST
+
+START_TEST(random_ops_are_never_done_twice) {
+    Small *s = small_new(dropout);
+    s->config.activation_memory_budget = 0;
+    split(s, PARTITION_min_cut);
+    ck_assert_str_eq(names(s, false), "primals_1 primals_2 r");
+    s->config.activation_memory_budget = 1;
+    s->config.aggressive_recomputation = true;
+    split(s, PARTITION_min_cut);
+    ck_assert_str_eq(why(s, "r"), "random op");
     arena_free(&s->a);
 }
 END_TEST
@@ -580,6 +593,7 @@ Suite *suite_aot_partition(void) {
                                   the_user_pins,
                                   pins_that_cannot_be_are_refused,
                                   a_bisection_takes_savings_back,
+                                  random_ops_are_never_done_twice,
                                   budgets,
                                   writes_stay_on_their_side,
                                   checkpointing,
