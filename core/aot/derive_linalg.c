@@ -273,22 +273,24 @@ void derive_inv(Back *b) {
 }
 
 // Golub and Pereyra: of P = A^+, by whichever side is the smaller.
-void derive_pinv(Back *b) {
-    Trace *t = b->t;
-    Value a = ARG(0), p = RES(0), pt = mT(t, p), gt = mT(t, GRAD);
+static Value pinv_grad(Trace *t, Value grad, Value p, Value a) {
+    Value pt = mT(t, p), gt = mT(t, grad);
     if (!is_tall(t, a) || is_square(t, a)) {
         Value k = matmul(t, gt, p), kpt = matmul(t, k, pt);
         Value r = sub(t, kpt, mT(t, matmul(t, p, k)));
         r = sub(t, r, matmul(t, matmul(t, a, p), kpt));
         Value rest = sub(t, gt, matmul(t, k, a));
-        OUT(0) = add(t, r, matmul(t, matmul(t, pt, p), rest));
-        return;
+        return add(t, r, matmul(t, matmul(t, pt, p), rest));
     }
     Value k = matmul(t, p, gt), ptk = matmul(t, pt, k);
     Value r = sub(t, ptk, mT(t, matmul(t, k, p)));
     Value rest = sub(t, gt, matmul(t, a, k));
     r = add(t, r, matmul(t, matmul(t, rest, p), pt));
-    OUT(0) = sub(t, r, matmul(t, matmul(t, ptk, p), a));
+    return sub(t, r, matmul(t, matmul(t, ptk, p), a));
+}
+
+void derive_pinv(Back *b) {
+    OUT(0) = pinv_grad(b->t, GRAD, RES(0), ARG(0));
 }
 
 // Is B a vector, or a batch of vectors, to A's batch of matrices?
@@ -313,6 +315,33 @@ void derive_solve(Back *b) {
     }
     if (NEEDS(1))
         OUT(1) = vector ? CALL(t, aten_squeeze_dim, g, INT(-1)) : g;
+}
+
+// X = A^+ B; the residuals, if there are any, are the sums of squares of R = A X - B, on which A has
+// no influence through X, as R is orthogonal to A.
+void derive_lstsq(Back *b) {
+    Trace *t = b->t;
+    Value a = ARG(0), rhs = ARG(1), x = RES(0), gx = GRADS(0), ga = NONE, gb = NONE;
+    bool vector = dim_of(rhs) == dim_of(a) - 1;
+    if (vector) {
+        rhs = column(t, rhs);
+        x = column(t, x);
+        gx = defined(gx) ? column(t, gx) : gx;
+    }
+    if (defined(gx)) {
+        Value p = CALL(t, aten_linalg_pinv_atol_rtol_tensor, a);
+        ga = NEEDS(0) ? pinv_grad(t, matmul(t, gx, mT(t, rhs)), p, a) : NONE;
+        gb = matmul(t, mT(t, p), gx);
+    }
+    if (defined(GRADS(1)) && !expr_guard_is(t, meta_numel(t->sym, GRADS(1).tensor), 0)) {
+        Value r = sub(t, matmul(t, a, x), rhs);
+        Value g = CALL(t, aten_unsqueeze_default, GRADS(1), INT(-2));
+        g = CALL(t, aten_mul_Scalar, times(t, r, g), FLT(2));
+        ga = add(t, ga, matmul(t, g, mT(t, x)));
+        gb = sub(t, gb, g);
+    }
+    OUT(0) = ga;
+    OUT(1) = vector && defined(gb) ? CALL(t, aten_squeeze_dim, gb, INT(-1)) : gb;
 }
 
 static Value one_triangle(Trace *t, Value x, bool is_upper, bool unit) {

@@ -139,7 +139,7 @@ void derive_svd(Back *b) {
     OUT(0) = svd_grad(t, gu, GRADS(1), gvh, u, s, vh);
 }
 
-// V ((V^T gV / gaps) + diag(gL)) V^T, of a symmetric A.
+// V ((skew(V^T gV) / 2 / gaps) + diag(gL)) V^T, of a symmetric A.
 void derive_eigh(Back *b) {
     Trace *t = b->t;
     Value l = RES(0), v = RES(1);
@@ -151,10 +151,10 @@ void derive_eigh(Back *b) {
         OUT(0) = matmul(t, times(t, v, row(t, GRADS(0))), mT(t, v));
         return;
     }
-    Value r = CALL(t, aten_div_Tensor, matmul(t, mT(t, v), GRADS(1)), gaps(t, l));
-    Value own = CALL(t, aten_diagonal_default, r, INT(0), INT(-2), INT(-1));
-    Value put = defined(GRADS(0)) ? sub(t, GRADS(0), own) : CALL(t, aten_neg_default, own);
-    r = CALL(t, aten_add_Tensor, r, CALL(t, aten_diag_embed_default, put));
+    Value half = CALL(t, aten_mul_Scalar, skew(t, matmul(t, mT(t, v), GRADS(1))), FLT(0.5));
+    Value r = CALL(t, aten_div_Tensor, half, gaps(t, l));
+    if (defined(GRADS(0)))
+        r = CALL(t, aten_add_Tensor, r, CALL(t, aten_diag_embed_default, GRADS(0)));
     OUT(0) = matmul(t, v, matmul(t, r, mT(t, v)));
 }
 

@@ -39,7 +39,9 @@ void apply_reflectors(const double *v, int64_t v_cols, const double *tau, int64_
                       double *c, int64_t n, bool transpose);
 // a = u diag(s) v^T, s falling: a (m, n) is lost, u (m, r), v (n, r) with r = min(m, n).
 void svd(Arena *tmp, const double *a, int64_t m, int64_t n, double *u, double *s, double *v);
-// a symmetric = v diag(w) v^T, w rising.
-void eigen_symmetric(Arena *tmp, const double *a, int64_t n, double *w, double *v);
+// eigen.c: a symmetric = v diag(w) v^T, w rising; only its upper or its lower triangle is read.
+// eps: half the distance from 1 to the next number of the input's type.
+void eigen_symmetric(Arena *tmp, const double *a, int64_t n, bool upper, double eps, double *w,
+                     double *v);
 
 #endif

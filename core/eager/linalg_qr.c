@@ -168,6 +168,10 @@ bool kern_svd(K *k) {
     return !vectors || (mats_store(k, 0, &u) && mats_store(k, 2, &vh));
 }
 
+static double unit_of(DType d) {
+    return d == DT_f64 ? 2.220446049250313e-16 : 1.1920928955078125e-07;
+}
+
 // One triangle becomes the other's mirror.
 static void mirror(double *m, int64_t n, bool upper) {
     for (int64_t i = 0; i < n; i++)
@@ -187,12 +191,9 @@ bool kern_eigh(K *k) {
         Arena tmp = {0};
         double *m = mat(&a, b), *w = ARENA_ARRAY(&tmp, n + 1, double),
                *vv = ARENA_ARRAY(&tmp, n * n + 1, double);
-        mirror(m, n, upper);
-        eigen_symmetric(&tmp, m, n, w, vv);
-        for (int64_t j = 0; j < n; j++) {
+        eigen_symmetric(&tmp, m, n, upper, unit_of(k->in[0]->dtype) / 2, w, vv);
+        for (int64_t j = 0; j < n; j++)
             tensor_set_f64(k->res[0], b * n + j, w[j]);
-            fix_sign(vv, n, n, NULL, 0, 0, j);
-        }
         if (vectors)
             memcpy(mat(&v, b), vv, (size_t)(n * n) * sizeof *vv);
         arena_free(&tmp);
@@ -219,10 +220,6 @@ static int64_t pseudo_inverse(const double *a, int64_t m, int64_t n, double limi
     }
     arena_free(&tmp);
     return rank;
-}
-
-static double unit_of(DType d) {
-    return d == DT_f64 ? 2.220446049250313e-16 : 1.1920928955078125e-07;
 }
 
 static double bound(const Tensor *t, int64_t b, double dflt) {

@@ -10,7 +10,7 @@
 // one word a result: M matrix (column-major), C matrix (row-major), V vector, S scalar, each behind
 // the batch dimensions; then its sizes; then a dtype: i i32, r the real type.
 static const struct {
-    const char *name;       // of the packet
+    const char *name; // of the packet
     const char *results;
 } specs[] = {
     {"_linalg_det", "S Mmn Vki"},
@@ -303,4 +303,33 @@ bool meta_tensordot(MetaCtx *m, const Op *op, const Value *args, Value *out) {
         if (!(gone_b >> i & 1))
             size[n++] = b->size[i];
     return meta_out_new(m, out, a->dtype, n, size, a->device);
+}
+
+// solution, residuals, rank, singular values. The solution lies column by column in the memory of
+// the right sides; residuals are there if A has more rows than columns and, which only values
+// tell, full rank; rank and singular values if the driver finds them.
+bool meta_lstsq(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *a = matrix(m, op, args, 0), *b = meta_arg_tensor(op, args, "b");
+    const Value *driver = meta_arg(op, args, "driver");
+    const char *name = driver->kind == VAL_str ? driver->s : "gelsy";
+    if (!a || !b)
+        return false;
+    bool vector = b->ndim == a->ndim - 1, none = strcmp(name, "gels") == 0;
+    bool values = strcmp(name, "gelss") == 0 || strcmp(name, "gelsd") == 0;
+    const Expr *rows = a->size[a->ndim - 2], *cols = a->size[a->ndim - 1], *zero = meta_int(m, 0);
+    const Expr *rhs = vector ? meta_int(m, 1) : b->size[b->ndim - 1];
+    bool tall = meta_lt(m, cols, rows);
+    const Expr *room = tall ? rows : cols, *size[2] = {room, rhs}, *least = tall ? cols : rows;
+    TensorMeta *x = batched(m, a, a->dtype, size, vector ? 1 : 2);
+    vector ? meta_set_contiguous(m, x) : set_columns(m, x);
+    x->size[x->ndim - (vector ? 1 : 2)] = cols;
+    *out = meta_tuple(m, 4);
+    out->at[0] = val_tensor(x);
+    out->at[1] = val_tensor(tall ? batched(m, a, a->dtype, &rhs, 1)
+                                 : meta_make(m, a->dtype, 1, &zero, a->device));
+    out->at[2] = val_tensor(none ? meta_make(m, DT_i64, 1, &zero, a->device)
+                                 : batched(m, a, DT_i64, NULL, 0));
+    out->at[3] = val_tensor(values ? batched(m, a, meta_real_of(a->dtype), &least, 1)
+                                   : meta_make(m, meta_real_of(a->dtype), 1, &zero, a->device));
+    return true;
 }

@@ -193,6 +193,16 @@ START_TEST(solvers) {
          .body = "r = A.ormqr.default(x, u, y, False, True)\nreturn (r,)\n"},
         {.params = "x f64[4, 3][3, 1]; u f64[3][1]; y f64[4, 4][4, 1]",
          .body = "r = A.ormqr.default(x, u, y, False, False)\nreturn (r,)\n"},
+        {.params = "x f64[4, 3][3, 1]; y f64[4, 2][2, 1]",
+         .body = "t = A.linalg_lstsq.default(x, y, driver = 'gels')\nr = t[0]\ns = t[1]\nreturn "
+                 "(r, s)\n",
+         .tolerance = 1e-5},
+        {.params = "x f64[2, 4, 3][12, 3, 1]; y f64[2, 4][4, 1]",
+         .body = "t = A.linalg_lstsq.default(x, y, driver = 'gelsd')\nr = t[0]\nreturn (r,)\n",
+         .tolerance = 1e-5},
+        {.params = "x f64[2, 3][3, 1]; y f64[2, 3][3, 1]",
+         .body = "t = A.linalg_lstsq.default(x, y)\nr = t[0]\nreturn (r,)\n",
+         .tolerance = 1e-5},
     };
     CHECK_ALL(cases);
 }
