@@ -7,6 +7,10 @@
 
 #include "core/debug/case.h"
 
+// What PyTorch's operator samples seed the generator with before an op that draws from it
+// (wrapper_set_seed of torch/testing/_internal/common_methods_invocations.py).
+enum { SAMPLE_SEED = 42 };
+
 struct CaseGradient {
     const Graph *graph;
     RtValue inputs, outputs, cotangents, grads; // lists
@@ -196,6 +200,7 @@ static void prepare(Case *c) {
     }
     if (!read_case(c, g))
         return;
+    c->seed = (uint64_t)json_int(json_get(c->line, "seed"), SAMPLE_SEED);
     g->cloned = ARENA_ARRAY(&c->arena, g->outputs.n + 1, bool);
     skip_foreign(c, g->graph);
     if (c->settled)
