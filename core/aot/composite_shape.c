@@ -366,3 +366,13 @@ bool rule_grid_sampler(Trace *t, const Op *op, const Value *a, Value *out) {
                              : CALL(t, aten_grid_sampler_3d_default, a[0], a[1], a[2], a[3], a[4]);
     return true;
 }
+
+bool rule_resize_as_(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    MemoryFormat mf = a[2].kind == VAL_memory_format ? a[2].mf : MF_contiguous;
+    if (mf == MF_preserve)
+        mf = suggest_memory_format(t, a[1]);
+    *out = CALL(t, aten_resize__default, a[0], sizes_of(t, a[1]),
+                (Value){.kind = VAL_memory_format, .mf = mf});
+    return true;
+}

@@ -52,14 +52,17 @@ bool decomp_count_nonzero(Trace *t, const Op *op, const Value *a, Value *out) {
 
 bool decomp_logsumexp(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    Value max = CALL(t, aten_amax_default, a[0], a[1], BOOL(true));
+    Value self = a[0];
+    if (dtype_of(self) == DT_b8) // differences of truths are none
+        self = to_dtype(t, self, DT_f32);
+    Value max = CALL(t, aten_amax_default, self, a[1], BOOL(true));
     Value abs = CALL(t, aten_abs_default, max);
     Value inf = CALL(t, aten_eq_Scalar, abs, FLT(INFINITY));
     max = CALL(t, aten_masked_fill_Scalar, max, inf, INT(0));
     Value shown = max;
     if (!bool_arg(&a[2]))
         shown = CALL(t, aten_squeeze_dims, max, a[1]);
-    Value x = CALL(t, aten_sub_Tensor, a[0], max);
+    Value x = CALL(t, aten_sub_Tensor, self, max);
     x = CALL(t, aten_exp_default, x);
     x = CALL(t, aten_sum_dim_IntList, x, a[1], a[2]);
     x = CALL(t, aten_log_default, x);

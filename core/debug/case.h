@@ -76,6 +76,9 @@ bool case_part_run(Case *c, CasePart *p, RtValue *in, int n_in, RtValue **out, i
 
 // case_compare.c: false and why they differ. strides: those must be equal too.
 bool case_same(const char *op, const RtValue *got, const RtValue *want, bool strides, Buf *why);
+// The same by float64: exact is what the op gives when it computes in it.
+bool case_same_as_exact(const char *op, const RtValue *got, const RtValue *want,
+                        const RtValue *exact, bool strides);
 // Results that are determined up to signs take those of the recorded ones.
 void case_settle_signs(const Op *op, RtValue *out, int n_out, const RtValue *const *want,
                        int n_want);

@@ -95,6 +95,25 @@ bool case_same(const char *op, const RtValue *got, const RtValue *want, bool str
     return ok;
 }
 
+bool case_same_as_exact(const char *op, const RtValue *got, const RtValue *want,
+                        const RtValue *exact, bool strides) {
+    Arena scratch = {0};
+    Buf why = {.arena = &scratch};
+    bool ok = got->kind == RT_tensor && want->kind == RT_tensor && exact->kind == RT_tensor &&
+              dtype_is_float(want->tensor.dtype) &&
+              same_shape(&got->tensor, &want->tensor, strides, &why) &&
+              exact->tensor.ndim == want->tensor.ndim;
+    for (int i = 0; ok && i < want->tensor.ndim; i++)
+        ok = exact->tensor.size[i] == want->tensor.size[i];
+    double rtol, atol;
+    if (ok) {
+        tolerance_of(op, want->tensor.dtype, &rtol, &atol);
+        ok = tensor_close_to_exact(&got->tensor, &want->tensor, &exact->tensor, rtol, atol);
+    }
+    arena_free(&scratch);
+    return ok;
+}
+
 // Columns of vectors (rows if `rows`) that are determined up to their sign take the sign of the
 // recorded ones.
 static void align_signs(Tensor *got, const Tensor *want, bool rows) {

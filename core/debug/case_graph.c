@@ -71,7 +71,7 @@ static void take_out(Case *c, Graph *g, Node *from, const RtValue *want, Value *
 }
 
 static bool is_default(const SchemaArg *arg, const Value *v) {
-    return arg->has_default ? val_equal(v, &arg->dflt) : v->kind == VAL_none;
+    return arg->has_default && val_equal(v, &arg->dflt);
 }
 
 const Graph *case_graph(Case *c, CaseFlat *flat) {
@@ -88,7 +88,7 @@ const Graph *case_graph(Case *c, CaseFlat *flat) {
         bool given = !is_default(&op->args[i], &args[i]);
         if (given && op->args[i].kwarg_only)
             kwargs[n_kwargs++] = (Kwarg){op->args[i].name, args[i]};
-        else if (given || (!op->args[i].has_default && !op->args[i].kwarg_only))
+        else if (given)
             n_args = i + 1;
     }
     Node *call = graph_call(g, op, op_to_name(a, op), args, n_args, kwargs, n_kwargs);

@@ -107,6 +107,19 @@ static const Op *functional_of(const Op *op) {
     return NULL;
 }
 
+// The op that writes its first argument, of one that has a kernel in that form only; NULL if there
+// is none.
+static const Op *written_form(const Op *op) {
+    char name[96];
+    size_t len = strlen(op->name);
+    if (op->tags & (OPT_mutates | OPT_inplace_view) || len + 2 > sizeof name)
+        return NULL;
+    memcpy(name, op->name, len);
+    memcpy(name + len, "_", 2);
+    const Op *form = op_find_overload(op->ns, name, op->overload);
+    return form && rows[form->id].fn && form->n_args == op->n_args ? form : NULL;
+}
+
 static bool is_view(const Op *op) {
     return op->meta && op->n_args && op->n_returns == 1 && op->args[0].type == AT_tensor &&
            op->returns[0].alias && !op->returns[0].written && !(op->tags & OPT_inplace_view);
@@ -132,7 +145,8 @@ static bool gives_number(const Op *op) {
 }
 
 static bool has_kernel(const Op *op) {
-    return rows[op->id].fn || point_row(op->id) || is_view(op) || gives_number(op);
+    return rows[op->id].fn || point_row(op->id) || is_view(op) || gives_number(op) ||
+           written_form(op);
 }
 
 bool eager_has(OpId id) {
@@ -336,6 +350,13 @@ static bool run_out(K *k, const Op *base) {
     return copy_values(k->x, &k->out, &result);
 }
 
+static bool run_on_copy(K *k, const Op *form) {
+    Value args[MAX_ARGS];
+    memcpy(args, k->args, (size_t)k->op->n_args * sizeof *args);
+    args[0] = CALL(k, aten_clone_default, k->args[0]);
+    return eager_ok(k->x) && eager_op(k->x, form, args, &k->out);
+}
+
 static bool run_number(K *k) {
     MetaCtx m = meta_ctx(k->x);
     return op_meta(&m, k->op, k->args, &k->out);
@@ -360,6 +381,8 @@ static bool run(K *k) {
     }
     if ((base = viewed(op)))
         return run_copy_twin(k, base);
+    if ((base = written_form(op)))
+        return run_on_copy(k, base);
     return k_fail(k, "NotImplementedError: there is no reference kernel for %s", op->qualname);
 }
 

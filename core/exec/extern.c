@@ -1,5 +1,6 @@
 // extern.c: calls out of generated code. `extern_kernels.NAME` writes into memory that is there;
 // `torch.ops.aten.…` makes its results. Both go through the reference kernels by the op's schema.
+#include <stdio.h>
 #include <string.h>
 
 #include "core/exec/internal.h"
@@ -44,7 +45,11 @@ static const Op *find_op(const char *name) {
     for (int i = 0; i < COUNT(extern_ops); i++)
         if (!strcmp(name, extern_ops[i].name))
             return op_at(extern_ops[i].op);
-    return op_find(name);
+    // In-place calls leave out the overload: aten.index_put_.
+    const Op *op = op_find(name);
+    char full[160];
+    int n = op ? 0 : snprintf(full, sizeof full, "%s.default", name);
+    return op || n >= (int)sizeof full ? op : op_find(full);
 }
 
 static RtValue rt_of(Arena *a, const FxArg *arg);

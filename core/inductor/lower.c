@@ -342,13 +342,38 @@ static void after(Lower *l, const Node *n, LVal *v) {
 
 // ---- the end
 
+// A view that is returned has the strides that are expected of it also where they mean nothing, in
+// dimensions of one element or none (ir.try_match_insignificant_strides).
+static const TensorMeta *with_expected_strides(Lower *l, const TensorMeta *view,
+                                               const TensorMeta *want) {
+    const Expr *one = sym_int(l->sym, 1), *zero = sym_int(l->sym, 0);
+    bool empty = false, changed = false;
+    if (view->ndim != want->ndim)
+        return view;
+    for (int i = 0; i < view->ndim; i++)
+        empty = empty || view->size[i] == zero;
+    TensorMeta *fixed = meta_copy(l->arena, view);
+    for (int i = 0; i < view->ndim; i++) {
+        bool same = sym_known_eq(l->sym, want->stride[i], view->stride[i]);
+        if (!same && !empty && !sym_known_le(l->sym, view->size[i], one))
+            return view;
+        fixed->stride[i] = same ? view->stride[i] : want->stride[i];
+        changed = changed || !same;
+    }
+    return changed ? fixed : view;
+}
+
 static IrArg output_arg(Lower *l, const Value *v) {
     LVal r = l_of(l, v);
     if (r.kind == L_value)
         return (IrArg){.value = r.v};
     if (r.kind != L_box)
         return (IrArg){.value = val_none()};
-    return data_arg(l, r.box->data);
+    IrArg arg = data_arg(l, r.box->data);
+    const TensorMeta *want = v->kind == VAL_node ? node_meta(l, v->node) : NULL;
+    if (arg.view && want)
+        arg.view = with_expected_strides(l, arg.view, want);
+    return arg;
 }
 
 static void output(Lower *l, const Node *n) {

@@ -299,6 +299,11 @@ static Device first_device(Lower *l, const Value *args, int n) {
 // The call and, for each tensor that it gives, a MultiOutput.
 static LVal packed_call(Lower *l, const char *kernel, const Op *op, Value out, Device dev,
                         const IrArg *arg, int n) {
+    if (out.kind == VAL_none && l->node->n_users && !l->failed) {
+        diag_fail(l->req->diag, "%s: the shape of its result is not known, so no code can use it",
+                  kernel);
+        l->failed = true;
+    }
     IrLayout *y = layout_new(l, out.kind == VAL_none ? IRL_none : IRL_multi_output, dev, DT_none, 0,
                              NULL, NULL, NULL);
     LBuf *packed = buffer_register(l, y, IR_fallback);

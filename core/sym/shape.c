@@ -46,6 +46,10 @@ const Expr *sym_create_unbacked(Sym *s) {
     return sym_symbol(s, arena_printf(s->arena, "u%d", s->n_unbacked++));
 }
 
+int sym_count_unbacked(const Sym *s) {
+    return s->n_unbacked;
+}
+
 const char *sym_source(Sym *s, const Expr *symbol) {
     return symbol->kind == SYM_symbol ? info_of(s, symbol)->source : NULL;
 }

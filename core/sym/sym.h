@@ -162,6 +162,7 @@ typedef enum SymDim { SYM_DIM_static, SYM_DIM_duck, SYM_DIM_dynamic } SymDim;
 // A size's range is [2, inf), an int's unbounded.
 const Expr *sym_create(Sym *s, const char *source, int64_t value, SymDim dim, bool is_size);
 const Expr *sym_create_unbacked(Sym *s);                    // u0, u1, …
+int sym_count_unbacked(const Sym *s);                       // how many were made
 const char *sym_source(Sym *s, const Expr *symbol);         // NULL if not made by sym_create
 bool sym_hint(Sym *s, const Expr *e, int64_t *v);           // value by hints, if all are known
 void sym_set_hint(Sym *s, const Expr *symbol, int64_t v);

@@ -143,3 +143,22 @@ void tensor_diff(const Tensor *got, const Tensor *want, double rtol, double atol
     tensor_drop(&g);
     tensor_drop(&w);
 }
+
+bool tensor_close_to_exact(const Tensor *got, const Tensor *want, const Tensor *exact, double rtol,
+                           double atol) {
+    double step = want->dtype == DT_bf16  ? 0x1p-8
+                  : want->dtype == DT_f16 ? 0x1p-11
+                  : want->dtype == DT_f32 ? 0x1p-23
+                                          : 0x1p-52;
+    for (int64_t i = 0, n = tensor_numel(got); i < n; i++) {
+        double g = tensor_get_f64(got, i), w = tensor_get_f64(want, i),
+               x = tensor_get_f64(exact, i), off = fabs(g - x);
+        if (isnan(g) != isnan(w))
+            return false;
+        if (isnan(g) || g == w || g == x)
+            continue;
+        if (!(off <= atol + rtol * fabs(x)) && !(off <= 2 * fabs(w - x) + step * fabs(x)))
+            return false;
+    }
+    return true;
+}
