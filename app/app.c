@@ -64,6 +64,14 @@ static void reset(App *app) {
     app->diag = (Diag){.arena = &app->frame};
 }
 
+// Which inputs need gradients decides how many graphs there are.
+static void units_changed(App *app) {
+    for (int i = 0; i < ALL_PANES; i++)
+        if (app->pane[i].ctx.unit >= model_units(app->session))
+            app->pane[i].ctx.unit = 0;
+    app_forget_runs(app);
+}
+
 // Runs one command without looking at ` ; `.
 static bool run_one(App *app, const char *line) {
     Args args;
@@ -77,11 +85,10 @@ static bool run_one(App *app, const char *line) {
     }
     int errors = app->diag.errors;
     app->moved = !strcmp(args.cmd->group, "place") || !strcmp(args.cmd->group, "step");
+    int units = app->session ? model_units(app->session) : 0;
     bool ok = args.cmd->run(app, &args) && app->diag.errors == errors;
-    // Which inputs need gradients decides how many graphs there are.
-    for (int i = 0; app->session && i < ALL_PANES; i++)
-        if (app->pane[i].ctx.unit >= model_units(app->session))
-            app->pane[i].ctx.unit = 0;
+    if (app->session && model_units(app->session) != units)
+        units_changed(app);
     return ok;
 }
 

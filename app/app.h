@@ -204,6 +204,7 @@ bool app_has_setting(const char *name, size_t len); // a setting of the screen, 
 
 // ---- cmd_run.c ----
 
+void app_forget_runs(App *app);              // their graphs are gone
 bool app_poll(App *app);                    // takes in results; true if the screen changed
 // ---- start.c ----
 

@@ -167,14 +167,48 @@ bool cmd_override(App *app, Args *args) {
                                       : -1);
 }
 
+// Pins of the partitioner: by the name of a node of the joint graph.
+static bool pin_saved(App *app, const char *name, int value) {
+    const Unit *u = pipeline_owner(session_pipeline(app->session), app_pane(app)->ctx.unit,
+                                   STAGE_joint);
+    if (!u->forward) {
+        diag_fail(&app->diag, "nothing is saved: no input needs a gradient")->hint =
+            "set grad=params";
+        return false;
+    }
+    const Artifact *a = model_artifact(app->session, u->index, STAGE_partition, &app->diag);
+    if (!a)
+        return false;
+    if (!graph_find(a->graph, name)) {
+        diag_fail(&app->diag, "no value '%s' in the joint graph", name)->hint = "s lists those saved";
+        return false;
+    }
+    return change(app, DECIDE_save, name, value) &&
+           model_artifact(app->session, u->index, STAGE_partition, &app->diag);
+}
+
+bool cmd_keep(App *app, Args *args) {
+    return pin_saved(app, args->at[0], 1);
+}
+
+bool cmd_recompute(App *app, Args *args) {
+    return pin_saved(app, args->at[0], 0);
+}
+
+bool cmd_rule(App *app, Args *args) {
+    return pin_saved(app, args->at[0], -1);
+}
+
 // The choice on the cursor's line, as the view's Space would name it: its line begins with the
 // command.
-static bool choose(App *app, const char *verb) {
+static bool choose(App *app, bool yes) {
     Pane *p = app_pane(app);
     const char *line = NULL;
     if (pane_has_row(app, p) && p->ctx.view->toggle &&
         p->ctx.view->toggle(&p->ctx, p->row, &line) && line) {
         const char *rest = strchr(line, ' ');
+        bool saved = !strcmp(p->ctx.view->name, "saved");
+        const char *verb = saved ? yes ? "keep" : "recompute" : yes ? "fuse" : "nofuse";
         return app_run(app, arena_printf(&app->frame, "%s%s", verb, rest ? rest : ""));
     }
     app_message(app, ST_dim, "no choice on this line");
@@ -183,12 +217,12 @@ static bool choose(App *app, const char *verb) {
 
 bool cmd_force(App *app, Args *args) {
     (void)args;
-    return choose(app, "fuse");
+    return choose(app, true);
 }
 
 bool cmd_forbid(App *app, Args *args) {
     (void)args;
-    return choose(app, "nofuse");
+    return choose(app, false);
 }
 
 static void apply_change(App *app, const Change *c, bool forwards) {

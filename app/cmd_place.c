@@ -16,6 +16,14 @@ static int pane_for(App *app, int stage) {
     return app->layout.focus;
 }
 
+// Is the artifact a step of some graph still?
+static bool is_there(App *app, const Artifact *art) {
+    for (int i = 0; i < model_units(app->session); i++)
+        if (model_step_of(app->session, i, art) >= 0)
+            return true;
+    return false;
+}
+
 static bool show_stage(App *app, int stage, int unit) {
     const View *view = stage_view(stage);
     if (!view) {
@@ -38,8 +46,7 @@ static bool show_stage(App *app, int stage, int unit) {
     }
     // The same thing stays under the cursor if it is there too.
     Link *links = NULL;
-    if (from && p->ctx.art && from != p->ctx.art && item.id >= 0 && view->row_of &&
-        model_step_of(app->session, unit, from) >= 0 &&
+    if (from && p->ctx.art && from != p->ctx.art && item.id >= 0 && view->row_of && is_there(app, from) &&
         pipeline_links(session_pipeline(app->session), from, item.id, p->ctx.art, &app->frame,
                        &links))
         pane_goto_item(app, p, (Item){p->ctx.art->id, links[0].item});
@@ -67,7 +74,40 @@ bool cmd_stage(App *app, Args *args) {
     return show_stage(app, stage, model_unit_for(app->session, unit, stage));
 }
 
-// Tables want width: in a narrow pane they get the whole screen, and `back` gives the panes again.
+// Does a unit have a stage of its own?
+static bool has_stage(App *app, int unit, int stage) {
+    const Unit *u = pipeline_unit(session_pipeline(app->session), unit);
+    if (stage < 0)
+        return true;
+    return u->parent ? stage >= STAGE_partition : !u->forward || stage <= STAGE_partition;
+}
+
+bool cmd_graph(App *app, Args *args) {
+    Pane *p = app_pane(app);
+    int n = model_units(app->session), unit, stage = p->ctx.stage;
+    if (stage >= 0) // what stands before a child's partition is its parent's
+        p->ctx.unit = pipeline_owner(session_pipeline(app->session), p->ctx.unit,
+                                     (StageId)stage)->index;
+    if (args_int(args->at[0], &unit)) {
+        if (unit < 0 || unit >= n) {
+            diag_fail(&app->diag, "no graph %d: the model has %d, from 0", unit, n);
+            return false;
+        }
+    } else {
+        int dir = args->at[0][0] == 'n' ? 1 : n - 1;
+        unit = (p->ctx.unit + dir) % n;
+        while (unit != p->ctx.unit && !has_stage(app, unit, stage))
+            unit = (unit + dir) % n;
+    }
+    spot_push(app);
+    if (stage >= 0)
+        return show_stage(app, stage, model_unit_for(app->session, unit, stage));
+    p->ctx.unit = unit;
+    p->ready = false;
+    return true;
+}
+
+// Tables want: in a narrow pane they get the whole screen, and `back` gives the panes again.
 static void widen(App *app, const View *v) {
     Rect rect[PANES];
     app_rects(app, rect);

@@ -49,25 +49,26 @@ static RunOutput output_of(App *app, const char *name, const Tensor *t) {
     return o;
 }
 
-static void keep(App *app, const RunResult *r, const RunRequest *what) {
-    const Artifact *code =
-        pipeline_at(session_pipeline(app->session), what->unit, STAGE_kernels);
-    RunRow row = {.label = label_of(what, &app->arena),
+// The row of a run, or of one half of a training run.
+static RunRow row_of(App *app, const RunResult *r, const RunRequest *what, const Timing *timing,
+                     int unit, const char *half) {
+    const Artifact *code = pipeline_at(session_pipeline(app->session), unit, STAGE_kernels);
+    RunRow row = {.label = arena_printf(&app->arena, "%s%s", label_of(what, &app->arena), half),
                   .backend = what->backend,
-                  .timing = r->timing,
+                  .timing = *timing,
                   .compile_ns = r->compile_ns,
                   .cached = r->cached,
-                  .unit = what->unit,
+                  .unit = unit,
                   .code_id = code ? code->id : -1};
-    row.timing.kernels = ARENA_ARRAY(&app->arena, r->timing.n_kernels + 1, KernelTime);
-    for (int i = 0; i < r->timing.n_kernels; i++) {
-        row.timing.kernels[i] = r->timing.kernels[i];
-        row.timing.kernels[i].name = arena_strdup(&app->arena, r->timing.kernels[i].name);
+    row.timing.kernels = ARENA_ARRAY(&app->arena, timing->n_kernels + 1, KernelTime);
+    for (int i = 0; i < timing->n_kernels; i++) {
+        row.timing.kernels[i] = timing->kernels[i];
+        row.timing.kernels[i].name = arena_strdup(&app->arena, timing->kernels[i].name);
     }
-    for (int i = 0; i < r->n_outputs; i++)
-        if (r->outputs[i].kind == RT_tensor)
-            vec_push(&app->arena, &row.outputs,
-                     output_of(app, arena_printf(&app->arena, "out%d", i), &r->outputs[i].tensor));
+    return row;
+}
+
+static void put_row(App *app, RunRow row) {
     app->runs.version++;
     for (int i = 0; i < app->runs.rows.n; i++)
         if (!strcmp(app->runs.rows.at[i].label, row.label) &&
@@ -78,6 +79,27 @@ static void keep(App *app, const RunResult *r, const RunRequest *what) {
         }
     app->runs.last = app->runs.rows.n;
     vec_push(&app->arena, &app->runs.rows, row);
+}
+
+static void add_tensors(App *app, RunRow *row, const char *name, const RtValue *v, int n) {
+    for (int i = 0; i < n; i++)
+        if (v[i].kind == RT_tensor)
+            vec_push(&app->arena, &row->outputs,
+                     output_of(app, arena_printf(&app->arena, "%s%d", name, i), &v[i].tensor));
+}
+
+// A training run also has a row for its forward and one for its backward: their kernels.
+static void keep(App *app, const RunResult *r, const RunRequest *what) {
+    const Unit *u = pipeline_unit(session_pipeline(app->session), what->unit);
+    u = u->parent ? u->parent : u;
+    if (u->forward) {
+        put_row(app, row_of(app, r, what, &r->forward, u->forward->index, " forward"));
+        put_row(app, row_of(app, r, what, &r->backward, u->backward->index, " backward"));
+    }
+    RunRow row = row_of(app, r, what, &r->timing, u->index, "");
+    add_tensors(app, &row, "out", r->outputs, r->n_outputs);
+    add_tensors(app, &row, "grad", r->grads, r->n_grads);
+    put_row(app, row);
 }
 
 static RunRequest request_now(App *app) {
@@ -94,6 +116,13 @@ static void stop(App *app) {
     request_free(app->run->request);
     app->run = NULL;
     app->runs.running = NULL;
+    app->runs.version++;
+}
+
+void app_forget_runs(App *app) {
+    stop(app);
+    app->runs.rows.n = 0;
+    app->runs.last = -1;
     app->runs.version++;
 }
 

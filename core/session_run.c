@@ -205,6 +205,11 @@ static void take_kernels(const char *text, Timing *t, Arena *a) {
     t->n_kernels = kernels.n;
 }
 
+// Of a training run: only the median is known.
+static Timing half(int64_t ns, int runs) {
+    return (Timing){.median_ns = ns, .min_ns = ns, .p90_ns = ns, .runs = runs};
+}
+
 bool session_run_result(Session *s, Request *q, RunResult *out, Arena *a, Diag *d) {
     (void)s;
     if (request_state(q) != REQ_done) {
@@ -229,8 +234,8 @@ bool session_run_result(Session *s, Request *q, RunResult *out, Arena *a, Diag *
     take_kernels(message_get_text(m, "kernels", ""), t, a);
     out->n_grads = (int)message_get_int(m, "n_grad", 0);
     out->grads = take_values(m, "grad", out->n_grads, a);
-    out->forward.median_ns = message_get_int(m, "forward_ns", 0);
-    out->backward.median_ns = message_get_int(m, "backward_ns", 0);
+    out->forward = half(message_get_int(m, "forward_ns", 0), t->runs);
+    out->backward = half(message_get_int(m, "backward_ns", 0), t->runs);
     take_kernels(message_get_text(m, "kernels1", ""), &out->forward, a);
     take_kernels(message_get_text(m, "kernels2", ""), &out->backward, a);
     return true;

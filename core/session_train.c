@@ -236,13 +236,32 @@ static int saved_output(const Graph *forward, const char *name) {
     return -1;
 }
 
+// Number of the placeholder of that name that forward writes; -1: none. Backward wants it as it was.
+static int written_input(const Graph *forward, const char *name) {
+    int i = 0;
+    GRAPH_EACH (forward, p) {
+        if (p->op != FX_placeholder)
+            break;
+        if (!strcmp(p->name, name))
+            for (int k = 0; k < p->n_users; k++)
+                if (node_is(p->users[k], OP_aten_copy__default) &&
+                    p->users[k]->args[0].node == p)
+                    return i;
+        i++;
+    }
+    return -1;
+}
+
 static void put_map(Step *t, const Graph *forward, const Graph *backward, int n_consts) {
     Buf map = {.arena = t->m->arena};
     GRAPH_EACH (backward, p) {
         if (p->op != FX_placeholder)
             continue;
+        int written = written_input(forward, p->name);
         if (str_starts(p->target, "tangents_"))
             buf_printf(&map, "t%d ", atoi(p->target + strlen("tangents_")) - 1);
+        else if (written >= 0)
+            buf_printf(&map, "i%d ", written);
         else
             buf_printf(&map, "o%d ", saved_output(forward, p->name));
     }
@@ -273,6 +292,7 @@ static void fill_eager(Step *t) {
         else if (p->op == FX_placeholder)
             buf_printf(&map, "i%d ", inputs++);
     message_text(t->m, "inputs2", buf_str(&map));
+    message_int(t->m, "whole", 1);
     message_int(t->m, "grad_from", t->meta->n_fwd_outputs);
 }
 

@@ -77,6 +77,21 @@ static void decomposition_facts(ViewCtx *c, Doc *d, int unit) {
         add_fact(c, d, buf_str(&b));
 }
 
+static void saved_fact(ViewCtx *c, Doc *d, const Artifact *parted) {
+    const PartitionResult *r = parted ? parted->partition : NULL;
+    if (r)
+        add_fact(c, d,
+                 arena_printf(c->arena, "%d saved for backward, %s", r->n_saved,
+                              text_bytes(c->arena, r->saved_bytes)));
+}
+
+static int64_t own_time(const Unit *u) {
+    int64_t ns = 0;
+    for (int i = 0; i < u->steps.n; i++)
+        ns += u->steps.at[i]->ns;
+    return ns;
+}
+
 static void facts_of(ViewCtx *c, Doc *d, int unit) {
     const Artifact *post = at(c, unit, STAGE_post_fusion);
     const Unit *u = pipeline_unit(session_pipeline(c->session), unit);
@@ -94,9 +109,9 @@ static void facts_of(ViewCtx *c, Doc *d, int unit) {
                                   text_bytes(c->arena, post->plan->peak_planned),
                                   text_bytes(c->arena, post->plan->peak_unplanned)));
     }
-    int64_t ns = 0;
-    for (int i = 0; i < u->steps.n; i++)
-        ns += u->steps.at[i]->ns;
+    if (u->forward)
+        saved_fact(c, d, at(c, unit, STAGE_partition));
+    int64_t ns = own_time(u) + (u->forward ? own_time(u->forward) + own_time(u->backward) : 0);
     add_fact(c, d, arena_printf(c->arena, "pipeline %s", view_time(c, c->arena, (double)ns)));
     if (u->decisions && decisions_count(u->decisions))
         add_fact(c, d,
@@ -112,7 +127,8 @@ static void bars_of(ViewCtx *c, Doc *d, int unit) {
     int last = -1;
     for (int stage = STAGE_fx; stage < STAGE_count; stage++) {
         const Artifact *a = at(c, unit, stage);
-        if (!a || a->kind == ART_text || a->kind == ART_none)
+        bool own = pipeline_owner(session_pipeline(c->session), unit, (StageId)stage)->index == unit;
+        if (!a || !own || a->kind == ART_text || a->kind == ART_none)
             continue;
         int n = ops_of(a);
         bool keep = n != last || stage == STAGE_post_fusion || stage == STAGE_kernels;
@@ -253,14 +269,16 @@ static void source_rows(ViewCtx *c, Doc *d, int unit, int bar, int end, int from
 static void summary(ViewCtx *c, Doc *d, int unit) {
     const Artifact *first =
         at(c, unit, (int)pipeline_first_stage(session_pipeline(c->session), unit));
-    const Artifact *mid = at(c, unit, STAGE_post_grad), *pre = at(c, unit, STAGE_pre_fusion);
+    const Unit *u = pipeline_unit(session_pipeline(c->session), unit);
+    const Artifact *mid = at(c, unit, u->forward ? STAGE_joint : STAGE_post_grad);
+    const Artifact *pre = at(c, unit, STAGE_pre_fusion);
     Buf b = {.arena = c->arena};
     if (first && first->kind == ART_text)
         first = at(c, unit, STAGE_fx);
     if (first)
         buf_printf(&b, "%d op%s", ops_of(first), ops_of(first) == 1 ? "" : "s");
     if (mid && first && mid != first)
-        buf_printf(&b, " became %d", ops_of(mid));
+        buf_printf(&b, " became %d%s", ops_of(mid), u->forward ? " forward and backward" : "");
     if (pre)
         buf_printf(&b, ", then %d loops and calls", ops_of(pre));
     if (d->launches)
@@ -485,7 +503,8 @@ static void overview_title(ViewCtx *c, Buf *left, Buf *right) {
     buf_printf(left, "%s", m->name);
     if (m->graphs.n) {
         const LoadedGraph *g = &m->graphs.at[0];
-        buf_printf(left, " · %s", *g->kind ? g->kind : "inference");
+        const Unit *u = pipeline_unit(session_pipeline(c->session), 0);
+        buf_printf(left, " · %s", u->forward ? "training" : *g->kind ? g->kind : "inference");
         const Graph *graph = g->graph;
         int shown = 0;
         for (const Node *n = graph->first; n && n->op == FX_placeholder; n = n->next) {

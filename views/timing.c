@@ -106,6 +106,16 @@ static void table_of_kernels(ViewCtx *c, Page *p, const RunRow *r) {
     }
 }
 
+static void table_of_parts(ViewCtx *c, Page *p, const RunRow *r) {
+    Pipeline *pipe = session_pipeline(c->session);
+    const Artifact *post = pipeline_at(pipe, r->unit, STAGE_post_fusion);
+    const Artifact *code = pipeline_at(pipe, r->unit, STAGE_kernels);
+    if (post && code && launch_run(c, r->unit) == r && r->timing.n_kernels == code->code->calls.n)
+        table_of_launches(c, p, r, post->schedule, code->code);
+    else if (r->timing.n_kernels)
+        table_of_kernels(c, p, r);
+}
+
 static void table_of_outputs(ViewCtx *c, Page *p, const RunRow *r) {
     page_section(p, "outputs");
     for (int i = 0; i < r->outputs.n; i++) {
@@ -138,13 +148,16 @@ static bool timing_open(ViewCtx *c, Buf *why) {
         return true;
     }
     table_of_runs(c, p);
-    Pipeline *pipe = session_pipeline(c->session);
-    const Artifact *post = pipeline_at(pipe, r->unit, STAGE_post_fusion);
-    const Artifact *code = pipeline_at(pipe, r->unit, STAGE_kernels);
-    if (post && code && launch_run(c, r->unit) == r && r->timing.n_kernels == code->code->calls.n)
-        table_of_launches(c, p, r, post->schedule, code->code);
-    else if (r->timing.n_kernels)
-        table_of_kernels(c, p, r);
+    const Unit *u = pipeline_unit(session_pipeline(c->session), r->unit);
+    if (u->forward && r->backend == BACKEND_full) {
+        const RunRow *f = launch_run(c, u->forward->index), *b = launch_run(c, u->backward->index);
+        if (f)
+            table_of_parts(c, p, f);
+        if (b)
+            table_of_parts(c, p, b);
+    } else {
+        table_of_parts(c, p, r);
+    }
     if (r->outputs.n)
         table_of_outputs(c, p, r);
     return true;

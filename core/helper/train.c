@@ -89,10 +89,6 @@ static bool run_step(Train *t, Step *s, int repeat) {
 
 // ---- from forward to backward
 
-static bool reads_inputs(const Train *t) {
-    return strchr(message_get_text(t->m, "inputs2", ""), 'i') != NULL;
-}
-
 static bool copy_values(Train *t, const RtValue *from, int n, RtValue **out) {
     *out = ARENA_ARRAY(t->c->arena, n + 1, RtValue);
     for (int i = 0; i < n; i++) {
@@ -204,7 +200,7 @@ static void put_kernels(Train *t, const char *name, const Timing *timing) {
 // Where forward is the captured graph, backward's graph is the whole joint one.
 static void put_times(Train *t) {
     const Timing *f = &t->forward.timing, *b = &t->backward.timing;
-    bool both = reads_inputs(t);
+    bool both = message_get_int(t->m, "whole", 0) != 0;
     Timing sum = {.median_ns = b->median_ns + (both ? 0 : f->median_ns),
                   .min_ns = b->min_ns + (both ? 0 : f->min_ns),
                   .p90_ns = b->p90_ns + (both ? 0 : f->p90_ns),
