@@ -24,6 +24,20 @@ const CompositeRule composite_rules[OP_count] = {
 #undef RENAMED
 };
 
+// Ops that PyTorch's tracing takes apart by their decomposition before autograd sees them, whatever
+// the table; one that is kept by hand stays, and so does one of integers, whose kernel rounds in
+// its own way.
+bool rule_before_autograd(Trace *t, const Op *op, const Value *a, Value *out) {
+    const DecompRule *rule = &decomp_rules[op->id];
+    if (!rule->rule || t->below || !dtype_is_float(dtype_of(a[0])))
+        return false;
+    Decide ask = {.kind = DECIDE_decomposition,
+                  .key = op->qualname + strlen("torch.ops."),
+                  .by_default = true,
+                  .reason = rule->doc};
+    return decide(t->req->decisions, &ask) && rule->rule(t, op, a, out);
+}
+
 bool rule_itself(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)t, (void)op;
     if (dtype_info[dtype_of(a[0])].cls == DTC_COMPLEX)
