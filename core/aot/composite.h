@@ -13,6 +13,7 @@
 // Shared with decompositions.
 Value upsample_nearest(Trace *t, Value x, Value osize, Value scales, bool exact);
 Value upsample_linear(Trace *t, Value x, Value osize, Value scales, bool align);
+Value pad_circular(Trace *t, Value x, Value pad);
 Value narrow(Trace *t, Value x, int dim, const Expr *start, const Expr *length);
 
 #endif

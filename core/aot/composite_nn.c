@@ -201,6 +201,10 @@ bool rule_pad(Trace *t, const Op *op, const Value *a, Value *out) {
                     a[3].kind == VAL_none ? FLT(0) : a[3]);
         return true;
     }
+    if (strcmp(mode, "circular") == 0) {
+        *out = pad_circular(t, a[0], a[1]);
+        return out->kind == VAL_tensor;
+    }
     const char *stem = strcmp(mode, "reflect") == 0     ? "reflection"
                        : strcmp(mode, "replicate") == 0 ? "replication"
                                                         : NULL;

@@ -200,13 +200,16 @@ bool rule_tensor_split(Trace *t, const Op *op, const Value *a, Value *out) {
     int dim = wrap_dim(t, int_arg(&a[2], 0), dim_of(a[0]));
     const Expr *len = size_of(t, a[0], dim), *start = sym_int(t->sym, 0), *end;
     bool sections = a[1].kind == VAL_int;
-    int64_t n = sections ? a[1].i : a[1].n + 1, size = expr_int_or(len, -1);
-    if (n < 1 || n > 1 << 20 || (sections && size < 0))
+    int64_t n = sections ? a[1].i : a[1].n + 1;
+    if (n < 1 || n > 1 << 20)
         return false;
+    const Expr *count = sym_int(t->sym, n), *least = sym_floordiv(t->sym, len, count);
+    const Expr *larger = sym_mod(t->sym, len, count); // so many have one element more
     *out = val_list(t->arena, VAL_list, (int)n);
     for (int i = 0; i < n; i++) {
         if (sections)
-            end = sym_add_int(t->sym, start, size / n + (i < size % n));
+            end = sym_add_int(t->sym, sym_add(t->sym, start, least),
+                              expr_guard(t, sym_cmp(t->sym, SYM_lt, sym_int(t->sym, i), larger)));
         else if (i == n - 1)
             end = len;
         else if (!val_as_expr(t->sym, &a[1].at[i], &end))
@@ -375,4 +378,133 @@ bool rule_resize_as_(Trace *t, const Op *op, const Value *a, Value *out) {
     *out = CALL(t, aten_resize__default, a[0], sizes_of(t, a[1]),
                 (Value){.kind = VAL_memory_format, .mf = mf});
     return true;
+}
+
+// more ways to split and to stack
+
+bool rule_axis_split(Trace *t, const Op *op, const Value *a, Value *out) {
+    int dim = op->name[0] == 'd' ? 2 : op->name[0] == 'h' && dim_of(a[0]) > 1;
+    if (dim_of(a[0]) <= (op->name[0] == 'v' ? 1 : dim))
+        return false;
+    *out = strcmp(op->overload, "int") == 0
+               ? CALL(t, aten_tensor_split_sections, a[0], a[1], INT(dim))
+               : CALL(t, aten_tensor_split_indices, a[0], a[1], INT(dim));
+    return true;
+}
+
+bool rule_column_stack(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    Value columns = val_list(t->arena, VAL_list, a[0].n);
+    for (int i = 0; i < columns.n; i++) {
+        Value x = a[0].at[i];
+        columns.at[i] = dim_of(x) > 1 ? x : reshape(t, x, list_of(t, numel_of(t, x), INT(1), END));
+    }
+    *out = CALL(t, aten_hstack_default, columns);
+    return true;
+}
+
+bool rule_dstack(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    *out = CALL(t, aten_cat_default, all_at_least(t, a[0], 3), INT(2));
+    return true;
+}
+
+bool rule_all_atleast(Trace *t, const Op *op, const Value *a, Value *out) {
+    *out = all_at_least(t, a[0], op->name[strlen("atleast_")] - '0');
+    return true;
+}
+
+bool rule_cartesian_prod(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    *out = item_of(a[0], 0);
+    if (a[0].n < 2)
+        return a[0].n == 1;
+    Value grids = CALL(t, aten_meshgrid_indexing, a[0], val_str("ij"));
+    Value flat = val_list(t->arena, VAL_list, a[0].n);
+    for (int i = 0; i < flat.n; i++)
+        flat.at[i] = flatten(t, item_of(grids, i));
+    *out = CALL(t, aten_stack_default, flat, INT(1));
+    return true;
+}
+
+bool rule_diagflat(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    Value x = contiguous(t, a[0], MF_contiguous);
+    x = CALL(t, aten_view_default, x, list_of(t, INT(-1), END));
+    *out = CALL(t, aten_diag_default, x, a[1]);
+    return true;
+}
+
+// fftshift and its inverse: half a turn in each dimension.
+bool rule_fftshift(Trace *t, const Op *op, const Value *a, Value *out) {
+    int n = dim_of(a[0]), back = strcmp(op->name, "fft_ifftshift") == 0;
+    Value dims = is_none(&a[1]) ? dims_range(t, 0, n) : a[1];
+    Value shifts = val_list(t->arena, VAL_list, dims.n), at = val_list(t->arena, VAL_list, dims.n);
+    for (int i = 0; i < dims.n && !t->failed; i++) {
+        int dim = wrap_dim(t, int_arg(&dims.at[i], 0), n);
+        const Expr *size = sym_add_int(t->sym, size_of(t, a[0], dim), back);
+        at.at[i] = INT(dim);
+        shifts.at[i] = val_sym(sym_floordiv(t->sym, size, sym_int(t->sym, 2)));
+    }
+    *out = CALL(t, aten_roll_default, a[0], shifts, at);
+    return true;
+}
+
+bool rule_repeat_interleave_by(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    Value x = is_none(&a[2]) ? flatten(t, a[0]) : a[0], repeats = a[1];
+    int dim = wrap_dim(t, int_arg(&a[2], 0), dim_of(x));
+    bool one = dim_of(repeats) == 0 || expr_known_is(t, size_of(t, repeats, 0), 1);
+    if (one) {
+        repeats = reshape(t, repeats, list_of(t, INT(1), END));
+        repeats =
+            CALL(t, aten_expand_default, repeats, list_of(t, val_sym(size_of(t, x, dim)), END));
+    }
+    Value at = CALL(t, aten_repeat_interleave_Tensor, repeats, a[3]);
+    *out = CALL(t, aten_index_select_default, x, INT(dim), at);
+    return true;
+}
+
+// Circular padding: the tensor in the middle of a larger one, then each side from the other end.
+Value pad_circular(Trace *t, Value x, Value pad) {
+    const TensorMeta *m = meta_of(x);
+    int n = pad.n / 2;
+    Value size = sizes_of(t, x), device = {.kind = VAL_device, .device = m->device};
+    Value layout = {.kind = VAL_layout, .layout = m->layout};
+    int64_t *side = ARENA_ARRAY(t->arena, pad.n + 1, int64_t);
+    for (int i = 0; i < pad.n; i++)
+        if (!val_as_int(&pad.at[i], &side[i]))
+            return NONE;
+    for (int i = 0; i < n; i++) {
+        int dim = m->ndim - 1 - i;
+        size.at[dim] = val_sym(sym_add_int(t->sym, m->size[dim], side[2 * i] + side[2 * i + 1]));
+    }
+    Value out = CALL(t, aten_new_empty_default, x, size, DTY(m->dtype), layout, device);
+    Value to = out, from = x;
+    for (int i = 0; i < n; i++) {
+        int dim = m->ndim - 1 - i;
+        int64_t l = side[2 * i], r = side[2 * i + 1];
+        to = CALL(t, aten_slice_Tensor, to, INT(dim), INT(l > 0 ? l : 0),
+                  val_sym(sym_add_int(t->sym, size_of(t, out, dim), r > 0 ? -r : 0)));
+        from = CALL(t, aten_slice_Tensor, from, INT(dim), INT(l < 0 ? -l : 0),
+                    val_sym(sym_add_int(t->sym, m->size[dim], r < 0 ? r : 0)));
+    }
+    CALL(t, aten_copy__default, to, from);
+    for (int i = 0; i < n; i++) {
+        int dim = m->ndim - 1 - i;
+        int64_t l = side[2 * i], r = side[2 * i + 1], left = l > 0 ? l : 0, right = r > 0 ? r : 0;
+        const Expr *end = size_of(t, out, dim), *inner = sym_add_int(t->sym, end, -right);
+        if (l > 0) {
+            to = CALL(t, aten_slice_Tensor, out, INT(dim), INT(0), INT(l));
+            from = CALL(t, aten_slice_Tensor, out, INT(dim),
+                        val_sym(sym_add_int(t->sym, inner, -l)), val_sym(inner));
+            CALL(t, aten_copy__default, to, from);
+        }
+        if (r > 0) {
+            to = CALL(t, aten_slice_Tensor, out, INT(dim), val_sym(inner), val_sym(end));
+            from = CALL(t, aten_slice_Tensor, out, INT(dim), INT(left), INT(left + r));
+            CALL(t, aten_copy__default, to, from);
+        }
+    }
+    return out;
 }

@@ -242,12 +242,16 @@ bool kern_pad(K *k) {
     return eager_ok(k->x) && copy_into(k->x, &w, &from);
 }
 
-// The index of the source for position i of n, padded by lo: mirrored, clamped or wrapped.
+// Wrapped within what negative padding leaves of the source.
+static int64_t wrapped(int64_t i, int64_t n, const int64_t *pad) {
+    int64_t from = pad[0] < 0 ? -pad[0] : 0, to = n + (pad[1] < 0 ? pad[1] : 0);
+    return i < from ? i + to - from : i >= to ? i - (to - from) : i;
+}
+
+// The index of the source for position i of n: mirrored or clamped.
 static int64_t edge_source(char mode, int64_t i, int64_t n) {
     if (mode == 'r') // reflection
         return i < 0 ? -i : i >= n ? 2 * (n - 1) - i : i;
-    if (mode == 'c') // circular
-        return i < 0 ? i + n : i >= n ? i - n : i;
     return i < 0 ? 0 : i >= n ? n - 1 : i;
 }
 
@@ -271,7 +275,10 @@ static bool edge_pad(K *k, char mode, const int64_t *pad, int n) {
         for (int d = 0; d < in->ndim; d++) {
             int j = in->ndim - 1 - d;
             int64_t i = w.index[d] - (j < n / 2 ? pad[2 * j] : 0);
-            at += (j < n / 2 ? edge_source(mode, i, in->size[d]) : i) * in->stride[d];
+            if (j < n / 2)
+                i = mode == 'c' ? wrapped(i, in->size[d], pad + 2 * j)
+                                : edge_source(mode, i, in->size[d]);
+            at += i * in->stride[d];
         }
         memcpy(at_elem(out, w.at[0]), at_elem(in, at), (size_t)dtype_info[in->dtype].bytes);
     }
