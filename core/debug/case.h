@@ -47,6 +47,9 @@ typedef struct CaseForm {
 } CaseForm;
 extern const CaseForm case_form_op, case_form_grad;
 
+#define CASE_DATA "the result's size or value depends on values: PyTorch breaks the graph here"
+#define CASE_DRAWS "compiled code draws other numbers than eager"
+
 // cases.c: verdicts; the first one stays.
 void case_settle(Case *c, CaseVerdict v, const char *fmt, ...) FX_PRINTF(3, 4);
 // By the first error of the case: missing kernels and metadata are skipped with their reason.

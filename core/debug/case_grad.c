@@ -106,12 +106,26 @@ static bool is_complex(const Value *v) {
     return false;
 }
 
+static bool has_constant(const Graph *g, const char *name) {
+    for (int i = 0; i < g->consts.n; i++)
+        if (!strcmp(g->consts.at[i].name, name) && g->consts.at[i].tensor)
+            return true;
+    return false;
+}
+
+// Sizes that depend on values: PyTorch breaks the graph there, or cannot trace it either.
+static bool has_unknown_sizes(const Graph *g) {
+    return sym_count_unbacked(g->sym) > 0;
+}
+
 // What stands in the way before anything is derived.
 static void skip_foreign(Case *c, const Graph *graph) {
     GRAPH_EACH (graph, n) {
         bool item = !strcmp(n->target, "_operator.getitem");
         if (is_complex(&n->val))
             case_settle(c, CASE_skipped, "complex numbers");
+        else if (n->op == FX_get_attr && !has_constant(graph, n->target))
+            case_settle(c, CASE_skipped, "a constant that the case does not hold");
         else if (n->op == FX_call_function && !n->def && !item)
             case_settle(c, CASE_skipped, "unknown operator %s", n->target);
         else if (n->def && !item && !eager_has(n->def->id))
@@ -206,10 +220,12 @@ static void prepare(Case *c) {
     if (c->settled)
         return;
     g->meta = find_meta(c, g, g->graph);
-    if (!g->meta) {
+    if (has_unknown_sizes(g->graph) && (!g->meta || c->setup->rung == RUNG_full))
+        case_settle(c, CASE_skipped, CASE_DATA);
+    else if (!g->meta)
         case_settle_error(c, CASE_failed);
+    if (c->settled)
         return;
-    }
     const Graph *graph = with_clones(c, g);
     if (graph != g->graph)
         g->meta = find_meta(c, g, graph);
@@ -307,6 +323,14 @@ static void compare_grads(Case *c, const char *name, const RtValue *got) {
     }
 }
 
+// Does the rung's forward graph draw from the compiler's own generator?
+static bool draws_anew(const Case *c) {
+    GRAPH_EACH (c->parts[0].graph, n)
+        if (node_is(n, OP_prims_inductor_seeds_default))
+            return true;
+    return false;
+}
+
 static void finish(Case *c) {
     CaseGradient *g = c->grad;
     const char *name = arena_printf(&c->arena, "grad.%s", c->result->name);
@@ -322,7 +346,11 @@ static void finish(Case *c) {
     }
     for (int i = 0; i < g->outputs.n && !c->settled; i++) {
         Buf why = {.arena = &c->arena};
-        if (!case_same(name, &fwd[first + i], &g->outputs.at[i], !g->cloned[i], &why))
+        if (case_same(name, &fwd[first + i], &g->outputs.at[i], !g->cloned[i], &why))
+            continue;
+        if (draws_anew(c))
+            case_settle(c, CASE_skipped, CASE_DRAWS);
+        else
             case_settle(c, CASE_failed, "output %d: %s", i, buf_str(&why));
     }
     if (!c->settled && (c->n_parts < 2 || run_backward(c, fwd, &grads)))

@@ -44,8 +44,7 @@ static void build(Case *c) {
     case_pipeline(c, g, NULL);
     const Artifact *a = case_build(c, 0);
     if (c->setup->rung == RUNG_full && (sym_count_unbacked(g->sym) || has_number(flat)))
-        case_settle(c, CASE_skipped, "PyTorch breaks the graph here: the result's size or value "
-                                     "depends on values");
+        case_settle(c, CASE_skipped, CASE_DATA);
     else if (a)
         case_add_part(c, a, 0, NULL);
     else if (c->op->hole)
@@ -73,7 +72,7 @@ static void prepare(Case *c) {
         case_settle(c, CASE_skipped, "reads memory that the case does not hold");
         c->result->runs = true;
     } else if (json_get(c->line, "seed") && c->setup->rung > RUNG_aot_eager)
-        case_settle(c, CASE_skipped, "compiled code draws other numbers than eager");
+        case_settle(c, CASE_skipped, CASE_DRAWS);
     else if (c->setup->rung != RUNG_eager)
         build(c);
 }

@@ -286,6 +286,12 @@ static void scatter_by_kernel(Lower *l, Box *self, Box *index, Box *src, const V
     extern_set_args(l, b->ir->op, arg, 6);
 }
 
+// A tensor without dimensions as one of one element.
+static Box *as_vector(Lower *l, Box *b) {
+    const Expr *one = sym_int(l->sym, 1);
+    return b && data_ndim(b->data) == 0 ? box_new(l, view_reshape(l, b->data, 1, &one)) : b;
+}
+
 // kind: LOOP_add for scatter_add, LOOP_identity for scatter; in place or on a copy by the op's
 // name.
 LVal lower_scatter(Lower *l, const Value *args, LoopOpKind kind) {
@@ -308,12 +314,16 @@ LVal lower_scatter(Lower *l, const Value *args, LoopOpKind kind) {
         (!sums || d == DT_i64 || d == DT_b8 || !include_self ||
          (src && l->req->config->threads != 1 && data_device(self->data).type == DEV_cpu));
     box_realize(l, self, "written in place");
+    Box *whole = self;
+    self = as_vector(l, self);
+    index = as_vector(l, index);
+    src = as_vector(l, src);
     if (by_kernel) {
         if (!src)
             src = full_box(l, args[3], d, data_device(self->data), data_ndim(index->data),
                            data_size(index->data));
         scatter_by_kernel(l, self, index, src, args, reduce, include_self);
-        return lv_box(self);
+        return lv_box(whole);
     }
     ScatterCtx *c = ARENA_NEW(l->arena, ScatterCtx);
     int64_t dim = arg_int(l, args, 1);
@@ -329,5 +339,5 @@ LVal lower_scatter(Lower *l, const Value *args, LoopOpKind kind) {
     p->scatter_ctx = c;
     p->mode = sums ? "atomic_add" : NULL;
     buf_scatter_into(l, p, self->data);
-    return lv_box(self);
+    return lv_box(whole);
 }
