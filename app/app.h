@@ -200,6 +200,8 @@ void complete(App *app, Prompt *p);             // fills p->choice for the word 
 // Overrides a decision (-1: leaves it to the rule, 0 off, 1 on), rebuilds from its stage, and keeps
 // it for undo; joined: undone together with the change before.
 bool app_override(App *app, DecisionKind kind, const char *key, int value, bool joined);
+// The same for a setting of the pipeline.
+bool app_set(App *app, const char *name, const char *value, bool joined);
 bool app_has_setting(const char *name, size_t len); // a setting of the screen, not of the pipeline
 
 // ---- cmd_run.c ----

@@ -86,13 +86,14 @@ static bool change(App *app, DecisionKind kind, const char *key, int value) {
     return app_override(app, kind, key, value, false);
 }
 
-static bool change_setting(App *app, const char *name, const char *value) {
+bool app_set(App *app, const char *name, const char *value, bool joined) {
     const char *was = session_setting(app->session, name, &app->arena);
     if (!session_set(app->session, name, value, &app->diag))
         return false;
     Change c = {.setting = arena_strdup(&app->arena, name),
                 .was = was,
-                .is = session_setting(app->session, name, &app->arena)};
+                .is = session_setting(app->session, name, &app->arena),
+                .joined = joined};
     vec_push(&app->arena, &changes_of(app)->done, c);
     app_message(app, ST_edited, "%s=%s   u takes it back", c.setting, c.is);
     return true;
@@ -384,7 +385,7 @@ static bool set_one(App *app, const char *name, const char *value) {
                   name);
         return false;
     }
-    return change_setting(app, name, value);
+    return app_set(app, name, value, false);
 }
 
 bool app_has_setting(const char *name, size_t len) {

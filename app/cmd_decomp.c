@@ -1,4 +1,5 @@
-// cmd_decomp.c: `decomp`: which ops are taken apart, and choosing it op by op.
+// cmd_decomp.c: `decomp`: which ops are taken apart, and choosing it op by op; `settings`: the same and
+// more from a file.
 #include <string.h>
 
 #include "app/app.h"
@@ -31,5 +32,32 @@ bool cmd_decomp(App *app, Args *args) {
                          op_at(ops[i][k])->qualname + strlen("torch.ops."), value, done++ > 0);
     if (done > 1)
         app_message(app, ST_edited, "decomposition %s: %d ops   u takes it back", verb, done);
+    return true;
+}
+
+// Everything that the file says is one change; ops that it declares stay declared.
+bool cmd_settings(App *app, Args *args) {
+    const SettingsFile *f = session_settings_read(&app->arena, args->at[0], &app->diag);
+    if (!f)
+        return false;
+    session_declare(app->session, f);
+    int done = 0;
+    for (int i = 0; i < f->statements.n; i++) {
+        const Statement *x = &f->statements.at[i];
+        if (x->kind == STMT_set) {
+            if (!app_set(app, x->name, x->value, done++ > 0))
+                return false;
+            continue;
+        }
+        OpId *ops;
+        int n = session_statement_ops(x, &app->frame, &ops, &app->diag);
+        for (int k = 0; k < n; k++)
+            app_override(app, DECIDE_decomposition,
+                         op_at(ops[k])->qualname + strlen("torch.ops."),
+                         x->kind == STMT_decompose, done++ > 0);
+    }
+    app_message(app, ST_edited, "%s: %d wish%s, %d op%s declared%s",
+                f->device ? f->device : args->at[0], done, done == 1 ? "" : "es",
+                f->ops.ops.n, f->ops.ops.n == 1 ? "" : "s", done ? "   u takes them back" : "");
     return true;
 }

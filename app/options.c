@@ -90,6 +90,7 @@ static void fill_session(Arena *a, Options *o) {
         .backend = o->value[FLAG_backend],
         .toolchain = o->value[FLAG_toolchain],
         .sets = o->sets.at,
+        .settings = o->value[FLAG_settings],
         .seed = seed,
         .threads = (int)threads,
     };

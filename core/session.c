@@ -152,6 +152,10 @@ static bool open_values(Session *s, const char *path, Diag *d) {
 }
 
 static bool open_all(Session *s, const char *path, const SessionOptions *o, Diag *d) {
+    // What the command line sets wins over what the file sets.
+    const SettingsFile *file = o->settings ? session_settings_read(&s->arena, o->settings, d) : NULL;
+    if (o->settings && (!file || !session_apply_settings(s, file, d)))
+        return false;
     s->model = load_model(&s->arena, path, d);
     if (!s->model || (o->grad && !session_set(s, "grad", o->grad, d)) ||
         !check_device(s, o->device, d) || !open_values(s, o->values, d) ||
@@ -162,6 +166,8 @@ static bool open_all(Session *s, const char *path, const SessionOptions *o, Diag
         return false;
     }
     s->options.overrides = s->overrides;
+    if (file)
+        session_declare(s, file);
     s->pipeline = pipeline_new(s->model, &s->options);
     return session_set_backend(s, o->backend ? o->backend : "full", o->toolchain, d);
 }

@@ -6,6 +6,7 @@
 
 #include "core/aot/aot.h"
 #include "core/helper/helper.h"
+#include "core/load/settings_file.h"
 #include "core/pipeline/pipeline.h"
 
 typedef enum Backend {
@@ -27,6 +28,7 @@ typedef struct SessionOptions {
     const char *device;      // --device
     const char *hints;       // --hint s77=6,…
     const char *values;      // --values FILE.safetensors
+    const char *settings;    // --settings FILE
     const char *binds;       // --bind L_x_=in0,…
     const char *backend;     // NULL: full
     const char *toolchain;   // NULL: the best that works
@@ -56,10 +58,23 @@ typedef struct SettingInfo {
 int settings_count(void);
 SettingInfo settings_at(const Session *s, int i, Arena *a); // s NULL: the default value
 const char *session_setting(const Session *s, const char *name, Arena *a); // NULL: no such setting
+// Whether session_set would take it; changes nothing.
+bool session_setting_check(const char *name, const char *value, Diag *d);
 int session_threads(const Session *s);
 Overrides *session_overrides(Session *s);
 // After changing overrides: drops what they may have touched.
 void session_changed(Session *s, StageId from);
+
+// session_device.c: settings files. NULL and errors with their places if anything in it is broken or
+// means nothing; nothing is applied then.
+const SettingsFile *session_settings_read(Arena *a, const char *path, Diag *d);
+// The file's device and declared ops; the file must live as long as the session.
+void session_declare(Session *s, const SettingsFile *f);
+// Its statements, without undo.
+bool session_apply_settings(Session *s, const SettingsFile *f, Diag *d);
+// Ops that a statement is about; none, without an error, if it keeps one that nothing takes apart.
+int session_statement_ops(const Statement *s, Arena *a, OpId **out, Diag *d);
+const char *session_device_name(const Session *s); // NULL: none is named
 
 // session_decomp.c: how ops are taken apart in this model.
 typedef struct DecompRow {

@@ -60,8 +60,7 @@ static const char *nearest(Arena *a, const DecompInfo *rows, int n, const char *
     return best;
 }
 
-// An op of ATen, whether or not it has a rule.
-static bool is_op(const char *name) {
+bool session_is_op(const char *name) {
     const Op *some[1];
     const char *bare = str_starts(name, "aten.") ? name + strlen("aten.") : name;
     return op_find(name) || op_packet("aten", bare, some, 1);
@@ -69,7 +68,7 @@ static bool is_op(const char *name) {
 
 static void say_unknown(Arena *a, const DecompInfo *rows, int n, const char *name, Diag *d) {
     const char *near = nearest(a, rows, n, name);
-    bool op = is_op(name);
+    bool op = session_is_op(name);
     DiagItem *item = op ? diag_fail(d, "%s is in no table: nothing takes it apart", name)
                         : diag_fail(d, "no op '%s' that a table takes apart", name);
     item->hint = near && !op ? arena_printf(d->arena, "did you mean %s?", near)
@@ -85,7 +84,7 @@ int session_decomp_find(const char *name, Arena *a, OpId **out, Diag *d) {
     for (int i = 0; i < n; i++)
         if (names_op(a, key_of(rows[i].op), name))
             vec_push(a, &f.ops, rows[i].op);
-    if (!f.ops.n && *name && !is_op(name))
+    if (!f.ops.n && *name && !session_is_op(name))
         find_beginnings(a, rows, n, name, &f);
     if (!f.ops.n)
         say_unknown(a, rows, n, name, d);

@@ -142,6 +142,8 @@ static void explain_json(Session *s, Buf *out) {
     json_open(&j, NULL, '{');
     json_put_str(&j, "model", s->model->name);
     json_put_str(&j, "form", s->model->form);
+    if (s->device_name)
+        json_put_str(&j, "device", s->device_name);
     json_open(&j, "graphs", '[');
     for (int i = 0; i < pipeline_n_units(s->pipeline); i++) {
         const Unit *u = pipeline_unit(s->pipeline, i);
@@ -227,8 +229,9 @@ int session_explain(Session *s, Buf *out, bool json, Diag *d) {
     int n_captured = captured(s, n);
     const char *between =
         n_captured > 1 ? ": a graph break or a recompilation between them" : "";
-    buf_printf(out, "%s   %s   %d graph%s%s\n", s->model->name, s->model->form, n_captured,
-               n_captured == 1 ? "" : "s", between);
+    buf_printf(out, "%s   %s   %d graph%s%s%s%s\n", s->model->name, s->model->form, n_captured,
+               n_captured == 1 ? "" : "s", between, s->device_name ? "   device " : "",
+               s->device_name ? s->device_name : "");
     for (int i = 0; i < n; i++) {
         const Unit *u = pipeline_unit(s->pipeline, i);
         const char *title = u->parent ? "" : u->loaded->title ? u->loaded->title : "";

@@ -13,6 +13,8 @@ struct Session {
     SessionOptions given; // as opened
     TensorFile values;    // --values
     bool has_values;
+    const OpSet *ops;        // declared custom ops, NULL: none
+    const char *device_name; // by a settings file, NULL
     Backend backend;
     const Toolchain *toolchain; // NULL if none works here
     Helpers *helpers;           // started at the first request, or by the app before that
@@ -21,6 +23,10 @@ struct Session {
 // Copies the errors of a unit that could not be built to the end; false if it was.
 bool session_unit_errors(const Session *s, int unit, Diag *d);
 
+// False and an error if the graph calls an op that is only declared.
+bool session_can_run(const Session *s, const Graph *g, Diag *d);
+// session_decomp.c: an op of ATen, whether or not it has a rule.
+bool session_is_op(const char *name);
 // session_passes.c: a CustomPassRunner; ctx is the session.
 bool session_run_pass(void *ctx, const CustomPassJob *job, CustomPassResult *out);
 

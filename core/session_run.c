@@ -136,6 +136,8 @@ static bool fill_inference(Session *s, Message *m, const RunRequest *r, Diag *d)
 Request *session_run_start(Session *s, const RunRequest *r, Diag *d) {
     Unit *u = pipeline_unit(s->pipeline, r->unit), *root = u->parent ? u->parent : u;
     bool full = r->backend == BACKEND_full, train = root->forward != NULL;
+    if (root->loaded && !session_can_run(s, root->loaded->graph, d))
+        return NULL;
     if (full && !r->toolchain && !s->toolchain) {
         diag_tool(d, "no toolchain works here")->hint = "fxray doctor tells what is missing";
         return NULL;

@@ -74,22 +74,22 @@ static bool set_real(const char *text, double *at) {
 }
 
 // Empty: none. The file is read when it is needed, so that it may be edited in between.
-static bool set_file(Session *s, const char *text, const char **at) {
+static bool set_file(Arena *a, const char *text, const char **at) {
     if (*text && (!file_exists(text) || file_is_dir(text)))
         return false;
-    *at = *text ? arena_strdup(&s->arena, text) : NULL;
+    *at = *text ? arena_strdup(a, text) : NULL;
     return true;
 }
 
-static bool assign(Session *s, const Setting *x, const char *text) {
-    void *at = (char *)&s->options + x->offset;
+static bool assign(Arena *a, PipelineOptions *o, const Setting *x, const char *text) {
+    void *at = (char *)o + x->offset;
     switch (x->kind) {
     case SET_int:
         return set_int(text, at);
     case SET_bool:
         return set_bool(text, at);
     case SET_file:
-        return set_file(s, text, at);
+        return set_file(a, text, at);
     case SET_real:
         return set_real(text, at);
     case SET_choice:
@@ -131,21 +131,33 @@ static const Setting *setting_find(const char *name, const Setting **near) {
     return NULL;
 }
 
-bool session_set(Session *s, const char *name, const char *value, Diag *d) {
+// NULL and an error if there is no such setting, or the value is not for it.
+static const Setting *set_in(Arena *a, PipelineOptions *o, const char *name, const char *value,
+                             Diag *d) {
     const Setting *near = NULL, *found = setting_find(name, &near);
     if (!found) {
         DiagItem *item = diag_fail(d, "unknown setting '%s'", name);
         item->hint = near ? arena_printf(d->arena, "did you mean %s?", near->name)
                           : "the manual lists the settings";
-        return false;
+        return NULL;
     }
-    if (!assign(s, found, value)) {
+    if (!assign(a, o, found, value)) {
         diag_fail(d, "setting %s: '%s' is not %s", name, value, wanted(d->arena, found));
-        return false;
+        return NULL;
     }
-    if (s->pipeline)
+    return found;
+}
+
+bool session_set(Session *s, const char *name, const char *value, Diag *d) {
+    const Setting *found = set_in(&s->arena, &s->options, name, value, d);
+    if (found && s->pipeline)
         session_changed(s, found->from);
-    return true;
+    return found != NULL;
+}
+
+bool session_setting_check(const char *name, const char *value, Diag *d) {
+    PipelineOptions trial = {0};
+    return set_in(d->arena, &trial, name, value, d) != NULL;
 }
 
 int settings_count(void) {

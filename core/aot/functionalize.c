@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include "core/ops/custom.h"
+
 typedef struct ViewStep {
     const Op *op;
     const Value *args; // bound; args[0] stands for the tensor viewed
@@ -311,7 +313,17 @@ static Value write_many(Trace *t, const Op *op, const Op *form, const Value *arg
     return results;
 }
 
+Traced *functional_base(Trace *t, Traced *x) {
+    return x->fn && x->fn->n_steps ? upper(t, x->fn->set->base, x->fn->set, NULL, 0) : x;
+}
+
+void functional_write(Trace *t, Traced *x, Value value) {
+    write(t, x, value);
+}
+
 static Value in_place(Trace *t, const Op *op, const Value *args) {
+    if (op_is_custom(op))
+        return auto_functionalize(t, op, args);
     const Op *form = functional_form(t, op);
     if (!form) {
         trace_fail(t, "%s writes its arguments and has no functional form", op->qualname);

@@ -402,6 +402,7 @@ static Graph *make(Half *h, Arena *a, const Value *literals, Origins **origins) 
                .map = ARENA_ARRAY(p->tmp, p->g->by_id.n + 1, Node *),
                .children.arena = p->tmp};
     graph_reserve(m.to, h->inputs.n + h->order.n + 1);
+    m.to->ops = p->g->ops;
     for (int k = 0; k < h->inputs.n; k++) {
         int i = h->inputs.at[k];
         finish_node(&m, graph_placeholder(m.to, p->at[i]->name, p->at[i]->name), i);

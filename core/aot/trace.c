@@ -335,6 +335,7 @@ void run_begin(Run *r, const AotRequest *req, Arena *arena) {
     *r = (Run){.t = {.req = req, .arena = arena, .sym = g->sym, .diag = req->diag, .seq_nr = -1}};
     Trace *t = &r->t;
     t->graph = graph_new(arena, g->sym);
+    t->graph->ops = g->ops;
     t->origins = origins_new(arena);
     t->proxies.arena = t->floats.arena = t->symbols.arena = arena;
     r->env = ARENA_ARRAY(arena, g->by_id.n + 1, Value);

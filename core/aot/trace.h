@@ -109,6 +109,11 @@ bool functional_is_graded(const Traced *x);  // written while gradients were rec
 bool functional_shares(const Traced *x, const Traced *y); // one storage
 bool functional_is_one_of_many(const Traced *x);          // of the views of split, unbind, …
 bool functional_is_reshaped(const Traced *x); // an in-place view op changed its metadata
+Traced *functional_base(Trace *t, Traced *x); // what x is a view of; x itself if it is none
+void functional_write(Trace *t, Traced *x, Value value);
+// auto_functionalize.c: a declared custom op that writes its arguments.
+#define AUTO_FUNCTIONALIZED "torch.ops.higher_order.auto_functionalized_v2"
+Value auto_functionalize(Trace *t, const Op *op, const Value *args);
 bool view_inverse(Trace *t, const Op *op, const Value *args, int out_index, Value base,
                   Value mutated, Value *out);
 

@@ -12,6 +12,7 @@
 static AotMeta *find_meta(const AotRequest *req) {
     Arena scratch = {0};
     Run r;
+    int asked = req->decisions ? decisions_count(req->decisions) : 0;
     run_begin(&r, req, &scratch);
     tape_new(&r.t);
     run_inputs(&r, true);
@@ -24,6 +25,7 @@ static AotMeta *find_meta(const AotRequest *req) {
         tape_enable(&r.t, true);
         m = run_describe(&r, req->arena);
     }
+    decisions_rewind(req->decisions, asked); // the second run asks again
     arena_free(&scratch);
     return m;
 }

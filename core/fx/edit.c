@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/fx/scan.h"
+#include "core/ops/custom.h"
 
 // ---- rules
 
@@ -206,8 +207,7 @@ static bool take_arguments(Editor *e, Arguments *out) {
 
 static const Op *take_op(Editor *e) {
     const char *path = scan_path(&e->scan);
-    const char *key = path && str_starts(path, "torch.ops.") ? path + strlen("torch.ops.") : path;
-    const Op *op = key ? map_get(&e->log->given, key) : NULL;
+    const Op *op = path ? opset_find(e->g->ops, path) : NULL;
     op = op || !path ? op : op_find(path);
     if (!op && !e->scan.failed)
         refuse(e, arena_printf(e->d->arena, "unknown op '%s'", path ? path : ""));

@@ -48,7 +48,6 @@ typedef struct EditLog {
     Map lines; // node id -> line of the pass that touched it last
     VEC(int) inserted, erased, changed; // node ids
     VEC(Replaced) replaced;
-    Map given; // op's key -> Op *: declared custom ops, looked at before the table; may be empty
 } EditLog;
 // Applies a text to a graph. False and an error, with the pass's line as Place.line, at the first
 // line that is broken or must not be done.

@@ -454,6 +454,7 @@ static Graph *copy_graph(Arena *a, const Graph *g, Map *frames) {
     Graph *to = graph_new(a, g->sym);
     Node **map = ARENA_ARRAY(a, g->by_id.n + 1, Node *);
     Copier c = {.arena = a, .map = map, .from = g, .to = to, .frames = frames};
+    to->ops = g->ops;
     to->class_name = copy_text(&c, g->class_name);
     to->title = copy_text(&c, g->title);
     to->tree_args = copy_text(&c, g->tree_args);

@@ -28,6 +28,7 @@ typedef struct Kwarg {
 } Kwarg;
 
 typedef struct Graph Graph;
+struct OpSet; // core/ops/custom.h
 
 struct Node {
     int id;                     // index in graph->by_id; ids never change, erased ones leave gaps
@@ -95,6 +96,7 @@ struct Graph {
     VEC(GraphChild) children;   // nested graphs of higher-order ops, in print order
     VEC(GraphConst) consts;     // get_attr values
     int n_nodes;                // live
+    const struct OpSet *ops;    // declared custom ops that its nodes may call, NULL: none
 };
 
 #define GRAPH_EACH(g, n) for (Node *n = (g)->first; n; n = n->next)

@@ -125,7 +125,6 @@ bool service_pass(ServiceCtx *c, const Message *m) {
         return false;
     PassFn *fn = (PassFn *)exec_function(code, "fxray_pass");
     PassRun r = {.arena = c->arena, .diag = c->diag, .graph = g, .file = file, .where = c->where};
-    r.given.arena = c->arena;
     if (fn)
         run_pass(c, &r, fn);
     else

@@ -4,6 +4,8 @@
 // them, and written down for the program, which makes them in its own.
 #include "core/helper/pass_api.h"
 
+#include "core/ops/custom.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -317,7 +319,7 @@ static bool may_edit(const char *fn) {
 }
 
 static const Op *find_op(const char *fn, const char *name) {
-    const Op *op = name ? map_get(&run->given, name) : NULL;
+    const Op *op = name ? opset_find(run->graph->ops, name) : NULL;
     op = op || !name ? op : op_find(name);
     if (!op)
         refuse(fn, name ? arena_printf(run->arena,

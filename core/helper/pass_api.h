@@ -32,7 +32,6 @@ typedef struct PassRun {
     int line;               // of the call under way
     int matches;            // counted by the pass
     int replaced;           // fx_replace_uses
-    Map given;              // op's key -> Op *: declared custom ops
 } PassRun;
 void pass_begin(PassRun *r); // arena, diag, graph, file and where are set
 void pass_end(void);

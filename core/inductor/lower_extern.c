@@ -3,6 +3,7 @@
 // bmm.py, conv.py; ir.py ExternKernelOut, FallbackKernel.
 #include "core/inductor/lower.h"
 #include "core/inductor/lowerings.h"
+#include "core/ops/custom.h"
 
 #include <assert.h>
 #include <string.h>
@@ -296,9 +297,25 @@ static Device first_device(Lower *l, const Value *args, int n) {
     return (Device){DEV_cpu, -1};
 }
 
+// Buffers that a declared op writes: they are in memory when it is called, and change then.
+static void note_writes(Lower *l, LBuf *packed, const Op *op, const Value *args) {
+    for (int i = 0; i < op->n_args; i++) {
+        LVal v = op->args[i].written ? l_of(l, &args[i]) : (LVal){0};
+        for (int k = 0; k < (v.kind == L_list ? v.n : v.kind == L_box); k++) {
+            const LVal *one = v.kind == L_list ? &v.at[k] : &v;
+            LBuf *target = one->kind == L_box ? data_unwrap(one->box->data)->buf : NULL;
+            if (!target)
+                continue;
+            buf_mark_mutated(l, target);
+            vec_push(l->arena, &packed->ir->mutations, target->ir->name);
+            vec_push(l->arena, &l->m->mutated_buffers, target->ir->name);
+        }
+    }
+}
+
 // The call and, for each tensor that it gives, a MultiOutput.
-static LVal packed_call(Lower *l, const char *kernel, const Op *op, Value out, Device dev,
-                        const IrArg *arg, int n) {
+static LVal packed_call(Lower *l, const char *kernel, const Op *op, const Value *args, Value out,
+                        Device dev, const IrArg *arg, int n) {
     if (out.kind == VAL_none && l->node->n_users && !l->failed) {
         diag_fail(l->req->diag, "%s: the shape of its result is not known, so no code can use it",
                   kernel);
@@ -313,6 +330,8 @@ static LVal packed_call(Lower *l, const char *kernel, const Op *op, Value out, D
     packed->ir->op->side_effects =
         !op || op->tags & (OPT_impure | OPT_mutates) || out.kind == VAL_none;
     extern_set_args(l, packed->ir->op, arg, n);
+    if (op && op_is_custom(op))
+        note_writes(l, packed, op, args);
     if (out.kind == VAL_tensor)
         return multi_output(l, packed, out.tensor, -1);
     if (out.kind != VAL_tuple && out.kind != VAL_list)
@@ -336,7 +355,7 @@ LVal lower_fallback(Lower *l, const Op *op, const Value *args) {
         arg[n++].kw = s->kwarg_only || i >= l->node->n_args ? s->name : NULL;
     }
     Value out = result_meta(l, op, args);
-    return packed_call(l, op->qualname, op, out, first_device(l, args, op->n_args), arg, n);
+    return packed_call(l, op->qualname, op, args, out, first_device(l, args, op->n_args), arg, n);
 }
 
 // An operator that is only known by name: called with what the graph gives it, in the strides it
@@ -354,7 +373,7 @@ LVal lower_opaque(Lower *l, const Node *n) {
         arg[n->n_args + i] = extern_arg(l, &n->kwargs[i].value);
         arg[n->n_args + i].kw = n->kwargs[i].name;
     }
-    return packed_call(l, n->target, NULL, out, first_device(l, n->args, n->n_args), arg,
+    return packed_call(l, n->target, NULL, NULL, out, first_device(l, n->args, n->n_args), arg,
                        n->n_args + n->n_kwargs);
 }
 

@@ -144,15 +144,30 @@ void decisions_set_stage(Decisions *d, int stage) {
     d->stage = stage;
 }
 
-// Stages ask in their order, so what goes is the end of the log.
-void decisions_truncate(Decisions *d, int stage) {
-    while (d->at.n && d->at.at[d->at.n - 1].stage >= stage) {
-        const Decide *ask = &d->at.at[--d->at.n].ask;
-        d->defaults_true[ask->kind] -= ask->by_default;
-    }
+static void drop_last(Decisions *d) {
+    const Decide *ask = &d->at.at[--d->at.n].ask;
+    d->defaults_true[ask->kind] -= ask->by_default;
+}
+
+static void index_again(Decisions *d) {
     d->index = (Map){.arena = d->arena};
     for (int i = 0; i < d->at.n; i++)
         map_put_int(&d->index, joined(d->arena, d->at.at[i].ask.kind, d->at.at[i].ask.key), i + 1);
+}
+
+// Stages ask in their order, so what goes is the end of the log.
+void decisions_truncate(Decisions *d, int stage) {
+    while (d->at.n && d->at.at[d->at.n - 1].stage >= stage)
+        drop_last(d);
+    index_again(d);
+}
+
+void decisions_rewind(Decisions *d, int count) {
+    if (!d || d->at.n <= count)
+        return;
+    while (d->at.n > count)
+        drop_last(d);
+    index_again(d);
 }
 
 bool decide(Decisions *d, const Decide *q) {

@@ -57,6 +57,8 @@ Decisions *decisions_new(Arena *a, const Overrides *o);     // o may be NULL
 void decisions_set_stage(Decisions *d, int stage);          // of the questions that follow
 // Forgets what stages >= stage asked: they will ask again.
 void decisions_truncate(Decisions *d, int stage);
+// Forgets all but the first `count`: what was asked on trial. d may be NULL.
+void decisions_rewind(Decisions *d, int count);
 bool decide(Decisions *d, const Decide *q);                 // d may be NULL: the default
 // The last decision of that key could not be carried out after all: its result is false, for this
 // reason. d may be NULL.
