@@ -281,9 +281,11 @@ static void print_override(void *ctx, DecisionKind kind, const char *key, bool r
 // A setting's first change has the value from before; it may be back at that by now.
 static void print_setting(App *app, int i) {
     const Change *c = &app->changes->done.at[i];
-    for (int k = 0; k < i && c->setting; k++)
-        if (app->changes->done.at[k].setting && !strcmp(app->changes->done.at[k].setting, c->setting))
+    for (int k = 0; k < i && c->setting; k++) {
+        const char *before = app->changes->done.at[k].setting;
+        if (before && !strcmp(before, c->setting))
             return;
+    }
     const char *now = c->setting ? session_setting(app->session, c->setting, &app->frame) : NULL;
     if (now && strcmp(now, c->was))
         buf_printf(&app->out, "%-14s %-30s %-4s undo: set %s=%s\n", "setting", c->setting, now,

@@ -1,5 +1,5 @@
-// cmd_decomp.c: `decomp`: which ops are taken apart, and choosing it op by op; `settings`: the same and
-// more from a file.
+// cmd_decomp.c: `decomp`: which ops are taken apart, and choosing it op by op; `settings`: the same
+// and more from a file.
 #include <string.h>
 
 #include "app/app.h"
@@ -52,12 +52,11 @@ bool cmd_settings(App *app, Args *args) {
         OpId *ops;
         int n = session_statement_ops(x, &app->frame, &ops, &app->diag);
         for (int k = 0; k < n; k++)
-            app_override(app, DECIDE_decomposition,
-                         op_at(ops[k])->qualname + strlen("torch.ops."),
+            app_override(app, DECIDE_decomposition, op_at(ops[k])->qualname + strlen("torch.ops."),
                          x->kind == STMT_decompose, done++ > 0);
     }
     app_message(app, ST_edited, "%s: %d wish%s, %d op%s declared%s",
-                f->device ? f->device : args->at[0], done, done == 1 ? "" : "es",
-                f->ops.ops.n, f->ops.ops.n == 1 ? "" : "s", done ? "   u takes them back" : "");
+                f->device ? f->device : args->at[0], done, done == 1 ? "" : "es", f->ops.ops.n,
+                f->ops.ops.n == 1 ? "" : "s", done ? "   u takes them back" : "");
     return true;
 }

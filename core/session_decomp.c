@@ -103,9 +103,7 @@ int session_decomp_find(const char *name, Arena *a, OpId **out, Diag *d) {
 static void count_decision(DecompRow *r, const Decision *d) {
     if (d->result)
         r->fired++;
-    else if (d->overridden)
-        r->kept++;
-    else if (r->on)
+    else if (!d->overridden && r->on)
         r->declined++;
     else
         r->kept++;

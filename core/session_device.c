@@ -1,5 +1,5 @@
-// session_device.c: settings files: reading and checking one, and what its declared ops mean for the
-// graphs that are loaded.
+// session_device.c: settings files: reading and checking one, and what its declared ops mean for
+// the graphs that are loaded.
 #include <string.h>
 
 #include "core/base/file.h"
@@ -107,7 +107,8 @@ bool session_can_run(const Session *s, const Graph *g, Diag *d) {
         Place at = {.file = n->stack ? n->stack->file : NULL,
                     .line = n->stack ? n->stack->line : 0,
                     .source = n->stack ? n->stack->code : NULL};
-        diag_error(d, at, "%s calls %s::%s, which is declared and has no kernel: it is shown, not run",
+        diag_error(d, at,
+                   "%s calls %s::%s, which is declared and has no kernel: it is shown, not run",
                    n->name, op->ns, op->name)
             ->hint = "a model with it is traced, lowered and printed";
         return false;

@@ -1,5 +1,5 @@
-// session_passes.c: custom passes run in a helper: the pass's C and the graph go there as text, what
-// it wants comes back as edits. The pipeline calls this through a function pointer.
+// session_passes.c: custom passes run in a helper: the pass's C and the graph go there as text,
+// what it wants comes back as edits. The pipeline calls this through a function pointer.
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,8 +76,8 @@ static void tell_failure(const CustomPassJob *job, Str source, const Request *q)
 static void take_reply(const CustomPassJob *job, const Message *m, CustomPassResult *out) {
     const Field *edits = message_find(m, "edits");
     if (edits && edits->kind == FIELD_text)
-        out->edits = (Str){arena_strndup(job->arena, edits->text.ptr, edits->text.len),
-                           edits->text.len};
+        out->edits =
+            (Str){arena_strndup(job->arena, edits->text.ptr, edits->text.len), edits->text.len};
     out->log = arena_strdup(job->arena, message_get_text(m, "log", ""));
     int64_t matches = message_get_int(m, "matches", 0);
     out->matches = matches > 0 && matches < INT32_MAX ? (int)matches : 0;

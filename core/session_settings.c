@@ -185,7 +185,8 @@ SettingInfo settings_at(const Session *s, int i, Arena *a) {
     const void *base = s ? (const void *)&s->options : (const void *)&defaults;
     const Setting *x = &settings[i];
     static const char *const takes[] = {
-        [SET_int] = "number", [SET_bool] = "on|off", [SET_choice] = NULL, [SET_file] = "file", [SET_real] = "number"};
+        [SET_int] = "number", [SET_bool] = "on|off",  [SET_choice] = NULL,
+        [SET_file] = "file",  [SET_real] = "number"};
     return (SettingInfo){
         .name = x->name,
         .doc = x->doc,

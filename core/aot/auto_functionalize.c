@@ -98,7 +98,8 @@ static void put_view(Call *c, const char *prefix, const Value *v) {
         return;
     Sym *s = c->t->sym;
     if (base->ndim == m->ndim && same_exprs(s, base->size, m->size, m->ndim) &&
-        same_exprs(s, base->stride, m->stride, m->ndim) && sym_known_eq(s, base->offset, m->offset)) {
+        same_exprs(s, base->stride, m->stride, m->ndim) &&
+        sym_known_eq(s, base->offset, m->offset)) {
         put(c, arena_printf(a, "%s_alias", prefix), BOOL(true));
     } else if (is_slice(s, base, m, &dim, &start)) {
         put(c, arena_printf(a, "%s_slice_dim", prefix), INT(dim));

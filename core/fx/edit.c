@@ -13,8 +13,9 @@ const char *edit_insert_error(Arena *a, const Op *op, const Node *before) {
     if (before->op == FX_placeholder)
         return arena_printf(a, "nothing goes before the placeholder %s", before->name);
     if (op->tags & OPT_mutates)
-        return arena_printf(a, "%s writes its arguments: a pass may insert only calls without "
-                               "effects",
+        return arena_printf(a,
+                            "%s writes its arguments: a pass may insert only calls without "
+                            "effects",
                             op->qualname);
     return NULL;
 }
@@ -199,8 +200,8 @@ static bool take_arguments(Editor *e, Arguments *out) {
     if (!scan_expect(&e->scan, "(") || !scan_arguments(&e->scan, out))
         return false;
     for (int i = 0; i < out->args.n + out->kwargs.n; i++)
-        if (is_stray(e, i < out->args.n ? &out->args.at[i]
-                                        : &out->kwargs.at[i - out->args.n].value))
+        if (is_stray(e,
+                     i < out->args.n ? &out->args.at[i] : &out->kwargs.at[i - out->args.n].value))
             return refuse(e, "an argument is a node that is not there");
     return true;
 }
@@ -230,8 +231,8 @@ static void do_insert(Editor *e) {
     n->modules = before->modules;
     n->seq_nr = before->seq_nr;
     n->flags = before->flags & (NODE_forward | NODE_backward);
-    n->original_aten = str_starts(op->qualname, "torch.ops.") ? op->qualname + strlen("torch.ops.")
-                                                              : op->qualname;
+    n->original_aten =
+        str_starts(op->qualname, "torch.ops.") ? op->qualname + strlen("torch.ops.") : op->qualname;
     add_node(e, n);
     touch(e, n);
     vec_push(e->log->arena, &e->log->inserted, n->id);

@@ -45,7 +45,7 @@ typedef struct Replaced {
 } Replaced;
 typedef struct EditLog {
     Arena *arena;
-    Map lines; // node id -> line of the pass that touched it last
+    Map lines;                          // node id -> line of the pass that touched it last
     VEC(int) inserted, erased, changed; // node ids
     VEC(Replaced) replaced;
 } EditLog;

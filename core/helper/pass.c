@@ -24,7 +24,8 @@ static bool includes_header(const char *line, const char *end) {
         return false;
     const char *at = memmem(p, left, name, sizeof name - 1);
     return at && at[-1] != '_' && !isalnum((unsigned char)at[-1]) && memchr(p, at[-1], left) &&
-           strchr("\"</", at[-1]) && at + sizeof name - 1 < end && strchr("\">", at[sizeof name - 1]);
+           strchr("\"</", at[-1]) && at + sizeof name - 1 < end &&
+           strchr("\">", at[sizeof name - 1]);
 }
 
 // Header and source as one text; the header's line in the source is blank, so that nothing is read
@@ -57,13 +58,13 @@ static bool check_version(ServiceCtx *c, const char *header) {
     int version = version_of(header);
     if (version == PASS_API_VERSION)
         return true;
-    DiagItem *item =
-        version < 0 ? diag_error(c->diag, (Place){.file = "fxray_pass.h"},
-                                 "the fxray_pass.h beside the pass tells no version")
-                    : diag_error(c->diag, (Place){.file = "fxray_pass.h"},
-                                 "the pass has version %d of fxray_pass.h, this program takes "
-                                 "version %d",
-                                 version, PASS_API_VERSION);
+    DiagItem *item = version < 0
+                         ? diag_error(c->diag, (Place){.file = "fxray_pass.h"},
+                                      "the fxray_pass.h beside the pass tells no version")
+                         : diag_error(c->diag, (Place){.file = "fxray_pass.h"},
+                                      "the pass has version %d of fxray_pass.h, this program takes "
+                                      "version %d",
+                                      version, PASS_API_VERSION);
     item->hint = "`fxray -c 'table pass_header'` prints the header of this program";
     return false;
 }

@@ -1,7 +1,7 @@
 // pass_api.c: the functions that a custom pass calls. Each takes whatever the pass hands it: a null
 // pointer or an erased node is refused and told with the line of the call, and the pass goes on to
-// its end; then it has failed. Changes are made at once in the helper's graph, so that the pass sees
-// them, and written down for the program, which makes them in its own.
+// its end; then it has failed. Changes are made at once in the helper's graph, so that the pass
+// sees them, and written down for the program, which makes them in its own.
 #include "core/helper/pass_api.h"
 
 #include "core/ops/custom.h"
@@ -91,9 +91,9 @@ const char *fx_name(const FxNode *n) {
 
 const char *fx_kind(const FxNode *n) {
     static const char *const kinds[] = {
-        [FX_placeholder] = "placeholder", [FX_get_attr] = "get_attr",
+        [FX_placeholder] = "placeholder",     [FX_get_attr] = "get_attr",
         [FX_call_function] = "call_function", [FX_call_method] = "call_method",
-        [FX_call_module] = "call_module", [FX_output] = "output"};
+        [FX_call_module] = "call_module",     [FX_output] = "output"};
     return good("fx_kind", n) ? kinds[n->op] : "";
 }
 
@@ -394,7 +394,8 @@ static int set_args(const char *fn, FxNode *n, const Value *args, int n_args, co
 
 int fx_set_arg(FxNode *n, int i, const FxValue *v) {
     Value value;
-    if (!good("fx_set_arg", n) || !may_edit("fx_set_arg") || !take_values("fx_set_arg", &v, 1, &value))
+    if (!good("fx_set_arg", n) || !may_edit("fx_set_arg") ||
+        !take_values("fx_set_arg", &v, 1, &value))
         return 0;
     if (i < 0 || i > n->n_args) {
         refuse("fx_set_arg", arena_printf(run->arena, "%s has %d arguments: there is no place %d",
@@ -421,8 +422,8 @@ int fx_set_kwarg(FxNode *n, const char *name, const FxValue *v) {
         !take_values("fx_set_kwarg", &v, 1, &value))
         return 0;
     if (!is_word(name) || (n->def && op_arg_index(n->def, name) < 0)) {
-        refuse("fx_set_kwarg", arena_printf(run->arena, "%s has no argument '%.40s'", op_of(n),
-                                            name ? name : ""));
+        refuse("fx_set_kwarg",
+               arena_printf(run->arena, "%s has no argument '%.40s'", op_of(n), name ? name : ""));
         return 0;
     }
     Kwarg *k = ARENA_ARRAY(run->arena, n->n_kwargs + 1, Kwarg);
@@ -436,7 +437,8 @@ int fx_set_kwarg(FxNode *n, const char *name, const FxValue *v) {
 }
 
 int fx_replace_uses(FxNode *old, FxNode *by) {
-    if (!good("fx_replace_uses", old) || !good("fx_replace_uses", by) || !may_edit("fx_replace_uses"))
+    if (!good("fx_replace_uses", old) || !good("fx_replace_uses", by) ||
+        !may_edit("fx_replace_uses"))
         return 0;
     const char *why = edit_replace_error(run->arena, old, by);
     if (why) {

@@ -24,14 +24,14 @@ typedef struct PassRun {
     Arena *arena;
     Diag *diag;
     Graph *graph;
-    const char *file;       // of the pass, for places
-    char *where;            // (EXEC_WHERE_BYTES) shared with the parent: FILE:LINE
-    size_t where_len;       // of `FILE:` in it
+    const char *file; // of the pass, for places
+    char *where;      // (EXEC_WHERE_BYTES) shared with the parent: FILE:LINE
+    size_t where_len; // of `FILE:` in it
     EditWriter edits;
-    Buf log;                // lines
-    int line;               // of the call under way
-    int matches;            // counted by the pass
-    int replaced;           // fx_replace_uses
+    Buf log;      // lines
+    int line;     // of the call under way
+    int matches;  // counted by the pass
+    int replaced; // fx_replace_uses
 } PassRun;
 void pass_begin(PassRun *r); // arena, diag, graph, file and where are set
 void pass_end(void);

@@ -26,13 +26,18 @@ static const char intro[] =
     "       post_grad_custom_pre_pass, post_grad_custom_post_pass\n"
     "\n"
     "   It is compiled in memory at each build of its stage and runs in a process of its own with\n"
-    "   limits of time and memory. No other header is found and no other function than those below:\n"
-    "   there is no malloc (what functions return lives as long as the pass runs) and no file. Plain\n"
-    "   C99 without compiler extensions. Afterwards the graph is verified, what changed nodes yield\n"
-    "   is found out anew, and the graph's results must have the shapes that they had. If anything\n"
+    "   limits of time and memory. No other header is found and no other function than those "
+    "below:\n"
+    "   there is no malloc (what functions return lives as long as the pass runs) and no file. "
+    "Plain\n"
+    "   C99 without compiler extensions. Afterwards the graph is verified, what changed nodes "
+    "yield\n"
+    "   is found out anew, and the graph's results must have the shapes that they had. If "
+    "anything\n"
     "   is wrong, the stage before stays.\n"
     "\n"
-    "   This text is made by `fxray -c 'table pass_header'`. A version is good for the programs that\n"
+    "   This text is made by `fxray -c 'table pass_header'`. A version is good for the programs "
+    "that\n"
     "   print it; functions are only ever added within one. */\n";
 
 void pass_header_print(Buf *out) {
@@ -51,18 +56,19 @@ void pass_header_print(Buf *out) {
         buf_printf(out, "\n/* %s */\n%s%s%s%s;\n", rows[i].doc, rows[i].result, star ? "" : " ",
                    rows[i].name, rows[i].parameters);
     }
-    buf_puts(out, "\n/* Texts and memory, as in C's own headers. */\n"
-                  "int strcmp(const char *a, const char *b);\n"
-                  "int strncmp(const char *a, const char *b, size_t n);\n"
-                  "size_t strlen(const char *s);\n"
-                  "char *strchr(const char *s, int c);\n"
-                  "char *strstr(const char *s, const char *part);\n"
-                  "void *memset(void *p, int c, size_t n);\n"
-                  "void *memcpy(void *to, const void *from, size_t n);\n"
-                  "int snprintf(char *out, size_t size, const char *format, ...);\n"
-                  "double fabs(double x);\ndouble sqrt(double x);\ndouble pow(double x, double y);\n"
-                  "\n/* Every call tells the line it stands on, for messages. */\n"
-                  "void fx_at(int line);\n");
+    buf_puts(out,
+             "\n/* Texts and memory, as in C's own headers. */\n"
+             "int strcmp(const char *a, const char *b);\n"
+             "int strncmp(const char *a, const char *b, size_t n);\n"
+             "size_t strlen(const char *s);\n"
+             "char *strchr(const char *s, int c);\n"
+             "char *strstr(const char *s, const char *part);\n"
+             "void *memset(void *p, int c, size_t n);\n"
+             "void *memcpy(void *to, const void *from, size_t n);\n"
+             "int snprintf(char *out, size_t size, const char *format, ...);\n"
+             "double fabs(double x);\ndouble sqrt(double x);\ndouble pow(double x, double y);\n"
+             "\n/* Every call tells the line it stands on, for messages. */\n"
+             "void fx_at(int line);\n");
     for (int i = 0; i < COUNT(rows); i++)
         buf_printf(out, "#define %s(...) (fx_at(__LINE__), %s(__VA_ARGS__))\n", rows[i].name,
                    rows[i].name);

@@ -1,7 +1,7 @@
 // post_grad_auto.c: custom ops that write their arguments get their writes back
 // (decompose_auto_functionalized of torch/_inductor/fx_passes/post_grad.py, and what reinplace.py
-// decides for them): the call of auto_functionalized_v2 becomes one of the op on clones of its bases,
-// or on a base itself where nobody needs its old value.
+// decides for them): the call of auto_functionalized_v2 becomes one of the op on clones of its
+// bases, or on a base itself where nobody needs its old value.
 #include <string.h>
 
 #include "core/inductor/ir.h"
@@ -217,9 +217,9 @@ static void replace_results(Work *w, Node *made, int n_bases) {
         Node *old = result(w->call, i);
         if (!old)
             continue;
-        Node *by = i >= n                    ? w->bases[i - n]
+        Node *by = i >= n                 ? w->bases[i - n]
                    : w->op->n_returns > 1 ? take_item(w, made, i, &all->at[i])
-                                             : made;
+                                          : made;
         Node *copy = i >= n ? copy_back(by, old) : NULL; // the input holds it already
         if (copy) {
             node_replace_uses(copy, by);

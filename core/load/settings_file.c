@@ -153,9 +153,9 @@ static const struct {
     const char *keyword;
     void (*run)(Reader *r);
 } keywords[] = {
-    {"device", do_device},       {"keep", do_keep},   {"decompose", do_decompose},
-    {"set", do_set},             {"op", do_op},       {"shape", do_shape},
-    {"dtype", do_dtype},         {"alias", do_alias}, {"mutates", do_mutates},
+    {"device", do_device}, {"keep", do_keep},   {"decompose", do_decompose},
+    {"set", do_set},       {"op", do_op},       {"shape", do_shape},
+    {"dtype", do_dtype},   {"alias", do_alias}, {"mutates", do_mutates},
 };
 
 static void statement(Reader *r) {

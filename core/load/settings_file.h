@@ -1,5 +1,5 @@
-// settings_file.h: a settings file, in which people who bring up hardware say what their device does
-// with ops. Plain text, one statement a line, `#` begins a comment:
+// settings_file.h: a settings file, in which people who bring up hardware say what their device
+// does with ops. Plain text, one statement a line, `#` begins a comment:
 //
 //   device mychip                            a name, for reports
 //   keep aten.addmm aten.bmm                 these ops stay whole
@@ -27,7 +27,7 @@ typedef struct Statement {
 typedef struct SettingsFile {
     Arena *arena;
     const char *path;
-    const char *device;       // NULL: none is named
+    const char *device;        // NULL: none is named
     VEC(Statement) statements; // one an op kept or decomposed, one a setting
     OpSet ops;
 } SettingsFile;

@@ -1,5 +1,5 @@
-// custom.c: declared custom ops: their rules as small expressions over the arguments' sizes, and the
-// one meta function that carries them out.
+// custom.c: declared custom ops: their rules as small expressions over the arguments' sizes, and
+// the one meta function that carries them out.
 #include "core/ops/custom.h"
 
 #include <ctype.h>
@@ -10,13 +10,22 @@
 
 enum { MAX_RESULTS = 16, MAX_NODES = 64, MAX_RANK = 16 };
 
-typedef enum TermKind { TERM_int, TERM_size, TERM_numel, TERM_arg, TERM_add, TERM_sub, TERM_mul,
-                        TERM_div, TERM_mod } TermKind;
+typedef enum TermKind {
+    TERM_int,
+    TERM_size,
+    TERM_numel,
+    TERM_arg,
+    TERM_add,
+    TERM_sub,
+    TERM_mul,
+    TERM_div,
+    TERM_mod
+} TermKind;
 
 typedef struct Term {
     TermKind kind;
-    int64_t i;      // the number; size: the dimension
-    int arg;        // size, numel, arg: which argument
+    int64_t i;       // the number; size: the dimension
+    int arg;         // size, numel, arg: which argument
     int left, right; // of two terms: their places
 } Term;
 
@@ -24,11 +33,11 @@ typedef enum ShapeKind { SHAPE_none, SHAPE_same, SHAPE_list } ShapeKind;
 
 typedef struct Result {
     ShapeKind shape;
-    int same;          // argument whose shape it has
-    int rank;          // list
+    int same;           // argument whose shape it has
+    int rank;           // list
     int size[MAX_RANK]; // places of terms
-    int dtype_arg;     // argument whose dtype it has, -1: `dtype`, or that of `same`
-    DType dtype;       // DT_none: not given
+    int dtype_arg;      // argument whose dtype it has, -1: `dtype`, or that of `same`
+    DType dtype;        // DT_none: not given
 } Result;
 
 typedef struct CustomOp {
@@ -190,8 +199,7 @@ static bool may_declare(const OpSet *s, const Op *op, const char *schema, Diag *
                     arena_printf(d->arena, "%s::%s is built in: only other ops are declared",
                                  op->ns, op->name));
     if (map_get(&s->by_key, key_of(op)))
-        return fail(d, schema, schema,
-                    arena_printf(d->arena, "%s is declared twice", key_of(op)));
+        return fail(d, schema, schema, arena_printf(d->arena, "%s is declared twice", key_of(op)));
     if (op->n_returns > MAX_RESULTS)
         return fail(d, schema, schema, "more than 16 results");
     for (int i = 0; i < op->n_returns; i++)
@@ -243,7 +251,8 @@ static bool take(Rule *r, const char *word) {
     blanks(r);
     size_t n = strlen(word);
     bool name = isalpha((unsigned char)*word);
-    if (strncmp(r->p, word, n) != 0 || (name && (isalnum((unsigned char)r->p[n]) || r->p[n] == '_')))
+    if (strncmp(r->p, word, n) != 0 ||
+        (name && (isalnum((unsigned char)r->p[n]) || r->p[n] == '_')))
         return false;
     r->p += n;
     return true;
@@ -294,8 +303,8 @@ static int add_term(Rule *r, Term t) {
 static bool take_int(Rule *r, int64_t *out) {
     blanks(r);
     char *end;
-    bool digits = isdigit((unsigned char)*r->p) ||
-                  (*r->p == '-' && isdigit((unsigned char)r->p[1]));
+    bool digits =
+        isdigit((unsigned char)*r->p) || (*r->p == '-' && isdigit((unsigned char)r->p[1]));
     long long v = digits ? strtoll(r->p, &end, 10) : 0;
     if (!digits || v > INT32_MAX || v < -INT32_MAX)
         return rule_fail(r, "a number is expected");
@@ -311,7 +320,8 @@ static int name_term(Rule *r) {
     int arg = take_arg(r);
     if (arg < 0)
         return -1;
-    bool tensor = r->op->op.args[arg].type == AT_tensor, is_int = r->op->op.args[arg].type == AT_int;
+    bool tensor = r->op->op.args[arg].type == AT_tensor,
+         is_int = r->op->op.args[arg].type == AT_int;
     if (!tensor) {
         if (is_int)
             return add_term(r, (Term){.kind = TERM_arg, .arg = arg});

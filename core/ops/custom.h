@@ -1,5 +1,6 @@
-// custom.h: ops that a person declares: a schema in PyTorch's syntax, what the op writes or aliases,
-// and rules for the shapes and dtypes of its results. Their OpId is OP_none: no table knows them.
+// custom.h: ops that a person declares: a schema in PyTorch's syntax, what the op writes or
+// aliases, and rules for the shapes and dtypes of its results. Their OpId is OP_none: no table
+// knows them.
 #ifndef CORE_OPS_CUSTOM_H
 #define CORE_OPS_CUSTOM_H
 
@@ -16,8 +17,8 @@ typedef struct OpSet {
 // Adds an op. NULL and an error whose column is that of the text, from 1: a broken schema, an op
 // that is built in or was declared before, a type of result that has no rule.
 Op *opset_declare(OpSet *s, const char *schema, Diag *d);
-// What follows belongs to the op declared last. Each takes the text behind its keyword; false and an
-// error with its column.
+// What follows belongs to the op declared last. Each takes the text behind its keyword; false and
+// an error with its column.
 //   shape  same x | [x.size(0), 2 * w.size(-1)] | []     of the next result
 //   dtype  x | float32                                   of the next result
 //   alias  x                                             the (first) result is a view of x

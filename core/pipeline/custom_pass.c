@@ -1,6 +1,7 @@
-// custom_pass.c: a pass of the user's own as a step of a stage. It runs elsewhere (the session hands
-// in how), over the graph as text; what it wants comes back as edits, which are made in a copy here,
-// verified, and told as origins. Nothing of the pass's own ever touches the program's graph.
+// custom_pass.c: a pass of the user's own as a step of a stage. It runs elsewhere (the session
+// hands in how), over the graph as text; what it wants comes back as edits, which are made in a
+// copy here, verified, and told as origins. Nothing of the pass's own ever touches the program's
+// graph.
 #include <assert.h>
 #include <string.h>
 

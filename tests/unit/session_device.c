@@ -87,7 +87,8 @@ static const Broken broken[] = {
     {OP "shape [x.size(a)]\n", "a number is expected", NULL, 2, 15},
     {OP "shape [x]\n", ".size(N) or .numel()", NULL, 2, 9},
     {OP "shape [1, y.size(0)]\n", "has no argument 'y'", NULL, 2, 11},
-    {OP "shape [((((((((((((((((((((((((((((((((((1))))))))))))]\n", "too many brackets", NULL, 2, 40},
+    {OP "shape [((((((((((((((((((((((((((((((((((1))))))))))))]\n", "too many brackets", NULL, 2,
+     40},
     {OP "shape [1]\nshape [1]\n", "has its shape already", NULL, 3, 7},
     {OP "dtype float33\n", "has no argument 'float33'", "dtype x, or dtype float32", 2, 7},
     {OP "alias q\n", "has no argument 'q'", NULL, 2, 7},
@@ -100,14 +101,16 @@ START_TEST(broken_lines_are_told) {
         setup();
         const Broken *b = &broken[i];
         parse(b->text);
-        ck_assert_msg(diag.errors == 1, "%s: %d errors: %s", b->text, diag.errors, diag_first(&diag));
+        ck_assert_msg(diag.errors == 1, "%s: %d errors: %s", b->text, diag.errors,
+                      diag_first(&diag));
         const DiagItem *e = &diag.at[0];
         ck_assert_msg(strstr(e->text, b->says) != NULL, "%s: %s", b->text, e->text);
         ck_assert_msg(e->line == b->line && e->col == b->col, "%s: %d:%d, not %d:%d: %s", b->text,
                       e->line, e->col, b->line, b->col, e->text);
         ck_assert_str_eq(e->file, "chip.settings");
         ck_assert_ptr_nonnull(e->source);
-        ck_assert_msg(e->hint && (!b->hint || strstr(e->hint, b->hint)), "%s: %s", b->text, e->hint);
+        ck_assert_msg(e->hint && (!b->hint || strstr(e->hint, b->hint)), "%s: %s", b->text,
+                      e->hint);
         teardown();
     }
 }
@@ -172,7 +175,8 @@ START_TEST(meaning_is_checked) {
         teardown();
     }
     setup(); // what no table takes apart stays whole anyway
-    ck_assert_msg(open_with("samples/block.pt2", NULL, "keep aten.relu\n"), "%s", diag_first(&diag));
+    ck_assert_msg(open_with("samples/block.pt2", NULL, "keep aten.relu\n"), "%s",
+                  diag_first(&diag));
     ck_assert_int_eq(overrides_count(session->overrides), 0);
     teardown();
 }
@@ -219,22 +223,25 @@ static void statement_is(const Graph *g, const char *name, const char *text) {
 }
 
 #define CUSTOM "tests/data/custom/graph_code.txt"
-#define HOP "torch.ops.higher_order.auto_functionalized_v2(torch.ops.mychip.clip_.default, limit = 6.0, "
+#define HOP                                                                                        \
+    "torch.ops.higher_order.auto_functionalized_v2(torch.ops.mychip.clip_.default, limit = 6.0, "
 
-// As PyTorch 2.11 prints them: other arguments by name, defaults too; how the written one lies in its
-// base; the bases. A write to a whole tensor, through a slice of an input, through a column.
+// As PyTorch 2.11 prints them: other arguments by name, defaults too; how the written one lies in
+// its base; the bases. A write to a whole tensor, through a slice of an input, through a column.
 START_TEST(writes_are_functionalized) {
     setup();
     ck_assert_msg(open_with(CUSTOM, "samples/mychip.settings", NULL), "%s", diag_first(&diag));
     const Graph *g = graph_at(STAGE_joint);
     statement_is(g, "scale",
                  "scale: \"f32[4, 8][8, 1]cpu\" = torch.ops.mychip.scale.default(arg0_1, 2.0)");
-    statement_is(g, "auto_functionalized_v2", "auto_functionalized_v2 = " HOP
-                 "_x_base_index = 0, _all_bases = [scale])");
-    statement_is(g, "auto_functionalized_v2_1", "auto_functionalized_v2_1 = " HOP
+    statement_is(g, "auto_functionalized_v2",
+                 "auto_functionalized_v2 = " HOP "_x_base_index = 0, _all_bases = [scale])");
+    statement_is(g, "auto_functionalized_v2_1",
+                 "auto_functionalized_v2_1 = " HOP
                  "_x_base_index = 0, _x_slice_dim = 0, _x_slice_start = 1, _x_slice_end = 3, "
                  "_all_bases = [arg0_1])");
-    statement_is(g, "auto_functionalized_v2_2", "auto_functionalized_v2_2 = " HOP
+    statement_is(g, "auto_functionalized_v2_2",
+                 "auto_functionalized_v2_2 = " HOP
                  "_x_base_index = 0, _x_size = (4,), _x_stride = (8,), _x_storage_offset = 2, "
                  "_all_bases = [getitem_1])");
     // The item before the base's is the op's own result, None, which nobody uses.
@@ -242,14 +249,15 @@ START_TEST(writes_are_functionalized) {
     ck_assert_ptr_null(graph_find(g, "getitem"));
     statement_is(g, "copy_",
                  "copy_: \"f32[4, 8][8, 1]cpu\" = torch.ops.aten.copy_.default(arg0_1, getitem_3)");
-    statement_is(g, "matmul", "matmul: \"f32[4, 16][16, 1]cpu\" = "
-                              "torch.ops.mychip.matmul.default(getitem_5, arg1_1)");
+    statement_is(g, "matmul",
+                 "matmul: \"f32[4, 16][16, 1]cpu\" = "
+                 "torch.ops.mychip.matmul.default(getitem_5, arg1_1)");
     teardown();
 }
 END_TEST
 
-// Behind post-grad the writes are back, in place where nobody needs the old value; the generated code
-// calls the ops in their order. It is not run.
+// Behind post-grad the writes are back, in place where nobody needs the old value; the generated
+// code calls the ops in their order. It is not run.
 START_TEST(writes_come_back) {
     setup();
     ck_assert(open_with(CUSTOM, "samples/mychip.settings", NULL));
@@ -263,7 +271,8 @@ START_TEST(writes_come_back) {
                *matmul = strstr(text, "fx_call(\"torch.ops.mychip.matmul");
     const char *clip = first;
     for (int i = 0; i < 3; i++) {
-        ck_assert_ptr_nonnull(clip = strstr(clip + 1, "fx_call(\"torch.ops.mychip.clip_.default\""));
+        ck_assert_ptr_nonnull(clip =
+                                  strstr(clip + 1, "fx_call(\"torch.ops.mychip.clip_.default\""));
         ck_assert(i != 1 || clip < matmul); // the one on the input may come at any time
     }
     Buf out = {.arena = &arena};
@@ -283,15 +292,14 @@ END_TEST
 // A base whose old value is read later is cloned with its strides.
 START_TEST(old_values_are_kept) {
     setup();
-    static const char model[] =
-        "class GraphModule(torch.nn.Module):\n"
-        "    def forward(self, L_x_: \"f32[4][1]cpu\"):\n"
-        "        l_x_ = L_x_\n"
-        "        y: \"f32[4][1]cpu\" = l_x_ + 1\n"
-        "        z: \"f32[4][1]cpu\" = y.clone()\n"
-        "        c = torch.ops.lib.fill_.default(z)\n"
-        "        r: \"f32[4][1]cpu\" = z + y\n"
-        "        return (r,)\n";
+    static const char model[] = "class GraphModule(torch.nn.Module):\n"
+                                "    def forward(self, L_x_: \"f32[4][1]cpu\"):\n"
+                                "        l_x_ = L_x_\n"
+                                "        y: \"f32[4][1]cpu\" = l_x_ + 1\n"
+                                "        z: \"f32[4][1]cpu\" = y.clone()\n"
+                                "        c = torch.ops.lib.fill_.default(z)\n"
+                                "        r: \"f32[4][1]cpu\" = z + y\n"
+                                "        return (r,)\n";
     char *folder = dir_temp(&arena, &diag);
     const char *path = path_join(&arena, folder, "graph_code.txt");
     ck_assert(file_write(path, model, strlen(model), &diag));
@@ -318,9 +326,10 @@ START_TEST(less_is_known) {
     ck_assert_ptr_nonnull(session);
     ck_assert_ptr_null(pipeline_build(session->pipeline, 0, STAGE_kernels));
     session_close(session);
-    ck_assert(open_with(CUSTOM, NULL, "op mychip::scale(Tensor x, float s) -> Tensor\n"
-                                      "op mychip::clip_(Tensor x) -> ()\nmutates x\n"
-                                      "op mychip::matmul(Tensor x, Tensor w) -> Tensor\n"));
+    ck_assert(open_with(CUSTOM, NULL,
+                        "op mychip::scale(Tensor x, float s) -> Tensor\n"
+                        "op mychip::clip_(Tensor x) -> ()\nmutates x\n"
+                        "op mychip::matmul(Tensor x, Tensor w) -> Tensor\n"));
     const Node *n = graph_find(graph_at(STAGE_joint), "matmul");
     ck_assert_int_eq(n->val.kind, VAL_tensor);
     ck_assert_int_eq(n->val.tensor->ndim, 2);

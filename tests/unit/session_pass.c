@@ -1,5 +1,5 @@
-// session_pass.c: custom passes: what the samples do, and that no pass, however broken, does more than
-// fail with its name and line.
+// session_pass.c: custom passes: what the samples do, and that no pass, however broken, does more
+// than fail with its name and line.
 #include <string.h>
 
 #include "core/base/file.h"
@@ -41,8 +41,8 @@ static void open_with(const char *model, const char *hook, const char *path) {
     ck_assert_msg(session != NULL, "%s", diag_first(&diag));
 }
 
-#define CHAIN "tests/corpus/chain/graph_code.txt"
-#define BLOCK "samples/block.pt2"
+#define CHAIN   "tests/corpus/chain/graph_code.txt"
+#define BLOCK   "samples/block.pt2"
 #define INCLUDE "#include \"fxray_pass.h\"\n"
 
 typedef struct Hostile {
@@ -61,45 +61,65 @@ static const Hostile hostiles[] = {
     {"never ends", PASS("for (;;)\nfx_first(g);\n"), "no answer within 500 ms", 4, CAUSE_tool},
     {"never ends, without a call", PASS("fx_first(g);\nfor (;;);\n"), "no answer within 500 ms", 3,
      CAUSE_tool},
-    {"recurses for ever", INCLUDE "int down(FxGraph *g, int n) {\nchar b[4096];\nmemset(b, n, 4096);"
-     "return fx_first(g) ? down(g, n + 1) + b[n & 4095] : 0; }\n"
-     "int fxray_pass(FxGraph *g) { return down(g, 0); }\n", "Segmentation fault", 4, CAUSE_tool},
+    {"recurses for ever",
+     INCLUDE "int down(FxGraph *g, int n) {\nchar b[4096];\nmemset(b, n, 4096);"
+             "return fx_first(g) ? down(g, n + 1) + b[n & 4095] : 0; }\n"
+             "int fxray_pass(FxGraph *g) { return down(g, 0); }\n",
+     "Segmentation fault", 4, CAUSE_tool},
     {"erases a used node", PASS(FIRST_CALL "fx_erase(n);\n"), "is still used by", 4, CAUSE_input},
-    {"erases an input", PASS("FxNode *n = fx_first(g);\nFxNode *m = fx_next(n);\n"
-     "fx_replace_uses(n, m);\nfx_erase(n);\n"), "placeholder", 6, CAUSE_input},
-    {"erases the output", PASS("FxNode *n = fx_first(g);\nwhile (fx_next(n)) n = fx_next(n);\n"
-     "fx_erase(n);\n"), "the output", 5, CAUSE_input},
-    {"goes on with an erased node", PASS(FIRST_CALL
-     "const FxValue *a[1] = {fx_arg(n, 0)};\nFxNode *m = fx_insert_before(n, \"aten.relu.default\", "
-     "a, 1);\nfx_erase(m);\nfx_next(m);\n"), "it was erased", 7, CAUSE_input},
+    {"erases an input",
+     PASS("FxNode *n = fx_first(g);\nFxNode *m = fx_next(n);\n"
+          "fx_replace_uses(n, m);\nfx_erase(n);\n"),
+     "placeholder", 6, CAUSE_input},
+    {"erases the output",
+     PASS("FxNode *n = fx_first(g);\nwhile (fx_next(n)) n = fx_next(n);\n"
+          "fx_erase(n);\n"),
+     "the output", 5, CAUSE_input},
+    {"goes on with an erased node",
+     PASS(FIRST_CALL "const FxValue *a[1] = {fx_arg(n, 0)};\nFxNode *m = fx_insert_before(n, "
+                     "\"aten.relu.default\", "
+                     "a, 1);\nfx_erase(m);\nfx_next(m);\n"),
+     "it was erased", 7, CAUSE_input},
     {"takes null for a node", PASS("fx_name(0);\n"), "the pointer is null", 3, CAUSE_input},
-    {"another shape of the result", PASS("FxNode *n = fx_first(g), *last = 0;\n"
-     "for (; n; n = fx_next(n)) if (*fx_op(n)) last = n;\n"
-     "const FxValue *d[1] = {fx_of_int(0)};\nconst FxValue *a[2] = {fx_of_node(last), "
-     "fx_of_list(d, 1)};\nn = fx_insert_after(last, \"aten.sum.dim_IntList\", a, 2);\n"
-     "fx_replace_uses(last, n);\n"), "a pass keeps the results' shapes", 7, CAUSE_input},
-    {"arguments that the op refuses", PASS(FIRST_CALL "fx_set_arg(n, 0, fx_of_int(3));\n"),
-     "", 4, CAUSE_input},
-    {"uses a later node", PASS(FIRST_CALL "FxNode *first = n;\nwhile (fx_next(n) && "
-     "*fx_op(fx_next(n))) n = fx_next(n);\nconst FxValue *a[1] = {fx_of_node(n)};\n"
-     "fx_insert_before(first, \"aten.relu.default\", a, 1);\n"), "comes later", 7, CAUSE_input},
+    {"another shape of the result",
+     PASS("FxNode *n = fx_first(g), *last = 0;\n"
+          "for (; n; n = fx_next(n)) if (*fx_op(n)) last = n;\n"
+          "const FxValue *d[1] = {fx_of_int(0)};\nconst FxValue *a[2] = {fx_of_node(last), "
+          "fx_of_list(d, 1)};\nn = fx_insert_after(last, \"aten.sum.dim_IntList\", a, 2);\n"
+          "fx_replace_uses(last, n);\n"),
+     "a pass keeps the results' shapes", 7, CAUSE_input},
+    {"arguments that the op refuses", PASS(FIRST_CALL "fx_set_arg(n, 0, fx_of_int(3));\n"), "", 4,
+     CAUSE_input},
+    {"uses a later node",
+     PASS(FIRST_CALL "FxNode *first = n;\nwhile (fx_next(n) && "
+                     "*fx_op(fx_next(n))) n = fx_next(n);\nconst FxValue *a[1] = {fx_of_node(n)};\n"
+                     "fx_insert_before(first, \"aten.relu.default\", a, 1);\n"),
+     "comes later", 7, CAUSE_input},
     {"an op that is none", PASS(FIRST_CALL "fx_insert_before(n, \"aten.nosuch.default\", 0, 0);\n"),
      "unknown op 'aten.nosuch.default'", 4, CAUSE_input},
-    {"an op that writes", PASS(FIRST_CALL "const FxValue *a[1] = {fx_arg(n, 0)};\n"
-     "fx_insert_before(n, \"aten.relu_.default\", a, 1);\n"), "writes its arguments", 5, CAUSE_input},
-    {"too many arguments", PASS(FIRST_CALL "const FxValue *a[9];\nfx_insert_before(n, "
-     "\"aten.relu.default\", a, 9);\n"), "9 arguments", 5, CAUSE_input},
+    {"an op that writes",
+     PASS(FIRST_CALL "const FxValue *a[1] = {fx_arg(n, 0)};\n"
+                     "fx_insert_before(n, \"aten.relu_.default\", a, 1);\n"),
+     "writes its arguments", 5, CAUSE_input},
+    {"too many arguments",
+     PASS(FIRST_CALL "const FxValue *a[9];\nfx_insert_before(n, "
+                     "\"aten.relu.default\", a, 9);\n"),
+     "9 arguments", 5, CAUSE_input},
     {"a keyword that the op lacks", PASS(FIRST_CALL "fx_set_kwarg(n, \"wild\", fx_of_int(1));\n"),
      "has no argument 'wild'", 4, CAUSE_input},
-    {"returns 7", INCLUDE "int fxray_pass(FxGraph *g) { return 7; }\n", "returned 7", 0, CAUSE_input},
+    {"returns 7", INCLUDE "int fxray_pass(FxGraph *g) { return 7; }\n", "returned 7", 0,
+     CAUSE_input},
     {"says why it fails", PASS("return fx_fail(g, \"no %s\\n\\033[31m\", \"matmul\");\n"),
      "no matmul  [31m", 3, CAUSE_input},
     {"is no C", PASS("FxNode *n = fx_first(g)\n"), "';' expected", 4, CAUSE_tool},
-    {"calls what is not there", PASS("fx_nosuch(g);\n"), "undefined symbol 'fx_nosuch'", 0, CAUSE_tool},
-    {"opens files", INCLUDE "void *fopen(const char *, const char *);\n"
-     "int fxray_pass(FxGraph *g) { return fopen(\"/etc/passwd\", \"r\") != 0; }\n",
+    {"calls what is not there", PASS("fx_nosuch(g);\n"), "undefined symbol 'fx_nosuch'", 0,
+     CAUSE_tool},
+    {"opens files",
+     INCLUDE "void *fopen(const char *, const char *);\n"
+             "int fxray_pass(FxGraph *g) { return fopen(\"/etc/passwd\", \"r\") != 0; }\n",
      "undefined symbol 'fopen'", 0, CAUSE_tool},
-    {"includes a header", "#include <stdio.h>\n" INCLUDE "int fxray_pass(FxGraph *g) { return 0; }\n",
+    {"includes a header",
+     "#include <stdio.h>\n" INCLUDE "int fxray_pass(FxGraph *g) { return 0; }\n",
      "include file 'stdio.h' not found", 1, CAUSE_tool},
     {"has no pass", INCLUDE "int another(FxGraph *g) { return 0; }\n", "no function fxray_pass", 0,
      CAUSE_input},
@@ -118,7 +138,8 @@ static void check_hostile(const Hostile *h) {
     ck_assert_msg(strstr(e->text, h->says) != NULL, "%s: %s", h->what, e->text);
     ck_assert_msg(str_starts(e->text, "joint_custom_pre_pass: "), "%s: %s", h->what, e->text);
     ck_assert_str_eq(e->file, path);
-    ck_assert_msg(e->line == h->line, "%s: line %d, not %d: %s", h->what, e->line, h->line, e->text);
+    ck_assert_msg(e->line == h->line, "%s: line %d, not %d: %s", h->what, e->line, h->line,
+                  e->text);
     ck_assert_msg(e->cause == h->cause, "%s: cause %d", h->what, (int)e->cause);
     // Without the pass all is well again, in the same session.
     ck_assert(session_set(session, "joint_custom_pre_pass", "", &diag));
@@ -140,7 +161,8 @@ END_TEST
 START_TEST(damage_stays_outside) {
     static const char *const bodies[] = {
         PASS("memset(g, 0x41, 256);\n"),
-        PASS("for (FxNode *n = fx_first(g), *m; n; n = m) { m = fx_next(n); memset(n, 0xff, 64); }\n"),
+        PASS("for (FxNode *n = fx_first(g), *m; n; n = m) { m = fx_next(n); memset(n, 0xff, 64); "
+             "}\n"),
     };
     for (int i = 0; i < COUNT(bodies); i++) {
         setup();
@@ -165,16 +187,17 @@ START_TEST(header_versions) {
     write_pass("fxray_pass.h", buf_str(&header));
     open_with(CHAIN, "joint_custom_pre_pass", pass);
     ck_assert_ptr_nonnull(pipeline_build(session->pipeline, 0, STAGE_joint_passes));
-    static const char *const others[] = {"#define FXRAY_PASS_VERSION 99\ntypedef struct FxGraph FxGraph;\n",
-                                         "/* nothing */\n"};
+    static const char *const others[] = {
+        "#define FXRAY_PASS_VERSION 99\ntypedef struct FxGraph FxGraph;\n", "/* nothing */\n"};
     for (int i = 0; i < COUNT(others); i++) {
         write_pass("fxray_pass.h", others[i]);
         session_changed(session, STAGE_joint_passes);
         ck_assert_ptr_null(pipeline_build(session->pipeline, 0, STAGE_joint_passes));
         const DiagItem *e = &pipeline_unit(session->pipeline, 0)->diag.at[0];
-        ck_assert_msg(strstr(e->text, i ? "tells no version"
-                                        : "version 99 of fxray_pass.h, this program takes version 1"),
-                      "%s", e->text);
+        ck_assert_msg(
+            strstr(e->text, i ? "tells no version"
+                              : "version 99 of fxray_pass.h, this program takes version 1"),
+            "%s", e->text);
         ck_assert_ptr_nonnull(strstr(e->hint, "table pass_header"));
     }
     teardown();
@@ -208,7 +231,8 @@ static const Artifact *step(int i) {
 // Where PyTorch has them: front.md 3.7 of the facts.
 START_TEST(places_of_the_hooks) {
     setup();
-    const char *path = write_pass("nothing.c", PASS("fx_log(g, \"%d\", fx_n_users(fx_first(g)));\n"));
+    const char *path =
+        write_pass("nothing.c", PASS("fx_log(g, \"%d\", fx_n_users(fx_first(g)));\n"));
     open_with(BLOCK, "joint_custom_pre_pass", path);
     ck_assert(session_set(session, "joint_custom_post_pass", path, &diag));
     ck_assert(session_set(session, "post_grad_custom_pre_pass", path, &diag));
@@ -315,10 +339,10 @@ END_TEST
 // Every argument given anew is the same graph: text there, edits back, on every kind of value.
 START_TEST(arguments_survive_the_way) {
     setup();
-    const char *path = write_pass(
-        "same.c", PASS("for (FxNode *n = fx_first(g); n; n = fx_next(n))\n"
-                       "for (int i = 0; *fx_op(n) && i < fx_n_args(n); i++)\n"
-                       "fx_set_arg(n, i, fx_arg(n, i));\n"));
+    const char *path =
+        write_pass("same.c", PASS("for (FxNode *n = fx_first(g); n; n = fx_next(n))\n"
+                                  "for (int i = 0; *fx_op(n) && i < fx_n_args(n); i++)\n"
+                                  "fx_set_arg(n, i, fx_arg(n, i));\n"));
     static const char *const models[] = {"chain", "cnn_pool", "inplace_view", "layernorm_gelu",
                                          "mlp_softmax"};
     for (int i = 0; i < COUNT(models); i++) {
@@ -358,12 +382,13 @@ START_TEST(edits_are_made) {
     static const char text[] = "edits 1\n"
                                "7 insert 3 aten.addcmul.default(n0, n0, n1, value = 2.0)\n"
                                "8 replace 3 5\n9 erase 3\n9 erase 2\n";
-    ck_assert_msg(graph_edit(g, (Str){text, sizeof text - 1}, &log, &diag), "%s", diag_first(&diag));
+    ck_assert_msg(graph_edit(g, (Str){text, sizeof text - 1}, &log, &diag), "%s",
+                  diag_first(&diag));
     ck_assert(graph_verify(g, &diag));
     Buf out = {.arena = &arena};
     graph_print(&out, g, &fx_style_log, NULL);
-    ck_assert_ptr_nonnull(strstr(
-        buf_str(&out), "torch.ops.aten.addcmul.default(x, x, y, value = 2.0)"));
+    ck_assert_ptr_nonnull(
+        strstr(buf_str(&out), "torch.ops.aten.addcmul.default(x, x, y, value = 2.0)"));
     ck_assert_int_eq(g->n_nodes, 4);
     ck_assert_int_eq(log.inserted.n, 1);
     ck_assert_int_eq(log.erased.n, 2);
