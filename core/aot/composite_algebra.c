@@ -215,9 +215,7 @@ bool rule_linalg_svd(Trace *t, const Op *op, const Value *a, Value *out) {
 
 bool rule_linalg_svdvals(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    *out = item_of(CALL(t, aten__linalg_svd_default, a[0], BOOL(false),
-                        BOOL(true), a[1]),
-                   1);
+    *out = item_of(CALL(t, aten__linalg_svd_default, a[0], BOOL(false), BOOL(true), a[1]), 1);
     return true;
 }
 
