@@ -11,6 +11,21 @@ static Value row_t(Trace *t, Value w) {
     return CALL(t, aten_t_default, w);
 }
 
+// All rows of x in one addmm.
+static Value flat_linear(Trace *t, const Value *a) {
+    const TensorMeta *m = meta_of(a[0]);
+    const Expr *rows = sym_int(t->sym, 1);
+    Value size = sizes_of(t, a[0]);
+    for (int i = 0; i + 1 < m->ndim; i++)
+        rows = sym_mul(t->sym, rows, m->size[i]);
+    Value x = CALL(t, aten_view_default, a[0],
+                   list_of(t, val_sym(rows), val_sym(m->size[m->ndim - 1]), END));
+    Value w = row_t(t, a[1]);
+    Value r = CALL(t, aten_addmm_default, a[2], x, w);
+    size.at[m->ndim - 1] = val_sym(size_of(t, r, 1));
+    return CALL(t, aten_view_default, r, size);
+}
+
 bool rule_linear(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     const TensorMeta *x = meta_of(a[0]);
@@ -20,15 +35,9 @@ bool rule_linear(Trace *t, const Op *op, const Value *a, Value *out) {
         *out = CALL(t, aten_addmm_default, a[2], a[0], w);
         return true;
     }
-    if (x->ndim == 3 && bias && meta_is_contiguous(t->sym, x, MF_contiguous)) {
-        const Expr *rows = sym_mul(t->sym, x->size[0], x->size[1]);
-        Value flat =
-            CALL(t, aten_view_default, a[0], list_of(t, val_sym(rows), val_sym(x->size[2]), END));
-        Value w = row_t(t, a[1]);
-        Value r = CALL(t, aten_addmm_default, a[2], flat, w);
-        *out = CALL(
-            t, aten_view_default, r,
-            list_of(t, val_sym(x->size[0]), val_sym(x->size[1]), val_sym(size_of(t, r, 1)), END));
+    bool flat = bias && x->ndim && (x->ndim == 3 || dim_of(a[2]) == 1);
+    if (flat && meta_is_contiguous(t->sym, x, MF_contiguous)) {
+        *out = flat_linear(t, a);
         return true;
     }
     Value w = row_t(t, a[1]);

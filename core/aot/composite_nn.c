@@ -3,6 +3,7 @@
 #include "core/aot/composite.h"
 #include "core/aot/tape.h"
 
+#include <float.h>
 #include <string.h>
 
 static Value first(Value tuple) {
@@ -108,9 +109,43 @@ bool rule_group_norm(Trace *t, const Op *op, const Value *a, Value *out) {
     return true;
 }
 
+// Where there is no fused kernel. C++ holds eps in the type that it computes in.
+static Value rms_norm_in_parts(Trace *t, const Value *a) {
+    DType d = dtype_of(a[0]), c = dtype_compute(d);
+    double least = c == DT_f64 ? DBL_EPSILON : FLT_EPSILON;
+    double eps = a[3].kind == VAL_none ? least : float_arg(&a[3], 0);
+    Value dims = val_list(t->arena, VAL_list, a[1].n);
+    for (int i = 0; i < dims.n; i++)
+        dims.at[i] = INT(dim_of(a[0]) - i - 1);
+    Value x = to_dtype(t, a[0], c);
+    Value r = CALL(t, aten_pow_Tensor_Scalar, x, INT(2));
+    r = CALL(t, aten_mean_dim, r, dims, BOOL(true));
+    r = CALL(t, aten_add__Scalar, r, FLT(c == DT_f64 ? eps : (double)(float)eps));
+    r = CALL(t, aten_rsqrt_default, r);
+    Value y = CALL(t, aten_mul_Tensor, x, r);
+    if (a[2].kind == VAL_tensor)
+        y = CALL(t, aten_mul_Tensor, y, a[2]);
+    if (suggest_memory_format(t, a[0]) == MF_contiguous) {
+        r = contiguous(t, r, MF_contiguous); // C++ evaluates the last argument first
+        y = contiguous(t, y, MF_contiguous);
+    }
+    return tuple_of(t, to_dtype(t, y, d), r, END);
+}
+
+bool rule_fused_rms_norm(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    if (t->below || !on_cpu(a[0]) || !dtype_is_float(dtype_of(a[0])))
+        return false;
+    *out = rms_norm_in_parts(t, a);
+    return true;
+}
+
 bool rule_rms_norm(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    *out = first(CALL(t, aten__fused_rms_norm_default, a[0], a[1], a[2], a[3]));
+    bool mixed = a[2].kind == VAL_tensor && dtype_of(a[2]) != dtype_of(a[0]);
+    *out = first(mixed || suggest_memory_format(t, a[0]) != MF_contiguous
+                     ? rms_norm_in_parts(t, a)
+                     : CALL(t, aten__fused_rms_norm_default, a[0], a[1], a[2], a[3]));
     return true;
 }
 
