@@ -139,16 +139,22 @@ static Value spoiled(Trace *t, Value v, const char *why) {
     return out;
 }
 
-// The saved arguments. One that was written since may be asked for its shape, but not read.
+// The saved arguments: the tensors themselves, so that a view which is behind is replayed here as
+// in PyTorch. One that was written since may be asked for its shape, but not read; one that an
+// in-place view op reshaped is what it was.
+static Value readable(Trace *t, const GradFn *fn, int i) {
+    if (i == 0 && fn->self_cloned)
+        return fn->args[0];
+    if (tape_writes(&fn->given[i]) != fn->given_writes[i])
+        return spoiled(t, fn->args[i], spoiled_text(t, fn, fn->op->args[i].name));
+    bool reshaped = fn->given[i].kind == VAL_tensor && functional_is_reshaped(traced(&fn->given[i]));
+    return reshaped ? fn->args[i] : fn->given[i];
+}
+
 static const Value *readable_args(Trace *t, const GradFn *fn) {
-    int n = fn->op->n_args;
-    Value *out = ARENA_ARRAY(t->arena, n + 1, Value);
-    for (int i = 0; i < n; i++) {
-        bool written = tape_writes(&fn->given[i]) != fn->given_writes[i] &&
-                       !(i == 0 && fn->self_cloned);
-        const char *why = written ? spoiled_text(t, fn, fn->op->args[i].name) : NULL;
-        out[i] = written ? spoiled(t, fn->args[i], why) : fn->args[i];
-    }
+    Value *out = ARENA_ARRAY(t->arena, fn->op->n_args + 1, Value);
+    for (int i = 0; i < fn->op->n_args; i++)
+        out[i] = readable(t, fn, i);
     return out;
 }
 

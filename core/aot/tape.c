@@ -205,10 +205,11 @@ static void save_args(Trace *t, GradFn *fn, const Value *args, bool writes) {
         bool was = tape_enable(t, false);
         Value copy = CALL(t, aten_clone_default, args[0]);
         tape_enable(t, was);
-        saved[0] = frozen(t, &copy);
+        saved[0] = copy;
         fn->self_cloned = true;
     }
     fn->args = saved;
+    watch_args(t, fn, args);
 }
 
 int tape_writes(const Value *v) {
@@ -221,26 +222,23 @@ int tape_writes(const Value *v) {
     return n;
 }
 
-// Whoever writes to what was saved spoils it.
-static void watch(Trace *t, GradFn *fn, const Value *args, const Value *items) {
+// Whoever writes to what was saved spoils it: also the op itself, which may be given what it writes
+// as another argument, too (x.mul_(x)).
+static void watch_args(Trace *t, GradFn *fn, const Value *args) {
     fn->given = args;
     fn->given_writes = ARENA_ARRAY(t->arena, fn->op->n_args + 1, int);
     for (int i = 0; i < fn->op->n_args; i++)
         fn->given_writes[i] = tape_writes(&args[i]);
+}
+
+static void watch_results(Trace *t, GradFn *fn, const Value *items) {
+    for (int i = 0; i < fn->op->n_args; i++)
+        if (fn->op->args[i].written)
+            fn->given_writes[i] = tape_writes(&fn->given[i]);
     fn->made = items;
     fn->made_writes = ARENA_ARRAY(t->arena, fn->n_results + 1, int);
     for (int i = 0; i < fn->n_results; i++)
         fn->made_writes[i] = tape_writes(&items[i]);
-}
-
-// What an op writes beside its first argument is read as it is afterwards (rrelu's noise).
-static void save_written(Trace *t, GradFn *fn, const Value *args) {
-    Value *saved = ARENA_ARRAY(t->arena, fn->op->n_args + 1, Value);
-    memcpy(saved, fn->args, (size_t)fn->op->n_args * sizeof *saved);
-    for (int i = 1; i < fn->op->n_args; i++)
-        if (fn->op->args[i].written)
-            saved[i] = frozen(t, &args[i]);
-    fn->args = saved;
 }
 
 // Without a node of their own for autograd: what x.detach() yields.
@@ -295,7 +293,7 @@ static bool writes_leaf(const Trace *t, const Op *op, const Value *args) {
     return false;
 }
 
-static void set_history(Trace *t, GradFn *fn, const Value *args, const Value *out) {
+static void set_history(Trace *t, GradFn *fn, const Value *out) {
     const Value *items;
     int n = flat_results(t, out, &items);
     fn->n_results = n;
@@ -328,7 +326,7 @@ static void set_history(Trace *t, GradFn *fn, const Value *args, const Value *ou
             bool own = fn->through_detach & (1u << i);
             fn->results[i] = own ? detached(t, items[i]) : frozen(t, &items[i]);
         }
-    watch(t, fn, args, items);
+    watch_results(t, fn, items);
 }
 
 // A write raises the version of what it writes.
@@ -378,10 +376,8 @@ Value tape_dispatch(Trace *t, const Op *op, const Value *args) {
         bump(t, op, args);
     if (views && !detach && !t->failed)
         be_views(t, op, args, &out);
-    if (fn && writes && !t->failed)
-        save_written(t, fn, args);
     if (fn && !t->failed)
-        set_history(t, fn, args, &out);
+        set_history(t, fn, &out);
     t->seq_nr = was;
     return t->failed ? NONE : out;
 }

@@ -201,7 +201,6 @@ static const Difference losses[] = {
 // In place on a tensor that is no leaf; the casts and copies; two uses of one saved result.
 static const Difference forms[] = {
     {"mul_", {F34, F34}, "x = torch.ops.aten.mul.Tensor(a, 1.5)\ny = torch.ops.aten.mul_.Tensor(x, b)", -2, 2},
-    {"mul_ by itself", {F34}, "x = torch.ops.aten.mul.Tensor(a, 1.5)\ny = torch.ops.aten.mul_.Tensor(x, x)", -2, 2},
     {"sigmoid_", {F34}, "x = torch.ops.aten.mul.Tensor(a, 1.5)\ny = torch.ops.aten.sigmoid_.default(x)", -2, 2},
     {"cos_", {F34}, "x = torch.ops.aten.mul.Tensor(a, 1.5)\ny = torch.ops.aten.cos_.default(x)", -2, 2},
     {"pow_", {F34}, "x = torch.ops.aten.mul.Tensor(a, 1.5)\ny = torch.ops.aten.pow_.Scalar(x, 3)", -2, 2},

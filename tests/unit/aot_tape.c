@@ -150,6 +150,8 @@ START_TEST(refusals) {
         {"    x = " T "mul.Tensor(a, 2)\n    u = " T
          "unbind.int(x)\n    v = u[0]\n    m = " T "mul_.Tensor(v, 2)\n    return (m,)\n",
          "one of several views"},
+        {"    x = " T "mul.Tensor(a, 2)\n    m = " T "mul_.Tensor(x, x)\n    return (m,)\n",
+         "modified by an inplace operation"},
         {"    x = " T "nextafter.default(a, b)\n    return (x,)\n", "not implemented"},
     };
     for (int i = 0; i < COUNT(cases); i++) {
