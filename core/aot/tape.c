@@ -194,24 +194,6 @@ static bool wants(const GradFn *fn, int arg) {
     return false;
 }
 
-// What a formula may read of the arguments, as they are before the op runs.
-static void save_args(Trace *t, GradFn *fn, const Value *args, bool writes) {
-    Value *saved = ARENA_ARRAY(t->arena, fn->op->n_args + 1, Value);
-    for (int i = 0; i < fn->op->n_args; i++)
-        saved[i] = frozen(t, &args[i]);
-    int flags = fn->row ? fn->row->flags : 0;
-    if (writes && fn->op->n_args && fn->op->args[0].written &&
-        ((flags & SAVE_self) || ((flags & SAVE_self_if1) && wants(fn, 1)))) {
-        bool was = tape_enable(t, false);
-        Value copy = CALL(t, aten_clone_default, args[0]);
-        tape_enable(t, was);
-        saved[0] = copy;
-        fn->self_cloned = true;
-    }
-    fn->args = saved;
-    watch_args(t, fn, args);
-}
-
 int tape_writes(const Value *v) {
     int n = 0;
     if (v->kind == VAL_tensor)
@@ -229,6 +211,24 @@ static void watch_args(Trace *t, GradFn *fn, const Value *args) {
     fn->given_writes = ARENA_ARRAY(t->arena, fn->op->n_args + 1, int);
     for (int i = 0; i < fn->op->n_args; i++)
         fn->given_writes[i] = tape_writes(&args[i]);
+}
+
+// What a formula may read of the arguments, as they are before the op runs.
+static void save_args(Trace *t, GradFn *fn, const Value *args, bool writes) {
+    Value *saved = ARENA_ARRAY(t->arena, fn->op->n_args + 1, Value);
+    for (int i = 0; i < fn->op->n_args; i++)
+        saved[i] = frozen(t, &args[i]);
+    int flags = fn->row ? fn->row->flags : 0;
+    if (writes && fn->op->n_args && fn->op->args[0].written &&
+        ((flags & SAVE_self) || ((flags & SAVE_self_if1) && wants(fn, 1)))) {
+        bool was = tape_enable(t, false);
+        Value copy = CALL(t, aten_clone_default, args[0]);
+        tape_enable(t, was);
+        saved[0] = copy;
+        fn->self_cloned = true;
+    }
+    fn->args = saved;
+    watch_args(t, fn, args);
 }
 
 static void watch_results(Trace *t, GradFn *fn, const Value *items) {
