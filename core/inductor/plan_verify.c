@@ -51,6 +51,15 @@ static bool has_values(const IrLayout *l) {
     return l && l->kind != IRL_none && l->kind != IRL_multi_output;
 }
 
+// A node whose loops were made again names what it reads as its body does; that it wants a later
+// version of it is on record among what it only runs behind.
+static bool wants_version(const SchedNode *n, const char *version) {
+    for (int i = 0; i < n->order_only.n; i++)
+        if (!strcmp(n->order_only.at[i].buf, version))
+            return true;
+    return false;
+}
+
 static void check_read(Check *c, const SchedNode *n, const SchedNode *nest, const Dep *d) {
     const IrBuffer *b = map_get(&c->s->module->buffers, d->buf);
     if (d->kind == DEP_weak || !b || (b->layout && !has_values(b->layout)))
@@ -64,7 +73,7 @@ static void check_read(Check *c, const SchedNode *n, const SchedNode *nest, cons
     if (!m || !m->live)
         fail(c, m ? "reads after its memory is freed:" : "reads before it exists:", d->buf,
              n->name);
-    else if (!m->holds || strcmp(m->holds, d->buf) != 0)
+    else if (!m->holds || (strcmp(m->holds, d->buf) != 0 && !wants_version(n, m->holds)))
         fail(c, "reads what was overwritten:", d->buf, n->name);
 }
 
@@ -174,6 +183,10 @@ static void start(Check *c) {
         new_memory(c, m->constants.at[i]->name, m->constants.at[i]->name);
 }
 
+static bool is_nop(const Schedule *s, int node) {
+    return s->nodes.at[node]->kind == SCHED_nop;
+}
+
 bool memory_plan_verify(const MemoryPlan *p, const Schedule *after, Diag *d) {
     Check c = {.plan = p, .s = after, .diag = d, .ok = true};
     c.memory.arena = c.nest.arena = &c.tmp;
@@ -188,6 +201,9 @@ bool memory_plan_verify(const MemoryPlan *p, const Schedule *after, Diag *d) {
                 run_node(&c, after->nodes.at[next]);
             next = l->node + l->n_nodes;
         }
+        // Its parts are freed behind it.
+        for (; l->kind == PLAN_free && next < after->nodes.n && is_nop(after, next); next++)
+            run_node(&c, after->nodes.at[next]);
         run_line(&c, l);
     }
     for (; next < after->nodes.n; next++)

@@ -4,6 +4,9 @@
 // against those that PyTorch recorded.
 #include "tests/unit/unit.h"
 
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/file.h"
@@ -359,6 +362,77 @@ START_TEST(every_recorded_model_trains) {
 }
 END_TEST
 
+static double worst(const Tensor *got, const Tensor *exact) {
+    double most = 0, err = 0;
+    for (int64_t i = 0, n = tensor_numel(got); i < n; i++) {
+        double x = tensor_get_f64(exact, i), g = tensor_get_f64(got, i);
+        if (!isfinite(x) || !isfinite(g))
+            continue;
+        most = fmax(most, fabs(x));
+        err = fmax(err, fabs(g - x));
+    }
+    return err / fmax(most, 1e-2); // a gradient that is zero but for rounding is as good as any
+}
+
+static int compare_rung(Session *s, const char *name, const RunResult *exact, const char *rung) {
+    Arena a = {0};
+    Diag d = {.arena = &a};
+    RunResult r = {0};
+    RunRequest q = {.backend = (Backend)backend_find(rung), .toolchain = toolchain_find("tcc")};
+    int bad = 0;
+    if (!session_run(s, &q, &r, &a, &d)) {
+        fprintf(stderr, "%s %s: %s\n", name, rung, diag_first(&d));
+        bad = 1;
+    }
+    for (int i = 0; !bad && i < exact->n_grads; i++) {
+        bool there = exact->grads[i].kind == RT_tensor;
+        if (there != (i < r.n_grads && r.grads[i].kind == RT_tensor)) {
+            fprintf(stderr, "%s %s: gradient %d is %s\n", name, rung, i, there ? "missing" : "too much");
+            bad++;
+            continue;
+        }
+        double err = there ? worst(&r.grads[i].tensor, &exact->grads[i].tensor) : 0;
+        DType dt = there ? r.grads[i].tensor.dtype : DT_f32;
+        if (!(err < (dt == DT_bf16 ? 0.1 : dt == DT_f16 ? 0.02 : 2e-4))) {
+            fprintf(stderr, "%s %s: gradient %d is off by %g\n", name, rung, i, err);
+            bad++;
+        }
+    }
+    session_run_free(&r);
+    arena_free(&a);
+    return bad;
+}
+
+// Every captured model at hand, all its floats wanting gradients: each rung against eager in float64.
+START_TEST(rungs_agree_on_gradients) {
+    static const char *const rungs[] = {"eager", "aot_eager", "aot_eager_decomp_partition", "full"};
+    const char *root = getenv("FX_TRAIN_ROOT") ? getenv("FX_TRAIN_ROOT") : "../shared/corpus";
+    Arena a = {0};
+    int n = 0, bad = 0;
+    Diag d = {.arena = &a};
+    char **names = file_is_dir(root) ? dir_list(&a, root, &n, &d) : NULL;
+    for (int k = 0; k < n; k++) {
+        begin();
+        SessionOptions o = {.grad = "all", .toolchain = "tcc"};
+        const char *dir = path_join(&a, root, names[k]), *model = path_join(&a, dir, "model.pt2");
+        Session *s = file_exists(model) ? session_open(model, &o, &diag) : NULL;
+        RunRequest q = {.backend = BACKEND_eager, .in_f64 = true};
+        RunResult exact = {0};
+        if (!s)
+            continue;
+        if (!session_run(s, &q, &exact, &arena, &diag))
+            fprintf(stderr, "%s: %s\n", names[k], diag_first(&diag));
+        else
+            for (int r = 0; r < COUNT(rungs) && (r < 2 || strcmp(names[k], "dropout_train")); r++)
+                bad += compare_rung(s, names[k], &exact, rungs[r]);
+        session_run_free(&exact);
+        session_close(s);
+    }
+    ck_assert_int_eq(bad, 0);
+    arena_free(&a);
+}
+END_TEST
+
 Suite *suite_session_train(void) {
     static const TTest *tests[10];
     int n = 0;
@@ -371,5 +445,6 @@ Suite *suite_session_train(void) {
     tests[n++] = recorded_gradients_are_compared;
     tests[n++] = a_changed_gradient_is_found;
     tests[n++] = every_recorded_model_trains;
+    tests[n++] = rungs_agree_on_gradients;
     return unit_suite("session_train", tests, n);
 }
