@@ -1,5 +1,5 @@
 // aot_composite.c: CompositeImplicit ops are taken apart into the calls that PyTorch was seen to
-// make for them (recorded gradient cases), in the same order; writes show as their functional forms.
+// make for them (recorded gradient cases), in that order; writes show as their functional forms.
 #include <string.h>
 
 #include "tests/unit/aot_grads.h"
