@@ -243,7 +243,9 @@ static void watch_results(Trace *t, GradFn *fn, const Value *items) {
 
 // Without a node of their own for autograd: what x.detach() yields.
 static Value detached(Trace *t, Value x) {
-    return functionalize(t, op_at(OP_aten_detach_default), &x);
+    Value *args = ARENA_NEW(t->arena, Value); // the view keeps them
+    *args = x;
+    return functionalize(t, op_at(OP_aten_detach_default), args);
 }
 
 static int flat_results(Trace *t, const Value *out, const Value **items) {

@@ -262,6 +262,14 @@ static const TensorMeta *unsqueezed(MetaCtx *m, const TensorMeta *t, int dim) {
     return u;
 }
 
+// Sizes that only a run tells (of masked_select, nonzero) are taken to agree; the run checks it.
+static bool may_be_equal(MetaCtx *m, const Expr *a, const Expr *b, bool *unknown) {
+    bool now = false;
+    sym_guard(m->sym, sym_cmp(m->sym, SYM_eq, a, b), m->stage, "sizes must agree", &now);
+    *unknown = *unknown || now;
+    return now;
+}
+
 bool meta_stack(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     int n, dim;
     const TensorMeta **t = meta_tensors(m, &args[0], &n);
@@ -272,9 +280,12 @@ bool meta_stack(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     if (!meta_dim(m, meta_arg_int(op, args, "dim", 0), t[0]->ndim + 1, &dim))
         return false;
     for (int i = 0; i < n; i++) {
-        bool same = t[i]->ndim == t[0]->ndim;
+        bool same = t[i]->ndim == t[0]->ndim, unknown = false;
         for (int k = 0; same && k < t[0]->ndim; k++)
-            same = meta_eq(m, t[i]->size[k], t[0]->size[k]);
+            same = meta_eq(m, t[i]->size[k], t[0]->size[k]) ||
+                   may_be_equal(m, t[i]->size[k], t[0]->size[k], &unknown);
+        if (unknown && t[i]->dtype == t[0]->dtype)
+            t[i] = t[0];
         if (!same)
             return meta_fail(m,
                              "RuntimeError: stack expects each tensor to be equal size, but got %s "
