@@ -202,6 +202,12 @@ void complete(App *app, Prompt *p);             // fills p->choice for the word 
 bool app_override(App *app, DecisionKind kind, const char *key, int value, bool joined);
 // The same for a setting of the pipeline.
 bool app_set(App *app, const char *name, const char *value, bool joined);
+void app_change_drop(App *app); // the last change, as if it had not been made
+
+// cmd_saved.c: pins a value of forward as saved for backward, or as computed again there.
+bool app_pin_saved(App *app, const char *name, bool saved);
+// Notes what the halves of training graphs take, before a change.
+void app_note_saved(App *app, const char *what);
 bool app_has_setting(const char *name, size_t len); // a setting of the screen, not of the pipeline
 
 // ---- cmd_run.c ----

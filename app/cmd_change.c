@@ -75,6 +75,11 @@ bool app_override(App *app, DecisionKind kind, const char *key, int value, bool 
                 .after = value,
                 .joined = joined};
     vec_push(&app->arena, &changes_of(app)->done, c);
+    Pane *p = app_pane(app);
+    if (pane_ready(app, p)) // what the cursor is on is found again after the rebuild
+        p->last = pane_item(app, p);
+    if (!joined)
+        app_note_saved(app, arena_printf(&app->frame, "%s %s", decision_kind_name(kind), key));
     apply(app, kind, c.key, value);
     static const char *const words[] = {"left to the rule", "off", "on"};
     app_message(app, ST_edited, "%s %s: %s   u takes it back", decision_kind_name(kind), c.key,
@@ -88,6 +93,7 @@ static bool change(App *app, DecisionKind kind, const char *key, int value) {
 
 bool app_set(App *app, const char *name, const char *value, bool joined) {
     const char *was = session_setting(app->session, name, &app->arena);
+    app_note_saved(app, arena_printf(&app->frame, "%s=%s", name, value));
     if (!session_set(app->session, name, value, &app->diag))
         return false;
     Change c = {.setting = arena_strdup(&app->arena, name),
@@ -152,6 +158,22 @@ bool cmd_nofuse(App *app, Args *args) {
     return key && change(app, DECIDE_fuse, key, 0);
 }
 
+static void apply_change(App *app, const Change *c, bool forwards) {
+    if (!c->setting)
+        apply(app, c->kind, c->key, forwards ? c->after : c->before);
+    else // it was accepted before: only a file may have gone since, and then it says so
+        session_set(app->session, c->setting, forwards ? c->is : c->was, &app->diag);
+}
+
+void app_change_drop(App *app) {
+    Change c;
+    do {
+        c = vec_pop(&app->changes->done);
+        apply_change(app, &c, false);
+    } while (c.joined && app->changes->done.n);
+    app->message[0] = 0;
+}
+
 bool cmd_override(App *app, Args *args) {
     int kind = decision_kind_find(args->at[0]);
     if (kind < 0) {
@@ -168,36 +190,28 @@ bool cmd_override(App *app, Args *args) {
                                       : -1);
 }
 
-// Pins of the partitioner: by the name of a node of the joint graph.
-static bool pin_saved(App *app, const char *name, int value) {
-    const Unit *u = pipeline_owner(session_pipeline(app->session), app_pane(app)->ctx.unit,
-                                   STAGE_joint);
-    if (!u->forward) {
-        diag_fail(&app->diag, "nothing is saved: no input needs a gradient")->hint =
-            "set grad=params";
-        return false;
-    }
-    const Artifact *a = model_artifact(app->session, u->index, STAGE_partition, &app->diag);
-    if (!a)
-        return false;
-    if (!graph_find(a->graph, name)) {
-        diag_fail(&app->diag, "no value '%s' in the joint graph", name)->hint = "s lists those saved";
-        return false;
-    }
-    return change(app, DECIDE_save, name, value) &&
-           model_artifact(app->session, u->index, STAGE_partition, &app->diag);
-}
-
 bool cmd_keep(App *app, Args *args) {
-    return pin_saved(app, args->at[0], 1);
+    return app_pin_saved(app, args->at[0], true);
 }
 
 bool cmd_recompute(App *app, Args *args) {
-    return pin_saved(app, args->at[0], 0);
+    return app_pin_saved(app, args->at[0], false);
 }
 
 bool cmd_rule(App *app, Args *args) {
-    return pin_saved(app, args->at[0], -1);
+    return app_run(app, arena_printf(&app->frame, "unpin %s", args->at[0]));
+}
+
+// A value of forward on the cursor's line: of the saved view, or of a graph before it is parted.
+static const char *saved_choice(App *app, Pane *p) {
+    Item item = pane_item(app, p);
+    const Artifact *a = p->ctx.art;
+    const Unit *joint = session_joint(app->session, p->ctx.unit);
+    if (!joint || !a || item.id < 0 || a->kind != ART_graph || a->stage < STAGE_joint ||
+        a->stage > STAGE_partition || model_step_of(app->session, joint->index, a) < 0)
+        return NULL;
+    const Node *n = item.id < a->graph->by_id.n ? graph_by_id(a->graph, item.id) : NULL;
+    return n && n->op == FX_call_function ? n->name : NULL;
 }
 
 // The choice on the cursor's line, as the view's Space would name it: its line begins with the
@@ -205,11 +219,13 @@ bool cmd_rule(App *app, Args *args) {
 static bool choose(App *app, bool yes) {
     Pane *p = app_pane(app);
     const char *line = NULL;
+    const char *value = pane_has_row(app, p) ? saved_choice(app, p) : NULL;
+    if (value)
+        return app_pin_saved(app, value, yes);
     if (pane_has_row(app, p) && p->ctx.view->toggle &&
         p->ctx.view->toggle(&p->ctx, p->row, &line) && line) {
         const char *rest = strchr(line, ' ');
-        bool saved = !strcmp(p->ctx.view->name, "saved");
-        const char *verb = saved ? yes ? "keep" : "recompute" : yes ? "fuse" : "nofuse";
+        const char *verb = yes ? "fuse" : "nofuse";
         return app_run(app, arena_printf(&app->frame, "%s%s", verb, rest ? rest : ""));
     }
     app_message(app, ST_dim, "no choice on this line");
@@ -226,13 +242,6 @@ bool cmd_forbid(App *app, Args *args) {
     return choose(app, false);
 }
 
-static void apply_change(App *app, const Change *c, bool forwards) {
-    if (!c->setting)
-        apply(app, c->kind, c->key, forwards ? c->after : c->before);
-    else // it was accepted before: only a file may have gone since, and then it says so
-        session_set(app->session, c->setting, forwards ? c->is : c->was, &app->diag);
-}
-
 static void say_change(App *app, const char *word, const Change *c, const char *rest) {
     if (c->setting)
         app_message(app, ST_edited, "%s: %s%s", word, c->setting, rest);
@@ -247,6 +256,7 @@ bool cmd_undo(App *app, Args *args) {
         return true;
     }
     Change c;
+    app_note_saved(app, "undo");
     do {
         c = vec_pop(&app->changes->done);
         vec_push(&app->arena, &app->changes->undone, c);
@@ -264,6 +274,7 @@ bool cmd_redo(App *app, Args *args) {
         return true;
     }
     Change c;
+    app_note_saved(app, "redo");
     do {
         c = vec_pop(&x->undone);
         vec_push(&app->arena, &x->done, c);

@@ -151,6 +151,8 @@ bool cmd_view(App *app, Args *args) {
     }
     if (v->stage >= 0)
         unit = model_unit_for(app->session, unit, v->stage);
+    if (v->flags & VIEW_joint && app->session && session_joint(app->session, unit))
+        unit = session_joint(app->session, unit)->index;
     bool ok = pane_show(app, pane, v, v->stage >= 0 ? v->stage : stage, unit, arg);
     if (v->flags & VIEW_stage)
         p->ctx.step = step;
@@ -388,11 +390,14 @@ bool cmd_places(App *app, Args *args) {
 }
 
 bool cmd_pin(App *app, Args *args) {
+    if (args->n == 2)
+        return app_pin_saved(app, args->at[0], !strcmp(args->at[1], "saved"));
     Pane *p = app_pane(app);
     Item item = pane_item(app, p);
     int slot = -1;
     if (args->n && (!args_int(args->at[0], &slot) || --slot < 0 || slot >= PINS)) {
-        diag_fail(&app->diag, "pins are 1, 2 and 3, not '%s'", args->at[0]);
+        diag_fail(&app->diag, "pins are 1, 2 and 3, not '%s'", args->at[0])->hint =
+            "pin VALUE saved or pin VALUE recomputed: what forward keeps for backward";
         return false;
     }
     for (int i = 0; i < PINS; i++)

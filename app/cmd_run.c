@@ -52,7 +52,9 @@ static RunOutput output_of(App *app, const char *name, const Tensor *t) {
 // The row of a run, or of one half of a training run.
 static RunRow row_of(App *app, const RunResult *r, const RunRequest *what, const Timing *timing,
                      int unit, const char *half) {
-    const Artifact *code = pipeline_at(session_pipeline(app->session), unit, STAGE_kernels);
+    const Artifact *code =
+        pipeline_at(session_pipeline(app->session),
+                    model_unit_for(app->session, unit, STAGE_kernels), STAGE_kernels);
     RunRow row = {.label = arena_printf(&app->arena, "%s%s", label_of(what, &app->arena), half),
                   .backend = what->backend,
                   .timing = *timing,

@@ -169,6 +169,18 @@ static void list_nodes(Gather *g) {
     }
 }
 
+// Values that pass from forward to backward, or are computed again there.
+static void list_values(Gather *g) {
+    Diag quiet = {.arena = &g->app->frame};
+    Saved s;
+    if (!g->app->session ||
+        !session_saved(g->app->session, app_pane(g->app)->ctx.unit, &g->app->frame, &s, &quiet))
+        return;
+    for (int i = 0; i < s.n; i++)
+        if (!s.rows[i].value->is_input && !s.rows[i].value->is_size)
+            offer(g, s.rows[i].node->name, s.rows[i].value->recomputed ? "recomputed" : "saved");
+}
+
 static void list_sides(Gather *g) {
     list_stages(g);
     const Unit *u = pipeline_unit(session_pipeline(g->app->session), app_pane(g->app)->ctx.unit);
@@ -212,6 +224,7 @@ static const struct {
     {"term", list_terms},         {"node", list_nodes},
     {"diffside", list_sides},     {"file", list_files},
     {"dir", list_files},          {"decomp", list_decomps},
+    {"value", list_values},
 };
 
 static void list_words(Gather *g, const char *words) {

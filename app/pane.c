@@ -61,6 +61,8 @@ static uint64_t version_of(const App *app, const Pane *p, const Artifact *art) {
     uint64_t v = art ? (uint64_t)art->id + 1 : model_version(app->session);
     if (p->ctx.view->flags & VIEW_width)
         v = hash_mix(v, (uint64_t)p->ctx.opt.cols);
+    if (p->ctx.view->flags & VIEW_joint) // it shows what a run took
+        v = hash_mix(v, app->runs.version);
     return hash_mix(v, (uint64_t)app->full_spelling);
 }
 

@@ -92,6 +92,46 @@ int session_decomp_find(const char *name, Arena *a, OpId **out, Diag *d);
 // what: "" those met in this model, "all", or a part of a name.
 void session_report_decomps(Session *s, const char *what, Buf *out, bool json);
 
+// session_saved.c: what passes from forward to backward of a training graph, and what is computed
+// again there instead.
+typedef struct SavedCost {
+    int ops;       // computed in backward for it; views cost nothing and do not count
+    double flops;  // of matrix products as PyTorch counts them; else one an element
+    int64_t bytes; // read and written by them, one by one
+    bool input;    // it needs no computing: it is there
+    bool random;   // it cannot be computed again
+} SavedCost;
+typedef struct SavedRow {
+    const SavedValue *value;
+    const Node *node; // of the joint graph that was parted
+    SavedCost cost;   // of computing it in backward: what is paid, or what would be
+    const bool *wish; // the user's: saved or recomputed; NULL: none
+} SavedRow;
+typedef struct SavedTotals {
+    int n_saved, n_inputs, n_sizes, n_recomputed; // inputs and sizes are among the saved
+    int64_t bytes, input_bytes;                   // saved; those of inputs among them
+    int64_t forward_peak, backward_peak;          // of the memory plans; -1: not built
+} SavedTotals;
+typedef struct Saved {
+    const Unit *unit;     // the joint one
+    const Artifact *art;  // its partition
+    SavedRow *rows;       // saved ones first, as PartitionResult has them
+    int n;
+    SavedTotals totals;
+} Saved;
+// The joint unit that a unit belongs to; NULL: it is not about training.
+Unit *session_joint(const Session *s, int unit);
+// Totals of what is built now; false if the partition is not. With `build` it is built first, and
+// the memory plans of both halves.
+bool session_saved_totals(Session *s, int unit, bool build, SavedTotals *out);
+// False and an error if there is no training, or it cannot be built.
+bool session_saved(Session *s, int unit, Arena *a, Saved *out, Diag *d);
+// A node of the joint graph whose saving can be chosen by name; NULL and an error: none.
+const Node *session_saved_node(Session *s, int unit, const char *name, Diag *d);
+// Why a pin on that value was refused by the build just made; NULL if it holds.
+const char *session_pin_refused(const Session *s, int unit, const char *name);
+int session_report_saved(Session *s, Buf *out, bool json, Diag *d); // exit code
+
 // The inputs of a run, one a placeholder: rows of --values and weights of the file where they fit,
 // else made from the metadata and --seed. Tensors are references; sizes are int.
 bool session_inputs(Session *s, int unit, Arena *a, RtValue **out, int *n, Diag *d);

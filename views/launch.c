@@ -39,6 +39,23 @@ int64_t launch_bytes(const Schedule *s, const CModule *code, int call) {
     return bytes;
 }
 
+const RunRow *launch_training_run(Session *s, const RunLog *runs, const Unit *joint) {
+    const RunRow *run = NULL;
+    for (int i = 0; runs && i < runs->rows.n; i++) {
+        const RunRow *r = &runs->rows.at[i];
+        const Unit *u = r->unit < pipeline_n_units(session_pipeline(s))
+                            ? pipeline_unit(session_pipeline(s), r->unit)
+                            : NULL;
+        if (u != joint || r->backend != BACKEND_full)
+            continue;
+        const Artifact *code =
+            pipeline_at(session_pipeline(s), joint->forward->index, STAGE_kernels);
+        if (code && code->id == r->code_id && (!run || i == runs->last))
+            run = r;
+    }
+    return run;
+}
+
 const RunRow *launch_run(const ViewCtx *c, int unit) {
     const Artifact *code = pipeline_at(session_pipeline(c->session), unit, STAGE_kernels);
     const RunRow *run = NULL;

@@ -12,6 +12,8 @@ int launch_call_of(const CModule *code, int node);
 int64_t launch_bytes(const Schedule *s, const CModule *code, int call);
 
 // The last run of a unit's compiled code, if it is of the model as it stands; else NULL.
+// The last run of compiled code of a training graph, if that is still the code; NULL: none.
+const RunRow *launch_training_run(Session *s, const RunLog *runs, const Unit *joint);
 const RunRow *launch_run(const ViewCtx *c, int unit);
 // Of one call of that run, ns; -1 if it was not timed. Times come in the order of calls.
 double launch_ns(const RunRow *run, const CModule *code, int call);

@@ -22,12 +22,26 @@ typedef struct RunRow {
     VEC(RunOutput) outputs;
 } RunRow;
 
+// What the halves of a training graph took before a change.
+typedef struct SavedMark {
+    bool known;
+    SavedTotals totals;
+    int64_t ns;             // forward and backward together; 0: not run
+} SavedMark;
+
+typedef struct SavedNote {
+    int unit;               // a joint one
+    const char *what;       // the last change
+    SavedMark before, first; // before the last change, and before the first
+} SavedNote;
+
 typedef struct RunLog {
     VEC(RunRow) rows;       // one a label, in order of first run
     int last;               // the one run last, -1 none
     const char *running;    // label of what runs now, NULL nothing
     int64_t since;          // clock at its start, ns
     double bytes_per_s;     // memory bandwidth of this machine, 0 not measured yet
+    VEC(SavedNote) saved;   // one a joint unit, once something was changed
     uint64_t version;       // grows with every change of the above
 } RunLog;
 

@@ -1,146 +1,284 @@
-// saved.c: what forward keeps for backward: each value with its bytes and why it is saved, then what
-// backward computes again instead. Space pins a value: save, recompute, or as the rule says.
+// saved.c: what passes from forward to backward: bytes, why, what it would cost to compute it again,
+// and what is computed again. Space, + and ! choose for one value; the lines above tell what the
+// last choice changed.
 #include "views/doc.h"
+#include "views/launch.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-static const PartitionResult *result(const ViewCtx *c) {
-    return c->art ? c->art->partition : NULL;
+enum { NAME_COLS = 18, TYPE_COLS = 17, BYTES_COLS = 11, BAR_COLS = 8, COST_COLS = 21, WIDE = 104 };
+
+// ---- the head: totals, budget, peaks, and the same before
+
+// What it was, and by how much that has changed.
+static void was_cells(Page *p, const char *label, const char *text, int64_t was, int64_t now) {
+    page_add(p, ST_dim, "%s %s", label, text);
+    if (was == now)
+        page_add(p, ST_dim, " same");
+    else if (was)
+        page_add(p, now > was ? ST_warn : ST_ok, " → %+.1f%%",
+                 100.0 * ((double)now / (double)was - 1));
 }
 
-static const SavedValue *value_at(ViewCtx *c, int row) {
-    const Page *p = c->doc;
-    const PartitionResult *r = result(c);
-    for (int i = 0; r && row < p->lines.n && i < r->n_values; i++)
-        if (p->lines.at[row].item.id == r->values[i].node)
-            return &r->values[i];
-    return NULL;
+static void change_line(ViewCtx *c, Page *p, const char *label, const char *what,
+                        const SavedMark *was, const Saved *s, int64_t ns) {
+    const SavedTotals *b = &was->totals, *t = &s->totals;
+    page_line(p)->node = arena_printf(
+        c->arena, "%s%s%s: saved %s → %s, forward peak %s → %s, backward peak %s → %s", label,
+        *what ? " " : "", what, text_bytes(c->arena, b->bytes), text_bytes(c->arena, t->bytes),
+        text_bytes(c->arena, b->forward_peak), text_bytes(c->arena, t->forward_peak),
+        text_bytes(c->arena, b->backward_peak), text_bytes(c->arena, t->backward_peak));
+    page_cell(p, ST_edited, 8, "%s", label);
+    was_cells(p, "saved", text_bytes(c->arena, b->bytes), b->bytes, t->bytes);
+    if (b->forward_peak >= 0 && b->backward_peak >= 0) {
+        was_cells(p, "  fw", text_bytes(c->arena, b->forward_peak), b->forward_peak,
+                  t->forward_peak);
+        was_cells(p, "  bw", text_bytes(c->arena, b->backward_peak), b->backward_peak,
+                  t->backward_peak);
+    }
+    if (was->ns)
+        was_cells(p, "  time", view_time(c, c->arena, (double)was->ns),
+                  ns && !c->opt.hide_times ? was->ns : 0, ns);
 }
 
-static const char *name_of(const ViewCtx *c, const SavedValue *v) {
-    const Node *n = graph_by_id(c->art->graph, v->node);
-    return n ? n->name : "?";
-}
-
-static const char *shape_of(const ViewCtx *c, const SavedValue *v) {
-    const Node *n = graph_by_id(c->art->graph, v->node);
-    return n && node_tensor(n) ? brief_type(c->arena, node_tensor(n)) : "a size";
-}
-
-static int64_t most_bytes(const PartitionResult *r) {
+static void budget_line(ViewCtx *c, Page *p, const int64_t bytes[3]) {
+    static const char *const labels[] = {"inputs only", "plain cut", "taken"};
     int64_t most = 1;
-    for (int i = 0; i < r->n_values; i++)
-        if (!r->values[i].is_input && r->values[i].bytes > most)
-            most = r->values[i].bytes;
-    return most;
+    for (int i = 0; i < 3; i++)
+        most = bytes[i] > most ? bytes[i] : most;
+    page_line(p)->node = arena_printf(
+        c->arena,
+        "activation_memory_budget=%s: 0 saves inputs only, %s; 1 the plain cut, %s; taken %s",
+        session_setting(c->session, "activation_memory_budget", c->arena),
+        text_bytes(c->arena, bytes[0]), text_bytes(c->arena, bytes[1]),
+        text_bytes(c->arena, bytes[2]));
+    page_cell(p, ST_dim, 8, "budget");
+    for (int i = 0; i < 3; i++) {
+        page_add(p, ST_dim, "%s%s ", i ? "  " : "", labels[i]);
+        page_bar(p, ST_bar, (double)bytes[i], (double)most, c->opt.cols >= WIDE ? 8 : 4);
+        page_add(p, i == 2 ? ST_number : ST_text, " %s", text_bytes(c->arena, bytes[i]));
+    }
 }
 
-static void value_line(ViewCtx *c, Page *p, const SavedValue *v, int64_t most) {
-    bool wide = c->opt.cols >= 100;
-    const char *name = name_of(c, v);
-    DocLine *l = page_line(p);
-    l->item = (Item){c->art->id, v->node};
-    l->sign = v->pinned ? v->recomputed ? "R" : "S" : NULL;
-    l->sign_style = ST_edited;
-    l->frozen = wide ? 30 : 16;
-    l->enter = arena_printf(c->arena, "stage partition graph %d ; goto %s",
-                            pipeline_owner(session_pipeline(c->session), c->unit, STAGE_joint)->index,
-                            name);
-    page_cell(p, ST_name, wide ? 30 : 16, "%s", name);
-    page_cell(p, ST_type, wide ? 20 : 15, "%s", shape_of(c, v));
-    page_cell(p, ST_number, -9, "%s", v->is_size ? "·" : text_count(c->arena, v->bytes));
-    page_add(p, ST_text, " ");
+static void head(ViewCtx *c, Page *p, const Saved *s) {
+    const SavedTotals *t = &s->totals;
+    const RunRow *run = launch_training_run(c->session, c->runs, s->unit);
+    int64_t ns = run ? run->timing.median_ns : 0;
+    page_line(p)->node = arena_printf(
+        c->arena, "%s pass to backward in %d values; %s of them are inputs, which are there anyway",
+        text_bytes(c->arena, t->bytes), t->n_saved, text_bytes(c->arena, t->input_bytes));
+    page_cell(p, ST_dim, 8, "saved");
+    page_add(p, ST_number, "%s B", text_count(c->arena, t->bytes));
+    page_add(p, ST_dim, "   %s of inputs, %s made by forward   %d recomputed",
+             text_count(c->arena, t->input_bytes), text_count(c->arena, t->bytes - t->input_bytes),
+             t->n_recomputed);
+    const int64_t *budget = s->art->partition->budget_bytes;
+    if (budget[1] || budget[2])
+        budget_line(c, p, budget);
+    if (t->forward_peak >= 0 && t->backward_peak >= 0) {
+        page_line(p)->node = "highest memory of buffers in each half, by the memory plan: without "
+                             "inputs; saved values are outputs of forward and inputs of backward";
+        page_cell(p, ST_dim, 8, "peak");
+        page_add(p, ST_dim, "forward ");
+        page_add(p, ST_number, "%s", text_bytes(c->arena, t->forward_peak));
+        page_add(p, ST_dim, "   backward ");
+        page_add(p, ST_number, "%s", text_bytes(c->arena, t->backward_peak));
+        page_add(p, ST_dim, "   time ");
+        page_add(p, run ? ST_number : ST_dim, "%s",
+                 run ? view_time(c, c->arena, (double)ns) : "r runs it");
+    }
+    for (int i = 0; c->runs && i < c->runs->saved.n; i++) {
+        const SavedNote *n = &c->runs->saved.at[i];
+        if (n->unit != s->unit->index || !n->before.known)
+            continue;
+        change_line(c, p, "before", n->what, &n->before, s, ns);
+        if (n->first.totals.bytes != n->before.totals.bytes ||
+            n->first.totals.backward_peak != n->before.totals.backward_peak)
+            change_line(c, p, "at first", "", &n->first, s, ns);
+    }
+}
+
+// ---- rows
+
+// Not saved by choice: no command could change it.
+static bool is_choice(const SavedRow *r) {
+    return !r->value->is_size && !r->value->is_input && !r->cost.random;
+}
+
+static const char *cost_text(Arena *a, const SavedCost *k) {
+    static const char *const unit[] = {"", "k", "M", "G", "T", "P"};
+    double v = k->flops;
+    int u = 0;
+    if (!k->ops)
+        return "a view: free";
+    for (; v >= 10000 && u + 1 < COUNT(unit); u++)
+        v /= 1000;
+    return arena_printf(a, "%d op%s %.0f%s flop", k->ops, k->ops == 1 ? "" : "s", v, unit[u]);
+}
+
+static const char *node_text(ViewCtx *c, const SavedRow *r) {
+    const SavedValue *v = r->value;
+    Buf b = {.arena = c->arena};
+    buf_printf(&b, "%s = %s(%s)  ", r->node->name, brief_target(c->arena, r->node),
+               full_args(c->arena, r->node));
     if (v->is_input)
-        page_cell(p, ST_dim, 11, "input");
+        buf_puts(&b, "an input: it is there anyway");
+    else if (v->recomputed)
+        buf_printf(&b, "computed again in backward (%s): %s, saves %s",
+                   v->why ? v->why : "", cost_text(c->arena, &r->cost),
+                   text_bytes(c->arena, v->bytes));
     else
-        page_bar(p, ST_bar, (double)v->bytes, (double)most, wide ? 16 : 10);
-    page_add(p, v->pinned ? ST_edited : ST_dim, " %s",
-             v->pinned ? "pinned by you" : v->why ? v->why : "");
+        buf_printf(&b, "saved (%s)", v->why ? v->why : "");
+    if (is_choice(r) && !v->recomputed)
+        buf_printf(&b, ".  computed again instead: %s, %s less saved",
+                   cost_text(c->arena, &r->cost), text_bytes(c->arena, v->bytes));
+    else if (r->cost.random && !v->is_input)
+        buf_puts(&b, ".  a random op would draw other numbers: it must be saved");
+    return buf_str(&b);
 }
 
-static void budget_line(Page *p, const PartitionResult *r) {
-    int64_t inputs = 0;
-    for (int i = 0; i < r->n_saved; i++)
-        inputs += r->values[i].is_input ? r->values[i].bytes : 0;
-    page_section(p, "saved %s   %s of inputs, %s new", text_bytes(p->arena, r->saved_bytes),
-                 text_bytes(p->arena, inputs), text_bytes(p->arena, r->saved_bytes - inputs));
+static void row(ViewCtx *c, Page *p, const Saved *s, const SavedRow *r, int64_t most) {
+    const SavedValue *v = r->value;
+    bool wide = c->opt.cols >= WIDE;
+    DocLine *l = page_line(p);
+    l->item = (Item){s->art->id, r->node->id};
+    l->enter = arena_printf(c->arena, "stage partition graph %d ; goto %s", s->unit->index,
+                            r->node->name);
+    l->node = node_text(c, r);
+    l->frozen = NAME_COLS + 1;
+    if (r->wish) {
+        l->sign = v->pinned ? *r->wish ? "+" : "!" : "✗";
+        l->sign_style = v->pinned ? ST_edited : ST_warn;
+    }
+    page_cell(p, v->recomputed ? ST_bw : ST_text, NAME_COLS, "%s", r->node->name);
+    page_add(p, ST_text, " ");
+    page_cell(p, ST_type, TYPE_COLS, "%s",
+              v->is_size ? "a size" : brief_value_type(c->arena, &r->node->val));
+    if (v->is_size)
+        page_cell(p, ST_dim, BYTES_COLS, "%*s", BYTES_COLS - 1, "·");
+    else
+        page_cell(p, ST_number, -(BYTES_COLS - 1), "%s", text_count(c->arena, v->bytes));
+    page_add(p, ST_text, " ");
+    page_bar(p, v->recomputed ? ST_bar_rest : ST_bar, (double)v->bytes, (double)most,
+             wide ? 2 * BAR_COLS : BAR_COLS);
+    page_add(p, ST_text, " ");
+    if (wide)
+        page_cell(p, ST_dim, COST_COLS, "%s",
+                  v->is_input || v->is_size ? "·" : cost_text(c->arena, &r->cost));
+    page_add(p, v->pinned ? ST_edited : ST_dim, "%s",
+             v->is_input ? "an input" : v->why ? v->why : "");
+}
+
+static int by_bytes(const void *x, const void *y) {
+    const SavedRow *a = *(const SavedRow *const *)x, *b = *(const SavedRow *const *)y;
+    if (a->value->bytes != b->value->bytes)
+        return a->value->bytes < b->value->bytes ? 1 : -1;
+    return (a > b) - (a < b);
+}
+
+static int by_cost(const void *x, const void *y) {
+    const SavedRow *a = *(const SavedRow *const *)x, *b = *(const SavedRow *const *)y;
+    if (a->cost.flops != b->cost.flops)
+        return a->cost.flops < b->cost.flops ? 1 : -1;
+    return (a > b) - (a < b);
+}
+
+enum { PART_made, PART_inputs, PART_sizes, PART_recomputed, PARTS };
+
+static int part_of(const SavedValue *v) {
+    return v->recomputed ? PART_recomputed
+           : v->is_size  ? PART_sizes
+           : v->is_input ? PART_inputs
+                         : PART_made;
+}
+
+static void rows(ViewCtx *c, Page *p, const Saved *s) {
+    static const char *const titles[] = {"saved by forward", "inputs, there anyway", "sizes",
+                                         "computed again in backward"};
+    const SavedRow **at = ARENA_ARRAY(c->arena, s->n + 1, const SavedRow *);
+    int64_t most = 1;
+    for (int i = 0; i < s->n; i++)
+        most = s->rows[i].value->bytes > most ? s->rows[i].value->bytes : most;
+    for (int part = 0; part < PARTS; part++) {
+        int n = 0;
+        int64_t bytes = 0;
+        for (int i = 0; i < s->n; i++)
+            if (part_of(s->rows[i].value) == part) {
+                at[n++] = &s->rows[i];
+                bytes += s->rows[i].value->bytes;
+            }
+        if (!n)
+            continue;
+        if (c->opt.sort)
+            qsort(at, (size_t)n, sizeof *at, c->opt.sort == 1 ? by_bytes : by_cost);
+        page_section(p, "%s   %d%s%s", titles[part], n, part == PART_sizes ? "" : "   ",
+                     part == PART_sizes ? "" : text_bytes(c->arena, bytes));
+        for (int i = 0; i < n; i++)
+            row(c, p, s, at[i], most);
+    }
+    if (!s->n) {
+        page_line(p);
+        page_add(p, ST_dim, "backward needs nothing of forward");
+    }
 }
 
 static bool saved_open(ViewCtx *c, Buf *why) {
-    const Unit *u = pipeline_owner(session_pipeline(c->session), c->unit, STAGE_joint);
-    if (!u->forward) {
-        buf_puts(why, "nothing is saved: no input needs a gradient.  set grad=params");
-        return false;
-    }
-    c->art = pipeline_build(session_pipeline(c->session), u->index, STAGE_partition);
-    const PartitionResult *r = result(c);
-    if (!r) {
-        buf_puts(why, "the joint graph could not be parted");
+    Diag d = {.arena = c->arena};
+    Saved *s = ARENA_NEW(c->arena, Saved);
+    if (!session_saved(c->session, c->unit, c->arena, s, &d)) {
+        buf_puts(why, diag_first(&d));
+        if (d.n && d.at[0].hint)
+            buf_printf(why, "   %s", d.at[0].hint);
         return false;
     }
     Page *p = page_new(c);
-    int64_t most = most_bytes(r);
-    for (int i = 0; i < r->n_saved; i++)
-        value_line(c, p, &r->values[i], most);
-    budget_line(p, r);
-    bool any = false;
-    for (int i = r->n_saved; i < r->n_values; i++) {
-        if (!r->values[i].recomputed)
-            continue;
-        if (!any)
-            page_section(p, "recomputed in backward");
-        any = true;
-        value_line(c, p, &r->values[i], most);
-    }
+    head(c, p, s);
+    rows(c, p, s);
     return true;
 }
 
 static void saved_title(ViewCtx *c, Buf *left, Buf *right) {
-    Arena *a = c->tmp;
     buf_puts(left, "7 partition · saved for backward");
-    buf_printf(right, "%s  budget %s", session_setting(c->session, "partitioner", a),
-               session_setting(c->session, "activation_memory_budget", a));
+    buf_printf(right, "%s  budget %s", session_setting(c->session, "partitioner", c->tmp),
+               session_setting(c->session, "activation_memory_budget", c->tmp));
 }
 
-static void saved_node(ViewCtx *c, int row, Buf *out) {
-    const SavedValue *v = value_at(c, row);
-    const PartitionResult *r = result(c);
-    if (!v)
-        return;
-    buf_printf(out, "%s: %s%s.", name_of(c, v),
-               v->recomputed ? "computed again in backward" : "saved for backward",
-               v->is_input ? ", an input that is there anyway" : "");
-    if (v->why)
-        buf_printf(out, "  %s.", v->why);
-    if (!v->is_input && !v->is_size)
-        buf_printf(out, "  Space %s   %d saved of %d values",
-                   v->pinned ? "lets the rule decide"
-                   : v->recomputed ? "saves it"
-                                   : "recomputes it",
-                   r->n_saved, r->n_values);
-}
-
+// saved → recomputed, or the other way round; then back to the rule.
 static bool saved_toggle(ViewCtx *c, int row, const char **command) {
-    const SavedValue *v = value_at(c, row);
-    if (!v || v->is_size || v->is_input)
-        return false;
-    const char *verb = v->pinned ? "rule" : v->recomputed ? "keep" : "recompute";
-    *command = arena_printf(c->tmp, "%s %s", verb, name_of(c, v));
-    return true;
+    const DocLine *l = &((Page *)c->doc)->lines.at[row];
+    const Node *n = l->item.id >= 0 && c->art ? graph_by_id(c->art->graph, l->item.id) : NULL;
+    const PartitionResult *r = c->art ? c->art->partition : NULL;
+    for (int i = 0; n && r && i < r->n_values; i++) {
+        const SavedValue *v = &r->values[i];
+        if (v->node != n->id || v->is_input || v->is_size)
+            continue;
+        if (decide_override_at(session_overrides(c->session), DECIDE_save, n->name))
+            *command = arena_printf(c->tmp, "unpin %s", n->name);
+        else
+            *command = arena_printf(c->tmp, "pin %s %s", n->name,
+                                    v->recomputed ? "saved" : "recomputed");
+        return true;
+    }
+    return false;
 }
+
+static const char *const sorts[] = {"order of forward", "bytes", "cost of computing it again",
+                                    NULL};
 
 const View view_saved = {
     .name = "saved",
-    .doc = "what forward saves for backward, with bytes and why, and what is recomputed",
-    .flags = VIEW_width,
+    .doc = "what passes from forward to backward, why, and what is computed again instead",
+    .flags = VIEW_width | VIEW_joint,
     .stage = STAGE_partition,
     .open = saved_open,
     .count = page_count,
     .line = page_line_of,
     .row_of = page_row_of,
     .title = saved_title,
-    .node = saved_node,
+    .node = page_node,
     .enter = page_enter,
     .toggle = saved_toggle,
     .start = page_start,
+    .sorts = sorts,
 };

@@ -130,6 +130,7 @@ typedef enum ViewFlag {
     VIEW_follows = 2,       // its contents depend on the focused pane's item
     VIEW_free = 4,          // needs no model
     VIEW_width = 16,        // its document depends on the columns it has
+    VIEW_joint = 32,        // about a whole training graph: shown of the joint unit
     VIEW_live = 8,          // made anew after every key: it shows the state of the program
 } ViewFlag;
 

@@ -69,5 +69,7 @@ typedef struct PartitionResult {
 } PartitionResult;
 
 PartitionResult aot_partition(const PartitionRequest *request);
+// Of matrix products, convolutions and attention, as torch.utils.flop_counter counts; else 0.
+double aot_flops(const Node *n);
 
 #endif

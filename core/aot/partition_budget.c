@@ -12,46 +12,49 @@ static int64_t saved_bytes(const Part *p, const bool *saved) {
     return sum;
 }
 
-static int64_t dim(const Part *p, const TensorMeta *m, int i) {
+static int64_t dim(Sym *sym, const TensorMeta *m, int i) {
     i = i < 0 ? i + m->ndim : i;
-    return i >= 0 && i < m->ndim ? sym_size_hint(p->g->sym, m->size[i], 4096) : 1;
+    return i >= 0 && i < m->ndim ? sym_size_hint(sym, m->size[i], 4096) : 1;
 }
 
 static const TensorMeta *tensor_arg(const Node *n, int i) {
     return i < n->n_args && n->args[i].kind == VAL_node ? node_tensor(n->args[i].node) : NULL;
 }
 
-static double product(const Part *p, const TensorMeta *m, int from, int to) {
+static double product(Sym *sym, const TensorMeta *m, int from, int to) {
     double r = 1;
     for (int i = from; i < to; i++)
-        r *= (double)dim(p, m, i);
+        r *= (double)dim(sym, m, i);
     return r;
 }
 
 // Rows, columns and inner size of the last two dimensions, times what lies before them.
-static double matmul_flops(const Part *p, const Node *n, int first) {
+static double matmul_flops(const Node *n, int first) {
     const TensorMeta *a = tensor_arg(n, first), *b = tensor_arg(n, first + 1);
     if (!a || !b || a->ndim < 2 || b->ndim < 2)
         return 0;
-    return 2 * product(p, a, 0, a->ndim) * (double)dim(p, b, -1);
+    return 2 * product(n->graph->sym, a, 0, a->ndim) * (double)dim(n->graph->sym, b, -1);
 }
 
-static double conv_flops(const Part *p, const Node *n) {
+static double conv_flops(const Node *n) {
     const TensorMeta *x = tensor_arg(n, 0), *w = tensor_arg(n, 1), *out = node_tensor(n);
     bool transposed = n->n_args > 6 && n->args[6].kind == VAL_bool && n->args[6].b;
     if (!x || !w || !out || x->ndim < 2)
         return 0;
     const TensorMeta *moved = transposed ? x : out;
-    return 2 * product(p, moved, 2, moved->ndim) * product(p, w, 0, w->ndim) * (double)dim(p, x, 0);
+    Sym *sym = n->graph->sym;
+    return 2 * product(sym, moved, 2, moved->ndim) * product(sym, w, 0, w->ndim) *
+           (double)dim(sym, x, 0);
 }
 
 // Two batched products: queries by keys, and the result by values.
-static double attention_flops(const Part *p, const Node *n) {
+static double attention_flops(const Node *n) {
     const TensorMeta *q = tensor_arg(n, 0), *k = tensor_arg(n, 1), *v = tensor_arg(n, 2);
     if (!q || !k || !v || q->ndim < 4 || k->ndim < 4 || v->ndim < 4)
         return 0;
-    double pairs = product(p, q, 0, 3) * (double)dim(p, k, 2);
-    return 2 * pairs * ((double)dim(p, q, 3) + (double)dim(p, v, 3));
+    Sym *sym = n->graph->sym;
+    double pairs = product(sym, q, 0, 3) * (double)dim(sym, k, 2);
+    return 2 * pairs * ((double)dim(sym, q, 3) + (double)dim(sym, v, 3));
 }
 
 static const struct {
@@ -70,17 +73,21 @@ static const struct {
     {"aten._scaled_dot_product_cudnn_attention", -2},
 };
 
-// As torch.utils.flop_counter counts: products, convolutions and attention; all else is 1.
-static double runtime(const Part *p, int i) {
+double aot_flops(const Node *n) {
     char packet[128];
-    double flops = 0;
-    if (!part_packet(p->at[i], packet, sizeof packet))
-        return 1;
+    if (!part_packet(n, packet, sizeof packet))
+        return 0;
     for (int k = 0; k < COUNT(counted); k++)
         if (!strcmp(packet, counted[k].packet))
-            flops = counted[k].first >= 0    ? matmul_flops(p, p->at[i], counted[k].first)
-                    : counted[k].first == -1 ? conv_flops(p, p->at[i])
-                                             : attention_flops(p, p->at[i]);
+            return counted[k].first >= 0    ? matmul_flops(n, counted[k].first)
+                   : counted[k].first == -1 ? conv_flops(n)
+                                            : attention_flops(n);
+    return 0;
+}
+
+// As torch.utils.flop_counter counts: products, convolutions and attention; all else is 1.
+static double runtime(const Part *p, int i) {
+    double flops = aot_flops(p->at[i]);
     return flops > 1 ? flops : 1;
 }
 

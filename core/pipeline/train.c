@@ -198,7 +198,6 @@ bool build_parts(Pipeline *p, Unit *u) {
     }
     artifact_set_graph(a, from->graph);
     a->parent = from;
-    a->changed = false;
     a->partition = r;
     begin_child(p, u->forward, forward, a, r->forward, r->forward_origins, start);
     begin_child(p, u->backward, backward, a, r->backward, r->backward_origins, start);
