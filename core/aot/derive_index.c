@@ -41,11 +41,16 @@ void derive_masked_index_put(Back *b) {
         OUT(3) = CALL(b->t, aten__unsafe_masked_index_default, GRAD, ARG(1), ARG(2), INT(0));
 }
 
+static Value zeros_of_shape(Trace *t, Value x) {
+    return zeros_of(t, sizes_arg(t, x), x);
+}
+
 void derive_index_put(Back *b) {
     Trace *t = b->t;
     OUT(0) = GRAD;
     if (NEEDS(0) && !bool_arg(&ARG(3)))
-        OUT(0) = CALL(t, aten_index_put_default, GRAD, ARG(1), zeros_like(t, ARG(2)), BOOL(false));
+        OUT(0) = CALL(t, aten_index_put_default, GRAD, ARG(1), zeros_of_shape(t, ARG(2)),
+                      BOOL(false));
     if (NEEDS(2))
         OUT(2) = CALL(t, aten_index_Tensor, GRAD, ARG(1));
 }
@@ -54,7 +59,7 @@ void derive_unsafe_index_put(Back *b) {
     Trace *t = b->t;
     OUT(0) = GRAD;
     if (NEEDS(0) && !bool_arg(&ARG(3)))
-        OUT(0) = CALL(t, aten__unsafe_index_put_default, GRAD, ARG(1), zeros_like(t, ARG(2)),
+        OUT(0) = CALL(t, aten__unsafe_index_put_default, GRAD, ARG(1), zeros_of_shape(t, ARG(2)),
                       BOOL(false));
     if (NEEDS(2))
         OUT(2) = CALL(t, aten__unsafe_index_Tensor, GRAD, ARG(1));

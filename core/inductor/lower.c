@@ -86,28 +86,52 @@ static void placeholder(Lower *l, const Node *n) {
     vec_push(l->arena, &l->m->inputs, in);
 }
 
-// The only element of a constant that is known; NULL if there is none.
-static const Tensor *known_scalar(const Lower *l, const Node *n) {
+// The value of a constant; NULL if it is not known.
+static const Tensor *known_value(const Lower *l, const Node *n) {
     const Graph *g = l->req->graph;
     for (int i = 0; i < g->consts.n; i++)
-        if (!strcmp(g->consts.at[i].name, n->target) && g->consts.at[i].tensor) {
-            const Tensor *t = g->consts.at[i].tensor;
-            return t->ndim == 0 ? t : NULL;
-        }
+        if (!strcmp(g->consts.at[i].name, n->target) && g->consts.at[i].tensor)
+            return g->consts.at[i].tensor;
     return NULL;
 }
 
+static Value element(const Tensor *t, int64_t i) {
+    return dtype_is_float(t->dtype) ? val_float(tensor_get_f64(t, i))
+                                    : val_int(tensor_get_i64(t, i));
+}
+
+// Items start … end - 1 of a short constant, chosen by the index: halves are told apart by `<`.
+static TVal pick_element(Tracer *t, const Tensor *x, const Expr *at, int64_t start, int64_t end) {
+    if (end - start == 1)
+        return t_const(t, element(x, start), x->dtype);
+    int64_t mid = (end - start) / 2 + start;
+    TVal below = t_op2(t, LOOP_lt, t_index(t, at, DT_i64), t_int(t, mid, DT_i64));
+    TVal low = pick_element(t, x, at, start, mid);
+    return t_op3(t, LOOP_where, below, low, pick_element(t, x, at, mid, end));
+}
+
+static TVal run_short_constant(Tracer *t, const void *ctx, Index idx, Index red) {
+    const Tensor *x = ctx;
+    (void)red;
+    return x->size[0] ? pick_element(t, x, idx[0], 0, x->size[0]) : t_int(t, 0, x->dtype);
+}
+
+// Scalars and lists of up to 8 numbers become part of the code that reads them.
+static bool inlined_constant(Lower *l, const Node *n, const Tensor *x, LVal *out) {
+    Device cpu = {DEV_cpu, -1};
+    if (!x || x->ndim > 1 || (x->ndim == 1 && x->size[0] > 8))
+        return false;
+    if (x->ndim == 0)
+        *out = lv_box(box_new(l, data_const(l, element(x, 0), x->dtype, cpu)));
+    else
+        *out = lv_box(pointwise_new(l, x->dtype, cpu, 1, node_meta(l, n)->size,
+                                    (Fn){run_short_constant, x}));
+    return true;
+}
+
 static void get_attr(Lower *l, const Node *n) {
-    if (!node_meta(l, n))
+    if (!node_meta(l, n) || inlined_constant(l, n, known_value(l, n), &l->env[n->id]))
         return;
-    const Tensor *scalar = known_scalar(l, n);
-    if (scalar) {
-        Value v = dtype_is_float(scalar->dtype) ? val_float(tensor_get_f64(scalar, 0))
-                                                : val_int(tensor_get_i64(scalar, 0));
-        Device cpu = {DEV_cpu, -1};
-        l->env[n->id] = lv_box(box_new(l, data_const(l, v, scalar->dtype, cpu)));
-        return;
-    }
     LVal v = input_tensor(l, n->target, node_meta(l, n));
     l->env[n->id] = v;
     vec_push(l->arena, &l->m->constants, v.box->data->buf->ir);
