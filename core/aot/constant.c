@@ -37,7 +37,7 @@ static Value attribute(Trace *t, const Tensor *x) {
     Node *node = graph_get_attr(t->graph, name, NULL);
     node->stack = t->stack;
     if (t->at)
-        origins_add(t->origins, node->id, t->at->id, LINK_part);
+        origins_add(t->origins, node->id, trace_home(t)->id, LINK_part);
     Traced *low = trace_tensor(t, c.meta, node);
     node->val = val_tensor(&low->meta);
     return node->val;

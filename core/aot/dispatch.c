@@ -50,15 +50,23 @@ bool trace_has_unknown(const Value *v) {
     return false;
 }
 
-// What a new node has from the node that is traced. A node of backward is made on behalf of it, no
-// more.
-static void made_at(Trace *t, Node *node) {
-    node->stack = t->stack;
+const Node *trace_home(const Trace *t) {
+    return t->home ? t->home : t->at;
+}
+
+// A node of backward is made on behalf of what is traced, no more.
+void trace_made(Trace *t, Node *node) {
+    node->stack = t->cover ? t->cover : t->stack;
     node->modules = t->at ? t->at->modules : NULL;
     node->seq_nr = t->seq_nr;
     node->flags |= t->flags;
+    if (t->region && !(t->flags & NODE_backward)) {
+        node->note = t->region->note;
+        node->ac_graph_id = t->region->id;
+        node->flags |= NODE_must_recompute;
+    }
     if (t->at)
-        origins_add(t->origins, node->id, t->at->id,
+        origins_add(t->origins, node->id, trace_home(t)->id,
                     t->flags & NODE_backward ? LINK_kin : LINK_part);
 }
 
@@ -70,7 +78,7 @@ static Node *sym_call(Trace *t, OpId id, Value a, Value b, int n, const Expr *e)
     Node *node = graph_call(t->graph, op, op->name, args, n, NULL, 0);
     node->val = val_sym(e);
     map_put_id(&t->proxies, expr_id(e), node);
-    made_at(t, node);
+    trace_made(t, node);
     return node;
 }
 
@@ -93,7 +101,7 @@ static Node *read_symbol(Trace *t, const Expr *e) {
     Node *node =
         graph_call(t->graph, op, plain ? op->name : buf_str(&hint), args, plain ? 1 : 2, NULL, 0);
     node->val = val_sym(e);
-    node->stack = t->stack;
+    node->stack = t->cover ? t->cover : t->stack;
     node->flags |= t->flags;
     map_put_id(&t->proxies, expr_id(e), node);
     return node;
@@ -251,7 +259,7 @@ static Node *emit_node(Trace *t, const Op *op, const Value *args) {
     if (t->failed)
         return NULL;
     Node *node = graph_call(t->graph, op, op_to_name(t->arena, op), pos, n_pos, kw, n_kw);
-    made_at(t, node);
+    trace_made(t, node);
     node->original_aten = t->original;
     return node;
 }
@@ -260,13 +268,20 @@ static Value result_item(Trace *t, Node *parent, int i, const Value *v) {
     Value args[2] = {val_node(parent), INT(i)};
     Node *node = graph_call(t->graph, op_at(OP_operator_getitem), "getitem", args, 2, NULL, 0);
     node->val = *v;
-    made_at(t, node);
+    trace_made(t, node);
     node->original_aten = parent->original_aten;
     if (v->kind == VAL_sym)
         map_put_id(&t->proxies, expr_id(v->sym), node);
     if (v->kind != VAL_tensor)
         return *v; // none as well: it takes its number, and nobody uses it
     return val_tensor(&trace_tensor(t, v->tensor, node)->meta);
+}
+
+Value trace_items(Trace *t, Node *call, const Value *meta) {
+    Value out = val_list(t->arena, meta->kind, meta->n);
+    for (int i = 0; i < meta->n; i++)
+        out.at[i] = result_item(t, call, i, &meta->at[i]);
+    return out;
 }
 
 static Value emit(Trace *t, const Op *op, const Value *args) {
@@ -297,10 +312,7 @@ static Value emit(Trace *t, const Op *op, const Value *args) {
     }
     if (meta.kind != VAL_list && meta.kind != VAL_tuple)
         return meta;
-    Value out = val_list(t->arena, meta.kind, meta.n);
-    for (int i = 0; i < meta.n; i++)
-        out.at[i] = result_item(t, node, i, &meta.at[i]);
-    return out;
+    return trace_items(t, node, &meta);
 }
 
 bool trace_accepts(Trace *t, bool willing, const char *why_not) {

@@ -219,6 +219,13 @@ static void apply_copy_slices(Trace *t, GradFn *fn, Value *grads, Value *out) {
         }
 }
 
+// Autograd functions written in Python get zeros for undefined gradients.
+static void apply_call(Trace *t, GradFn *fn, Value *grads, Value *out) {
+    zero_undefined(t, fn, grads);
+    if (!t->failed && !fn->higher->rule(t, fn, grads, out))
+        trace_fail(t, "RuntimeError: derivative for %s is not implemented", fn->higher->call->target);
+}
+
 static bool any_defined(const GradFn *fn) {
     for (int i = 0; i < fn->n_results; i++)
         if (!is_undefined(&fn->grads[i]))
@@ -243,13 +250,16 @@ static void deliver(Walk *w, const Edge *edge, Value g) {
 static void evaluate(Walk *w, GradFn *fn) {
     Trace *t = w->t;
     t->at = fn->at;
+    t->home = fn->home;
     t->stack = fn->stack;
     t->seq_nr = fn->seq;
     if (fn->capture >= 0)
         w->out[fn->capture] = fn->grads[0];
     Value *out = ARENA_ARRAY(t->arena, fn->n_edges + 1, Value);
     if (any_defined(fn) && fn->n_edges)
-        (fn->inner ? apply_copy_slices : apply_rule)(t, fn, fn->grads, out);
+        (fn->higher  ? apply_call
+         : fn->inner ? apply_copy_slices
+                     : apply_rule)(t, fn, fn->grads, out);
     for (int i = 0; i < fn->n_edges && !t->failed; i++)
         if (fn->edges[i].fn)
             out[i] = validated(t, out[i], fn->edges[i].fn->metas[fn->edges[i].nr]);

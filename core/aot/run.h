@@ -7,7 +7,8 @@
 
 typedef struct Run {
     Trace t;
-    Value *env;          // by node id of the input graph
+    const Graph *here;   // the graph that is run: the input graph, or one nested in it
+    Value *env;          // by node id of here
     Traced **inputs;     // upper tensor of each placeholder, NULL for sizes
     Node **placeholders; // of the new graph
     int n_inputs;
@@ -15,9 +16,20 @@ typedef struct Run {
 } Run;
 
 void run_begin(Run *r, const AotRequest *req, Arena *arena);
+// Where the symbols among a placeholder's sizes and strides can be read off.
+void run_learn_symbols(Trace *t, const TensorMeta *m, Node *node);
 // Placeholders `arg0_1`, … or `primals_1`, …; afterwards the run may add its own.
 void run_inputs(Run *r, bool primals);
 void run_nodes(Run *r); // all of them; then outputs is set
+// Runs a nested graph in place; args are upper values, out is what it returns. False and an error
+// if it fails.
+bool run_body(Run *r, const Graph *body, const Value *args, int n, Value *out);
+// higher.c: a call of a higher-order op, by evaluated arguments. False: it cannot be traced, and
+// stays an opaque node.
+bool run_higher(Run *r, const Node *n, const Value *args, const Value *kwargs, Value *out);
+// A nested graph becomes a child under this name, or a free one made of it; its attribute.
+Node *run_add_child(Trace *t, Graph *child, const char *name);
+int run_count_regions(const Graph *g);  // of activation checkpointing, nested ones included
 // The node of an upper value; pending writes are settled first. None if there is none.
 Value run_node_of(Run *r, const Value *upper);
 // Writes mutated inputs back by copy_, where in_graph says so (NULL: all that keep their metadata);

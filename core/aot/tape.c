@@ -36,6 +36,7 @@ static GradFn *fn_new(Trace *t, int n_results, int n_edges) {
     fn->edges = ARENA_ARRAY(t->arena, n_edges + 1, Edge);
     fn->edge_args = ARENA_ARRAY(t->arena, n_edges + 1, struct EdgeArg);
     fn->at = t->at;
+    fn->home = t->home;
     fn->stack = t->stack;
     fn->capture = -1;
     return fn;
@@ -382,4 +383,40 @@ Value tape_dispatch(Trace *t, const Op *op, const Value *args) {
         set_history(t, fn, &out);
     t->seq_nr = was;
     return t->failed ? NONE : out;
+}
+
+// calls of nested graphs
+
+GradFn *tape_call(Trace *t, HigherGrad *higher) {
+    bool any = false;
+    for (int i = 0; i < higher->n_inputs; i++)
+        any = any || tape_requires_grad(t, higher->inputs[i]);
+    if (!any || !t->tape->enabled)
+        return NULL;
+    GradFn *fn = fn_new(t, 0, higher->n_inputs);
+    Value *saved = ARENA_ARRAY(t->arena, higher->n_inputs + 1, Value);
+    fn->n_edges = 0;
+    for (int i = 0; i < higher->n_inputs; i++) {
+        add_edge(t, fn, &higher->inputs[i], i, -1);
+        saved[i] = frozen(t, &higher->inputs[i]);
+    }
+    higher->inputs = saved;
+    fn->higher = higher;
+    return fn;
+}
+
+void tape_called(Trace *t, GradFn *fn, const Value *results) {
+    fn->n_results = results->n;
+    fn->metas = ARENA_ARRAY(t->arena, results->n + 1, const TensorMeta *);
+    for (int i = 0; i < results->n; i++) {
+        Traced *x = traced(&results->at[i]);
+        if (!x)
+            continue;
+        fn->metas[i] = meta_copy(t->arena, &x->meta);
+        if (!is_differentiable(&x->meta))
+            continue;
+        TapeInfo *info = info_of(t, x);
+        info->fn = fn;
+        info->nr = i;
+    }
 }

@@ -65,6 +65,8 @@ struct GradFn {
         int arg, item;     // argument, and item of a tensor list or -1
     } *edge_args;
     const Node *at;        // of the graph that is traced
+    const Node *home;      // Trace's
+    const struct HigherGrad *higher; // of a call of nested graphs: in place of op and row
     const StackFrame *stack;
     // the engine's, while it runs
     Value *grads;          // arrived, by result
@@ -91,6 +93,19 @@ bool tape_enable(Trace *t, bool on);              // torch.set_grad_enabled; wha
 // it is unused. False and an error on record if a derivative is missing.
 bool tape_backward(Trace *t, const Value *outputs, const Value *grad_outputs, int n,
                    Traced *const *leaves, int n_leaves, Value *out);
+
+// A call of nested graphs: its backward gets one gradient a result, none undefined, and gives one an
+// edge.
+typedef struct HigherGrad {
+    bool (*rule)(Trace *t, const GradFn *fn, const Value *grads, Value *out);
+    const Node *call;      // of the input graph
+    const Value *inputs;   // as they were; the edges are those of its tensors, in order
+    int n_inputs;
+    void *run;             // the Run
+} HigherGrad;
+// The function of such a call; NULL if no input needs a gradient. tape_called gives it its results.
+GradFn *tape_call(Trace *t, HigherGrad *higher);
+void tape_called(Trace *t, GradFn *fn, const Value *results);
 
 // tape.c, for the engine (engine.c)
 Edge tape_edge(Trace *t, Traced *x); // where x's gradient goes; may regenerate a view

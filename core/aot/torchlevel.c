@@ -328,7 +328,7 @@ static bool sym_arithmetic(Trace *t, const Operator *o, const TorchCall *c, Valu
             n->val = *out;
             n->stack = t->stack;
             map_put_id(&t->proxies, expr_id(r), n);
-            origins_add(t->origins, n->id, t->at->id, LINK_part);
+            origins_add(t->origins, n->id, trace_home(t)->id, LINK_part);
         }
     }
     return true;

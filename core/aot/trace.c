@@ -9,7 +9,7 @@
 
 // inputs
 
-static void learn_symbols(Trace *t, const TensorMeta *m, Node *node) {
+void run_learn_symbols(Trace *t, const TensorMeta *m, Node *node) {
     for (int k = 0; k < 2; k++)
         for (int i = 0; i < m->ndim; i++) {
             const Expr *e = k ? m->stride[i] : m->size[i];
@@ -81,7 +81,7 @@ void run_inputs(Run *r, bool primals) {
             add_input(r, n, primals);
     for (int i = 0; i < r->n_inputs; i++)
         if (r->inputs[i]) {
-            learn_symbols(&r->t, &r->inputs[i]->meta, r->placeholders[i]);
+            run_learn_symbols(&r->t, &r->inputs[i]->meta, r->placeholders[i]);
             storage_names(&r->t, &r->inputs[i]->meta, r->placeholders[i]);
         }
 }
@@ -124,12 +124,24 @@ static Value evaluate(Run *r, const Value *v) {
     return *v;
 }
 
+// A graph that is an argument of an opaque call, copied as it is.
+static Node *child_node(Run *r, const Graph *child) {
+    Trace *t = &r->t;
+    const char *name = child->class_name;
+    for (int i = 0; i < r->here->children.n; i++)
+        if (r->here->children.at[i].graph == child)
+            name = r->here->children.at[i].name;
+    return run_add_child(t, graph_copy(t->arena, child), name);
+}
+
 Value run_node_of(Run *r, const Value *v) {
     Trace *t = &r->t;
     if (v->kind == VAL_tensor) {
         Node *n = functional_sync(t, traced(v))->node;
         return n ? val_node(n) : NONE;
     }
+    if (v->kind == VAL_graph)
+        return val_node(child_node(r, v->graph));
     if (v->kind == VAL_list || v->kind == VAL_tuple || v->kind == VAL_dict ||
         v->kind == VAL_slice) {
         Value out = *v;
@@ -139,6 +151,12 @@ Value run_node_of(Run *r, const Value *v) {
         return out;
     }
     return trace_node_value(t, v);
+}
+
+// node does what n does, or a part of the call that n is run for.
+static void same_as(Trace *t, const Node *node, const Node *n) {
+    origins_add(t->origins, node->id, t->home ? t->home->id : n->id,
+                t->home ? LINK_part : LINK_same);
 }
 
 // A call that we do not know: kept, clearly marked, with what the input graph says of its result.
@@ -158,9 +176,10 @@ static Value opaque(Run *r, const Node *n, const Value *args, const Value *kwarg
     node->val = n->val;
     node->stack = n->stack;
     node->modules = n->modules;
-    if (!n->def)
+    if (!n->def && !node_higher(n))
         node->flags |= NODE_opaque;
-    origins_add(t->origins, node->id, n->id, LINK_same);
+    node->flags |= t->flags;
+    same_as(t, node, n);
     if (n->val.kind == VAL_tensor) {
         Value v = val_tensor(&trace_tensor(t, n->val.tensor, node)->meta);
         return functional_wrap(t, &v);
@@ -168,14 +187,35 @@ static Value opaque(Run *r, const Node *n, const Value *args, const Value *kwarg
     return val_node(node);
 }
 
+static bool has_const(const Graph *g, const char *name) {
+    for (int i = 0; i < g->consts.n; i++)
+        if (!strcmp(g->consts.at[i].name, name))
+            return true;
+    return false;
+}
+
+// Names of attributes of nested graphs are free in those, not here.
+static GraphConst const_here(Trace *t, GraphConst c) {
+    const char *name = c.name;
+    for (int i = 1; t->home && has_const(t->graph, c.name); i++)
+        c.name = arena_printf(t->arena, "%s_%d", name, i);
+    return c;
+}
+
 static Value constant(Run *r, const Graph *g, const Node *n) {
     Trace *t = &r->t;
+    if (n->val.kind == VAL_graph)
+        return n->val;
+    const char *name = n->target;
     for (int i = 0; i < g->consts.n; i++)
-        if (strcmp(g->consts.at[i].name, n->target) == 0)
-            vec_push(t->arena, &t->graph->consts, g->consts.at[i]);
-    Node *node = graph_get_attr(t->graph, n->target, NULL);
+        if (strcmp(g->consts.at[i].name, n->target) == 0) {
+            GraphConst c = const_here(t, g->consts.at[i]);
+            name = c.name;
+            vec_push(t->arena, &t->graph->consts, c);
+        }
+    Node *node = graph_get_attr(t->graph, name, NULL);
     node->val = n->val;
-    origins_add(t->origins, node->id, n->id, LINK_same);
+    same_as(t, node, n);
     if (n->val.kind != VAL_tensor)
         return val_node(node);
     Value v = val_tensor(&trace_tensor(t, n->val.tensor, node)->meta);
@@ -229,8 +269,9 @@ static void run_node(Run *r, const Graph *g, const Node *n) {
     for (int i = 0; i < n->n_kwargs; i++)
         known = known && !trace_has_unknown(&kwargs[i]);
     Value out = NONE;
-    bool done = known && call_op(r, n, args, kwargs, &out);
-    if (!done && known && !t->failed) {
+    bool done = known && (node_higher(n) ? run_higher(r, n, args, kwargs, &out)
+                                         : call_op(r, n, args, kwargs, &out));
+    if (!done && known && !t->failed && !node_higher(n)) {
         MetaCtx m = trace_meta_ctx(t);
         t->failed = !call_may_be_opaque(&m, n, args, kwargs);
     }
@@ -245,6 +286,49 @@ static void run_node(Run *r, const Graph *g, const Node *n) {
         out = functional_wrap(t, &v);
     }
     r->env[n->id] = out;
+}
+
+// nested graphs
+
+enum { MAX_NESTING = 40 }; // of graphs in graphs; parsers take fewer
+
+// The returned structure, evaluated.
+static Value body_result(Run *r, const Graph *body) {
+    const Node *output = graph_output_node(body);
+    return output && output->n_args ? evaluate(r, &output->args[0]) : NONE;
+}
+
+bool run_body(Run *r, const Graph *body, const Value *args, int n, Value *out) {
+    Trace *t = &r->t;
+    Node **inputs;
+    int want = graph_placeholders(body, &inputs, t->arena);
+    if (want != n) {
+        trace_fail(t, "RuntimeError: the nested graph %s takes %d inputs, but %d are given",
+                   body->class_name, want, n);
+        return false;
+    }
+    if (t->nesting == MAX_NESTING) {
+        trace_fail(t, "graphs nested deeper than %d", MAX_NESTING);
+        return false;
+    }
+    Run saved = *r;
+    t->nesting++;
+    t->home = trace_home(t);
+    r->here = body;
+    r->env = ARENA_ARRAY(t->arena, body->by_id.n + 1, Value);
+    for (int i = 0; i < n; i++)
+        r->env[inputs[i]->id] = args[i];
+    GRAPH_EACH (body, m)
+        if (m->op != FX_output && m->op != FX_placeholder && !t->failed)
+            run_node(r, body, m);
+    *out = t->failed ? NONE : body_result(r, body);
+    t->nesting = saved.t.nesting;
+    t->home = saved.t.home;
+    t->at = saved.t.at;
+    t->stack = saved.t.stack;
+    r->here = saved.here;
+    r->env = saved.env;
+    return !t->failed;
 }
 
 // outputs
@@ -338,6 +422,7 @@ void run_begin(Run *r, const AotRequest *req, Arena *arena) {
     t->graph->ops = g->ops;
     t->origins = origins_new(arena);
     t->proxies.arena = t->floats.arena = t->symbols.arena = arena;
+    r->here = g;
     r->env = ARENA_ARRAY(arena, g->by_id.n + 1, Value);
     r->inputs = ARENA_ARRAY(arena, g->n_nodes + 1, Traced *);
     r->placeholders = ARENA_ARRAY(arena, g->n_nodes + 1, Node *);
@@ -370,6 +455,7 @@ AotResult aot_trace_inference(const AotRequest *req) {
     Run r;
     run_begin(&r, req, req->arena);
     Trace *t = &r.t;
+    t->regions = run_count_regions(req->graph);
     t->graph->class_name = "<lambda>";
     t->graph->title = "Forward graph 0";
     int errors = req->diag->errors;

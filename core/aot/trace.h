@@ -26,6 +26,12 @@ typedef struct Traced {
     const char *stale;     // a derivative must not read it: why; NULL: it may
 } Traced;
 
+// A region of activation checkpointing.
+typedef struct Region {
+    int id;           // ac_graph_id
+    const char *note; // what its nodes' comments begin with
+} Region;
+
 typedef struct Trace {
     const AotRequest *req;
     Arena *arena; // the result's
@@ -34,6 +40,11 @@ typedef struct Trace {
     Graph *graph;            // being built
     Origins *origins;        // its nodes -> nodes of the input graph
     const Node *at;          // node of the input graph that is being executed
+    const Node *home;        // if at is in a nested graph: the call that it is run for; else NULL
+    int nesting;             // of graphs in graphs
+    const Region *region;    // of activation checkpointing that at is in; NULL: none
+    int regions;             // made so far, those of the search for metadata before included
+    const StackFrame *cover; // that all new nodes get, whatever is executed; NULL: none
     const StackFrame *stack; // of new nodes
     const char *original;    // original_aten of new nodes; NULL: the next op to be lowered gives it
     bool below;              // below functionalization
@@ -86,6 +97,12 @@ void trace_fail(Trace *t, const char *fmt, ...) FX_PRINTF(2, 3);
 bool trace_accepts(Trace *t, bool willing, const char *why_not);
 Traced *trace_tensor(Trace *t, const TensorMeta *meta, Node *node);
 Traced *traced(const Value *v);             // of a VAL_tensor, NULL for others
+// What a node made for t->at has from it: stack, modules, region, origin.
+void trace_made(Trace *t, Node *node);
+// The node of the input graph that new nodes belong to; NULL: none.
+const Node *trace_home(const Trace *t);
+// What a call of several results yields, by a getitem each.
+Value trace_items(Trace *t, Node *call, const Value *meta);
 Node *trace_proxy(Trace *t, const Expr *e); // the node that yields a size expression
 Value trace_node_value(Trace *t,
                        const Value *v); // tensors and syms of a value replaced by their nodes

@@ -155,6 +155,7 @@ AotResult aot_trace_joint(const AotRequest *req) {
     Run r;
     run_begin(&r, req, req->arena);
     Trace *t = &r.t;
+    t->regions = run_count_regions(req->graph);
     t->graph->class_name = "inner_f";
     t->graph->title = "Joint graph 0";
     t->graph->tree_args = "primals, tangents";

@@ -182,6 +182,25 @@ bool graph_check_sizes(const Graph *g, Diag *d);
 // The same up to names and ids: structure, targets, arguments, metadata.
 uint64_t graph_hash(const Graph *g);
 
+// higher.c: higher-order ops, whose arguments are graphs (higher.def).
+typedef enum HigherId {
+    HIGHER_none,
+#define HIGHER(name, graphs, inlined, doc) HIGHER_##name,
+#include "core/fx/higher.def"
+#undef HIGHER
+} HigherId;
+typedef struct HigherInfo {
+    const char *name;
+    unsigned graphs;            // bit i: argument i is a graph
+    bool inlined;               // a tracer runs the graph in place of the call
+    const char *doc;
+} HigherInfo;
+const HigherInfo *higher_info(HigherId id);
+HigherId node_higher(const Node *n);            // HIGHER_none: another call, or one unknown here
+Graph *value_graph(const Value *v);             // a graph or the attribute that holds it, or NULL
+// The graphs that a call gets, in order; their number, at most max.
+int node_graphs(const Node *n, const Graph **out, int max);
+
 // infer.c: gives the nodes without a value one by their ops' meta functions; the number of nodes
 // that stay without. Trouble is a warning.
 int graph_infer(Graph *g, Diag *d);

@@ -1,6 +1,7 @@
 // statement.c: the statements of a forward: comments with source places, `name: "annotation" =
 // rhs`, in-place operators, and the names that are set to None behind it.
 #include <ctype.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,8 +67,24 @@ static void resolve(Node *n, Annotation const *note) {
     n->def = op_find(n->target);
     if (n->def)
         n->target = n->def->qualname;
+    else if (node_higher(n))
+        return;
     else if (!str_starts(n->target, "torch.") || str_starts(n->target, "torch.ops."))
         n->flags |= strchr(n->target, '.') ? NODE_opaque : 0;
+}
+
+// ` ac_graph_id: 2 - PREFER_RECOMPUTE`: a region of activation checkpointing.
+static void read_region(Node *n) {
+    static const char mark[] = " ac_graph_id: ";
+    if (!n->note || !str_starts(n->note, mark))
+        return;
+    const char *p = n->note + strlen(mark);
+    for (; *p >= '0' && *p <= '9' && n->ac_graph_id < INT_MAX / 10 - 1; p++)
+        n->ac_graph_id = 10 * n->ac_graph_id + (*p - '0');
+    if (str_ends(p, "_RECOMPUTE"))
+        n->flags |= NODE_must_recompute;
+    else if (str_ends(p, "_SAVE"))
+        n->flags |= NODE_must_save;
 }
 
 Node *scan_add(Scan *r, Body *b, NodeOp op, const char *target, const char *name,
@@ -76,6 +93,7 @@ Node *scan_add(Scan *r, Body *b, NodeOp op, const char *target, const char *name
                          args->kwargs.n);
     n->stack = b->stack;
     n->note = b->note;
+    read_region(n);
     if (note) {
         n->val = note->val;
         n->wrap = note->wrap;

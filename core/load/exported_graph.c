@@ -185,7 +185,7 @@ static bool add_node(Exported *x, const Json *j) {
     Node *n = op ? graph_call(x->g, op, name, in.args, in.n_args, in.kwargs, in.n_kwargs)
                  : graph_node(x->g, FX_call_function, target, name, in.args, in.n_args, in.kwargs,
                               in.n_kwargs);
-    n->flags |= op || str_starts(target, "_operator.") || !str_starts(target, "torch.ops.")
+    n->flags |= op || node_higher(n) || str_starts(target, "_operator.") || !str_starts(target, "torch.ops.")
                     ? 0
                     : NODE_opaque;
     set_meta(x, n, meta);
