@@ -48,13 +48,21 @@ int session_add_module_consts(Session *s, Message *m, const IrModule *module, co
     return module->constants.n;
 }
 
-void session_add_consts(Session *s, Message *m, const Graph *g) {
+// Those of nested graphs stand under the names of these.
+static void add_consts(Session *s, Message *m, const Graph *g, const char *prefix) {
     for (int i = 0; i < g->consts.n; i++) {
         const GraphConst *c = &g->consts.at[i];
         const Tensor *t = c->tensor ? c->tensor : map_get(&s->model->state, c->name);
         if (t)
-            message_tensor(m, arena_printf(m->arena, "const.%s", c->name), t);
+            message_tensor(m, arena_printf(m->arena, "const.%s%s", prefix, c->name), t);
     }
+    for (int i = 0; i < g->children.n; i++)
+        add_consts(s, m, g->children.at[i].graph,
+                   arena_printf(m->arena, "%s%s.", prefix, g->children.at[i].name));
+}
+
+void session_add_consts(Session *s, Message *m, const Graph *g) {
+    add_consts(s, m, g, "");
 }
 
 static bool add_inputs(Session *s, Message *m, int unit, int *n, Diag *d) {

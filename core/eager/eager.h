@@ -45,6 +45,7 @@ typedef struct EagerCtx {
     int threads;
     Generator *generator; // of random ops; NULL: they fail
     bool in_f64;          // results that would be of a narrower float are float64
+    int nesting;          // of graphs in graphs
 } EagerCtx;
 
 // One op on bound arguments (schema order). out gets n_returns values (views share storage);

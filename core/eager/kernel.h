@@ -48,6 +48,9 @@ bool eager_ok(const Eager *x);                                   // no error so 
 bool eager_fail(Eager *x, const char *fmt, ...) FX_PRINTF(2, 3); // false
 bool k_fail(K *k, const char *fmt, ...) FX_PRINTF(2, 3);         // false
 
+// higher.c: a call of a higher-order op, by evaluated arguments.
+bool eager_higher(Eager *x, const EagerRun *outer, const Node *n, const Value *args, Value *out);
+
 // live.c: tensors as values.
 Live *live_new(Eager *x, const Tensor *t); // takes the reference
 Value live_value(Live *l);

@@ -140,6 +140,10 @@ static bool run_placeholder(Interp *in, const Node *n, int index, Value *out) {
 }
 
 static bool run_get_attr(Interp *in, const Node *n, Value *out) {
+    if (n->val.kind == VAL_graph) {
+        *out = n->val;
+        return true;
+    }
     for (int i = 0; i < in->g->consts.n; i++) {
         const GraphConst *c = &in->g->consts.at[i];
         if (strcmp(c->name, n->target) != 0 || !c->tensor)
@@ -248,6 +252,8 @@ static bool run_call(Interp *in, const Node *n, Value *out) {
     Args a;
     if (!node_args(in, n, &a))
         return false;
+    if (node_higher(n))
+        return eager_higher(&in->x, in->run, n, a.args, out);
     if (run_literal(in, n, &a, out))
         return true;
     return eager_ok(&in->x) && (n->def ? run_op(in, n, &a, out) : run_torch(in, n, &a, out));

@@ -162,12 +162,16 @@ bool service_time_graph(ServiceCtx *c, EagerCtx *e, const EagerRun *first, int r
 }
 
 // The text of a graph names its attributes; their values travel beside it.
-static void take_consts(Graph *g, const Message *m) {
+// Those of a nested graph stand under its name.
+static void take_consts(Graph *g, const Message *m, const char *prefix) {
+    for (int i = 0; i < g->children.n; i++)
+        take_consts(g->children.at[i].graph, m,
+                    arena_printf(g->arena, "%s%s.", prefix, g->children.at[i].name));
     for (int i = 0; i < m->fields.n; i++) {
         const Field *f = &m->fields.at[i];
-        if (f->kind != FIELD_tensor || !str_starts(f->name, "const."))
+        if (f->kind != FIELD_tensor || !str_starts(f->name, prefix))
             continue;
-        const char *name = f->name + strlen("const.");
+        const char *name = f->name + strlen(prefix);
         GraphConst *known = NULL;
         for (int k = 0; k < g->consts.n; k++)
             if (!strcmp(g->consts.at[k].name, name))
@@ -184,7 +188,7 @@ const Graph *service_graph(ServiceCtx *c, const Message *m, const char *field) {
     FxDoc doc = {.arena = c->arena};
     if (text && text->kind == FIELD_text &&
         fx_parse(&doc, sym_new(c->arena), text->text, "graph", c->diag) && doc.n) {
-        take_consts(doc.at[0].graph, m);
+        take_consts(doc.at[0].graph, m, "const.");
         return doc.at[0].graph;
     }
     if (!c->diag->errors)
