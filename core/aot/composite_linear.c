@@ -420,6 +420,15 @@ static bool mask_fits(Trace *t, const Value *a) {
     return true;
 }
 
+// As many heads each, or, if grouped, several of the queries for one of keys and values.
+static bool heads_fit(Trace *t, const TensorMeta *q, const TensorMeta *k, const TensorMeta *v,
+                      bool grouped) {
+    int64_t queries = expr_int_or(q->size[1], 0), keys = expr_int_or(k->size[1], 0);
+    return sym_known_eq(t->sym, k->size[1], v->size[1]) &&
+           (sym_known_eq(t->sym, q->size[1], k->size[1]) ||
+            (grouped && keys > 0 && queries % keys == 0));
+}
+
 static bool fused_on_cpu(Trace *t, const Value *a) {
     const TensorMeta *q = meta_of(a[0]), *k = meta_of(a[1]), *v = meta_of(a[2]);
     DType d = q->dtype;
@@ -431,7 +440,8 @@ static bool fused_on_cpu(Trace *t, const Value *a) {
     bool same = sym_known_eq(t->sym, q->size[3], k->size[3]) &&
                 sym_known_eq(t->sym, q->size[3], v->size[3]) &&
                 sym_known_eq(t->sym, q->size[0], k->size[0]) &&
-                sym_known_eq(t->sym, q->size[1], k->size[1]);
+                sym_known_eq(t->sym, q->size[0], v->size[0]) &&
+                heads_fit(t, q, k, v, bool_arg(&a[7]));
     bool dense = expr_known_is(t, q->stride[3], 1) && expr_known_is(t, k->stride[3], 1) &&
                  expr_known_is(t, v->stride[3], 1);
     bool empty = expr_known_is(t, q->size[2], 0) || expr_known_is(t, k->size[2], 0);
@@ -441,7 +451,7 @@ static bool fused_on_cpu(Trace *t, const Value *a) {
 bool rule_sdpa(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     Value mask = additive_mask(t, a[3], dtype_of(a[0]));
-    if (!bool_arg(&a[7]) && fused_on_cpu(t, a)) {
+    if (fused_on_cpu(t, a)) {
         *out = item_of(CALL(t, aten__scaled_dot_product_flash_attention_for_cpu_default, a[0], a[1],
                             a[2], a[4], a[5], mask, a[6]),
                        0);

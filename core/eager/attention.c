@@ -33,6 +33,17 @@ static Value spread_heads(K *k, Value v, int64_t heads) {
     return CALL(k, aten_repeat_interleave_self_int, v, INT(heads / t->size[t->ndim - 3]), INT(-3));
 }
 
+// And back: the gradients of a head's copies add up.
+static Value gathered_heads(K *k, Value v, const Tensor *like) {
+    const Tensor *t = tensor_at(&v);
+    if (!t || t->size[1] == like->size[1] || !like->size[1])
+        return v;
+    int64_t size[5] = {t->size[0], like->size[1], t->size[1] / like->size[1], t->size[2],
+                       t->size[3]};
+    v = CALL(k, aten_reshape_default, v, ints_value(k->x, size, 5));
+    return CALL(k, aten_sum_dim_IntList, v, list_value(k->x, INT(2), END));
+}
+
 // scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, *, scale,
 // enable_gqa)
 bool kern_attention(K *k) {
@@ -101,8 +112,9 @@ bool kern_flash_attention(K *k) {
     if (t->ndim != 4 || !k->in[1] || !k->in[2] || k->in[1]->ndim != 4 || k->in[2]->ndim != 4)
         return k_fail(k, "RuntimeError: Accept only 4 dims inputs shape of {(B), H, T, K}");
     DType d = dtype_compute(t->dtype);
-    Value q = wide_of(k, k->args[0], d), key = wide_of(k, k->args[1], d),
-          v = wide_of(k, k->args[2], d);
+    Value q = wide_of(k, k->args[0], d),
+          key = spread_heads(k, wide_of(k, k->args[1], d), t->size[1]),
+          v = spread_heads(k, wide_of(k, k->args[2], d), t->size[1]);
     Value s = scores(k, q, key, kb(k, 4), k->args[5], scale_of(k, 6, t), d);
     Value lse = CALL(k, aten_logsumexp_default, s, list_value(k->x, INT(-1), END));
     Value o = CALL(k, aten_matmul_default, CALL(k, aten__safe_softmax_default, s, INT(-1)), v);
@@ -115,7 +127,8 @@ bool kern_flash_attention_backward(K *k) {
     const Tensor *t = k->in[1];
     DType d = dtype_compute(t->dtype);
     Value g = wide_of(k, k->args[0], d), q = wide_of(k, k->args[1], d),
-          key = wide_of(k, k->args[2], d), v = wide_of(k, k->args[3], d);
+          key = spread_heads(k, wide_of(k, k->args[2], d), t->size[1]),
+          v = spread_heads(k, wide_of(k, k->args[3], d), t->size[1]);
     Value o = wide_of(k, k->args[4], d);
     double scale = scale_of(k, 9, t);
     Value s = scores(k, q, key, kb(k, 7), k->args[8], scale, d);
@@ -130,6 +143,8 @@ bool kern_flash_attention_backward(K *k) {
                     CALL(k, aten_mul_Tensor, p, CALL(k, aten_sub_Tensor, gp, delta)), FLT(scale));
     Value gq = CALL(k, aten_matmul_default, gs, key);
     Value gk = CALL(k, aten_matmul_default, CALL(k, aten_transpose_int, gs, INT(-2), INT(-1)), q);
+    gk = gathered_heads(k, gk, k->in[2]);
+    gv = gathered_heads(k, gv, k->in[3]);
     return eager_ok(k->x) && copy_into(k->x, k->res[0], tensor_at(&gq)) &&
            copy_into(k->x, k->res[1], tensor_at(&gk)) && copy_into(k->x, k->res[2], tensor_at(&gv));
 }

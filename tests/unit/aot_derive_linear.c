@@ -409,6 +409,12 @@ START_TEST(composites) {
     static const GradCase cases[] = {
         {.params = "x f64[2, 3, 4][12, 4, 1]; w f64[5, 4][4, 1]; b f64[5][1]",
          .body = "r = A.linear.default(x, w, b)\nreturn (r,)\n"},
+        {.params = "x f64[4][1]; w f64[5, 4][4, 1]; b f64[5][1]",
+         .body = "r = A.linear.default(x, w, b)\nreturn (r,)\n"},
+        {.params = "x f64[0, 4, 3][12, 3, 1]; w f64[4][1]; b f64[4][1]; m f64[4][1]; pos f64[4][1]",
+         .body =
+             "r = A.batch_norm.default(x, w, b, m, pos, True, 0.1, 1e-05, False)\nreturn (r,)\n",
+         .needs = "11100"},
         {.params = "x f64[2, 3, 2, 4][24, 8, 4, 1]; w f64[5, 4][4, 1]; b f64[5][1]",
          .body = "r = A.linear.default(x, w, b)\nreturn (r,)\n"},
         {.params = "x f64[2, 3, 4][12, 4, 1]; y f64[4, 5][5, 1]",
