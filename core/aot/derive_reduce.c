@@ -213,7 +213,7 @@ static Value std_backward(Trace *t, Value std, Value grad, Value x, Value dims, 
                           bool keepdim) {
     Value g = CALL(t, aten_div_Tensor, grad, CALL(t, aten_mul_Scalar, std, INT(2)));
     Value zero = CALL(t, aten_eq_Scalar, std, INT(0));
-    g = CALL(t, aten_masked_fill_Scalar, g, zero, INT(0));
+    CALL(t, aten_masked_fill__Scalar, g, zero, INT(0));
     return var_backward(t, g, x, dims, correction, keepdim);
 }
 

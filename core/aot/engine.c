@@ -100,11 +100,14 @@ static bool leads_somewhere(const GradFn *fn, int i) {
 }
 
 static void zero_undefined(Trace *t, const GradFn *fn, Value *grads) {
-    for (int i = 0; i < fn->n_results; i++)
-        if (is_undefined(&grads[i]) && fn->metas[i])
-            grads[i] = CALL(t, aten_zeros_default,
-                            size_list(t, fn->metas[i]->size, fn->metas[i]->ndim),
-                            DTY(fn->metas[i]->dtype), NONE, (Value){.kind = VAL_device, .device = fn->metas[i]->device});
+    for (int i = 0; i < fn->n_results; i++) {
+        const TensorMeta *m = fn->metas[i];
+        if (!is_undefined(&grads[i]) || !m)
+            continue;
+        Value device = {.kind = VAL_device, .device = m->device};
+        grads[i] = CALL(t, aten_zeros_default, size_list(t, m->size, m->ndim), DTY(m->dtype), NONE,
+                        device);
+    }
 }
 
 static const char *spoiled_text(Trace *t, const GradFn *fn, const char *what) {
@@ -147,8 +150,8 @@ static Value readable(Trace *t, const GradFn *fn, int i) {
         return fn->args[0];
     if (tape_writes(&fn->given[i]) != fn->given_writes[i])
         return spoiled(t, fn->args[i], spoiled_text(t, fn, fn->op->args[i].name));
-    bool reshaped = fn->given[i].kind == VAL_tensor && functional_is_reshaped(traced(&fn->given[i]));
-    return reshaped ? fn->args[i] : fn->given[i];
+    const Traced *x = traced(&fn->given[i]);
+    return x && functional_is_reshaped(x) ? fn->args[i] : fn->given[i];
 }
 
 static const Value *readable_args(Trace *t, const GradFn *fn) {
@@ -206,7 +209,8 @@ static void apply_copy_slices(Trace *t, GradFn *fn, Value *grads, Value *out) {
                         size_list(t, base->stride, base->ndim));
     CALL(t, aten_copy__default, result, grads[0]);
     Value slice = tape_replay(t, fn->view, result);
-    Value inner = CALL(t, aten_clone_default, slice, (Value){.kind = VAL_memory_format, .mf = MF_contiguous});
+    Value dense = {.kind = VAL_memory_format, .mf = MF_contiguous};
+    Value inner = CALL(t, aten_clone_default, slice, dense);
     if (t->failed)
         return;
     for (int i = 0; i < fn->n_edges; i++) // what the inner function is asked for

@@ -31,12 +31,12 @@ bool run_higher(Run *r, const Node *n, const Value *args, const Value *kwargs, V
 Node *run_add_child(Trace *t, Graph *child, const char *name);
 int run_count_regions(const Graph *g);  // of activation checkpointing, nested ones included
 // The node of an upper value; pending writes are settled first. None if there is none.
-Value run_node_of(Run *r, const Value *upper);
+Value run_node_of(Run *r, const Value *v);
 // Writes mutated inputs back by copy_, where in_graph says so (NULL: all that keep their metadata);
 // the new values of the others are added to extra. The number of inputs that changed.
 int run_write_back(Run *r, const bool *in_graph, Value *extra);
 // The placeholder if the value is an input that was written back, else run_node_of.
-Value run_output_of(Run *r, const Value *upper);
+Value run_output_of(Run *r, const Value *e);
 // Adds the output, drops what nobody uses, settles the links.
 void run_finish(Run *r, Value outputs);
 // metadata.c: what inputs and outputs mean, after run_nodes. All of it lives in a.

@@ -59,7 +59,8 @@ static bool needs_grad(const Trace *t, const Traced *x) {
     const TapeInfo *i = x->tape;
     if (!i || !is_differentiable(&x->meta))
         return false;
-    return i->fn || map_find_id(&t->tape->leaves, (uintptr_t)x) || (i->base && needs_grad(t, i->base));
+    return i->fn || map_find_id(&t->tape->leaves, (uintptr_t)x) ||
+           (i->base && needs_grad(t, i->base));
 }
 
 bool tape_requires_grad(const Trace *t, Value x) {

@@ -1,6 +1,6 @@
 // trace.c: runs the nodes of a captured graph over tensors without data, so that what reaches the
-// bottom of the tracer (trace.h) is the ATen graph; writes mutated inputs back, collects the outputs
-// and drops what nobody uses.
+// bottom of the tracer (trace.h) is the ATen graph; writes mutated inputs back, collects the
+// outputs and drops what nobody uses.
 #include "core/aot/refuse.h"
 #include "core/aot/run.h"
 
@@ -346,7 +346,8 @@ Value run_output_of(Run *r, const Value *e) {
 }
 
 void run_append(Run *r, Value *list, Value item) {
-    Value *grown = arena_grow(r->t.arena, list->at, (size_t)list->n, (size_t)list->n + 1, sizeof *grown);
+    size_t n = (size_t)list->n;
+    Value *grown = arena_grow(r->t.arena, list->at, n, n + 1, sizeof *grown);
     grown[list->n++] = item;
     list->at = grown;
 }

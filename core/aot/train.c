@@ -1,7 +1,7 @@
 // train.c: forward and backward in one trace (create_joint of
 // torch/_functorch/_aot_autograd/graph_capture_wrappers.py). The model is run twice: once into
-// nothing, to see which inputs it writes and which outputs need gradients (collect_metadata_analysis),
-// then for good, with primals as leaves and one tangent for each output that needs one.
+// nothing, to see which inputs it writes and which outputs need gradients (metadata.c), then for
+// good, with primals as leaves and one tangent for each output that needs one.
 #include "core/aot/run.h"
 
 #include <string.h>
