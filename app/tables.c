@@ -198,6 +198,19 @@ static void print_tolerances(Buf *out) {
     }
 }
 
+static const char *tolerance(Arena *a, double rtol, double atol) {
+    return rtol < 0 ? "" : arena_printf(a, "%g, %g", rtol, atol);
+}
+
+static void print_case_tolerances(Buf *out) {
+    head(out, "op | f32 | f64 | bf16, f16 | why");
+#define TOLERANCE(op, f32r, f32a, f64r, f64a, lowr, lowa, why)                                     \
+    ROW(out, "`" op "`", tolerance(out->arena, f32r, f32a), tolerance(out->arena, f64r, f64a),     \
+        tolerance(out->arena, lowr, lowa), why);
+#include "core/debug/tolerances.def"
+#undef TOLERANCE
+}
+
 // ---- the pipeline ----
 
 static void print_decisions(Buf *out) {
@@ -371,6 +384,7 @@ const Table tables[] = {
     {"loaders", print_loaders, "forms of input"},
     {"services", print_services, "what helpers do"},
     {"tolerances", print_tolerances, "what check allows"},
+    {"casetolerances", print_case_tolerances, "what cases allows beyond that"},
     {"decisions", print_decisions, "kinds of decisions"},
     {"passes", print_passes, "passes over graphs"},
     {"loop_ops", print_loop_ops, "operations of the loop IR"},

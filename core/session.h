@@ -178,7 +178,7 @@ int session_dump(Session *s, const char *dir, Diag *d);
 int session_report_run(Session *s, Buf *out, bool json, Diag *d);
 int session_check(Session *s, Buf *out, bool json, Diag *d);
 int session_bench(Session *s, Buf *out, bool json, Diag *d);
-// Recorded cases of a file through a backend (eager if none is given): 0 all passed, 1 some failed,
+// Recorded cases of a file through a backend (eager, or aot_eager for gradients, if none is given): 0 all passed, 1 some failed,
 // 2 a line that is no case. Runs in helpers of its own.
 int session_cases(const char *path, const SessionOptions *o, Buf *out, bool json, Diag *d);
 int session_diff(const char *a, const char *b, int stage, const SessionOptions *o, Buf *out,

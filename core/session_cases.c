@@ -85,10 +85,10 @@ static void take(const CasesRun *r, Request *q, int first, int n) {
     if (done)
         take_results(r, request_reply(q), first, n);
     else if (n == 1)
-        r->results[first] = (CaseResult){
-            .verdict = CASE_failed,
-            .name = "?",
-            .why = arena_strdup(r->arena, diag_first(request_diag(q)))};
+        r->results[first] =
+            (CaseResult){.verdict = CASE_failed,
+                         .name = "?",
+                         .why = arena_strdup(r->arena, diag_first(request_diag(q)))};
     request_free(q);
     for (int i = 0; !done && n > 1 && i < n; i++)
         take(r, send(r, first + i, 1, LINE_MS), first + i, 1);
@@ -111,7 +111,9 @@ int session_cases(const char *path, const SessionOptions *o, Buf *out, bool json
     Arena arena = {0};
     CaseSetup setup;
     CaseLines lines = {0};
-    if (!case_setup(&setup, o->backend, o->toolchain, d) || !case_lines(&lines, &arena, path, d)) {
+    bool ok = case_lines(&lines, &arena, path, d);
+    const char *backend = o->backend ? o->backend : ok ? case_default_backend(&lines) : NULL;
+    if (!ok || !case_setup(&setup, backend, o->toolchain, d)) {
         arena_free(&arena);
         return diag_exit_code(d);
     }

@@ -63,6 +63,16 @@ static bool read_graph(Case *c, CaseGradient *g) {
     return true;
 }
 
+static bool stands_for(const Node *placeholder, const RtValue *v) {
+    const TensorMeta *m = node_tensor(placeholder);
+    if (v->kind != RT_tensor || !m || m->dtype != v->tensor.dtype || m->ndim != v->tensor.ndim)
+        return false;
+    for (int i = 0; i < m->ndim; i++)
+        if (sym_size_hint(placeholder->graph->sym, m->size[i], -1) != v->tensor.size[i])
+            return false;
+    return true;
+}
+
 static bool read_case(Case *c, CaseGradient *g) {
     int n_needs, n_diff;
     if (!read_graph(c, g) || !read_list(c, "inputs", &g->inputs) ||
@@ -87,8 +97,7 @@ static bool read_case(Case *c, CaseGradient *g) {
         case_settle(c, CASE_bad, "%d gradients and %d cotangents, expected %d and %d", g->grads.n,
                     g->cotangents.n, count(g->needs, n_needs), count(g->differentiable, n_diff));
     for (int i = 0; !c->settled && i < n_in; i++)
-        if (g->inputs.at[i].kind != RT_tensor || !node_tensor(p[i]) ||
-            node_tensor(p[i])->dtype != g->inputs.at[i].tensor.dtype)
+        if (!stands_for(p[i], &g->inputs.at[i]))
             case_settle(c, CASE_bad, "input %d is not the tensor that %s stands for", i,
                         p[i]->name);
     for (int i = 0; !c->settled && i < g->cotangents.n; i++)
@@ -152,8 +161,8 @@ static const Graph *with_clones(Case *c, CaseGradient *g) {
     for (int i = 0; i < g->outputs.n; i++) {
         all.at[i] = output->args[0].at[i];
         if (g->cloned[i] && all.at[i].kind == VAL_node) {
-            Node *n = graph_call(copy, op_at(OP_aten_clone_default), "clone", &all.at[i], 1, NULL,
-                                 0);
+            Node *n =
+                graph_call(copy, op_at(OP_aten_clone_default), "clone", &all.at[i], 1, NULL, 0);
             all.at[i] = val_node(n);
         }
     }
@@ -317,9 +326,9 @@ static void compare_grads(Case *c, const char *name, const RtValue *got) {
                         : case_same(name, mine, want, false, &why);
         if (!same)
             case_settle(c, CASE_failed, "gradient of input %d: %s", i,
-                        why.len ? buf_str(&why)
-                                : mine->kind == RT_none ? "none, expected one"
-                                                        : "there is one, expected none");
+                        why.len                 ? buf_str(&why)
+                        : mine->kind == RT_none ? "none, expected one"
+                                                : "there is one, expected none");
     }
 }
 

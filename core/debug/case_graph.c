@@ -64,8 +64,8 @@ static void take_out(Case *c, Graph *g, Node *from, const RtValue *want, Value *
         if (want->at[i].kind == RT_none)
             continue;
         Value args[2] = {val_node(from), val_int(i)};
-        Node *item = graph_node(g, FX_call_function, "_operator.getitem", "getitem", args, 2, NULL,
-                                0);
+        Node *item =
+            graph_node(g, FX_call_function, "_operator.getitem", "getitem", args, 2, NULL, 0);
         take_out(c, g, item, &want->at[i], outputs, n);
     }
 }

@@ -121,8 +121,8 @@ static bool check_after(Case *c, Buf *why) {
             case_settle_error(c, CASE_bad);
             return false;
         }
-        bool ok = want->kind != RT_tensor ||
-                  case_same(c->result->name, &c->args[i], want, true, why);
+        bool ok =
+            want->kind != RT_tensor || case_same(c->result->name, &c->args[i], want, true, why);
         if (!ok)
             return false;
     }
@@ -162,8 +162,7 @@ static bool run_lower(Case *c, RtValue **out, int *n) {
 static int take_new_values(Case *c, const RtValue *out, int n_out, int n_want) {
     int n = 0;
     for (int i = 0; i < c->op->n_args && n < n_out - n_want; i++)
-        if (c->op->args[i].written && c->args[i].kind == RT_tensor &&
-            out[n].kind == RT_tensor) {
+        if (c->op->args[i].written && c->args[i].kind == RT_tensor && out[n].kind == RT_tensor) {
             rt_drop(&c->args[i]);
             c->args[i] = (RtValue){.kind = RT_tensor, .tensor = tensor_keep(&out[n++].tensor)};
         }

@@ -64,8 +64,8 @@ static bool run_code(Case *c, CasePart *p, RtValue *in, int n_in, RtValue *out, 
         for (int k = 0; k < p->module->graph->consts.n; k++) {
             const GraphConst *known = &p->module->graph->consts.at[k];
             if (!strcmp(known->name, p->module->constants.at[i]->name) && known->tensor)
-                all[n_in + i] = (RtValue){.kind = RT_tensor,
-                                          .tensor = *(const Tensor *)known->tensor};
+                all[n_in + i] =
+                    (RtValue){.kind = RT_tensor, .tensor = *(const Tensor *)known->tensor};
         }
     ExecRun run = {.code = p->compiled,
                    .inputs = all,

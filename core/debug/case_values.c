@@ -29,27 +29,31 @@ static int64_t bytes_of(DType d, int n, const int64_t *size, const int64_t *stri
     return bytes;
 }
 
-static bool read_tensor(Arena *a, const Json *j, RtValue *out, Diag *d) {
+static bool read_tensor(const Json *j, RtValue *out, Diag *d) {
     const Json *shape = json_get(j, "shape"), *stride = json_get(j, "stride");
     const char *hex = json_str(json_get(j, "hex"), ""), *name = json_str(json_get(j, "t"), "");
     DType dtype = dtype_from_abbr(strcmp(name, "bool") == 0 ? "b8" : name);
     int64_t size[TENSOR_DIMS], steps[TENSOR_DIMS];
-    if (dtype == DT_none)
+    if (dtype == DT_none) {
         diag_fail(d, "a tensor of dtype '%s', which is not known", name);
-    else if (!shape || !stride || shape->n > TENSOR_DIMS || stride->n != shape->n)
+        return false;
+    }
+    if (!shape || !stride || shape->n > TENSOR_DIMS || stride->n != shape->n) {
         diag_fail(d, "a tensor needs a \"shape\" and a \"stride\" of the same length, at most %d",
                   TENSOR_DIMS);
-    if (d->errors)
         return false;
+    }
     for (int i = 0; i < shape->n; i++) {
         size[i] = json_int(json_at(shape, i), -1);
         steps[i] = json_int(json_at(stride, i), -1);
     }
     int64_t bytes = bytes_of(dtype, shape->n, size, steps);
     if (bytes < 0 || strlen(hex) / 2 != (size_t)bytes || strlen(hex) % 2) {
-        diag_fail(d, bytes < 0 ? "a tensor whose sizes or strides are none"
-                               : "a tensor of %lld bytes with %zu hexadecimal digits",
-                  (long long)bytes, strlen(hex));
+        if (bytes < 0)
+            diag_fail(d, "a tensor whose sizes or strides are none");
+        else
+            diag_fail(d, "a tensor of %lld bytes with %zu hexadecimal digits", (long long)bytes,
+                      strlen(hex));
         return false;
     }
     Tensor dense;
@@ -71,7 +75,6 @@ static bool read_tensor(Arena *a, const Json *j, RtValue *out, Diag *d) {
         tensor_copy(&out->tensor, &dense);
     }
     tensor_drop(&dense);
-    (void)a;
     return ok;
 }
 
@@ -81,28 +84,46 @@ static RtValue other(Arena *a, Value v) {
     return (RtValue){.kind = RT_other, .other = copy};
 }
 
-static bool read_object(Arena *a, const Json *j, RtValue *out, Diag *d) {
-    const char *s;
-    Value v = {.kind = VAL_device};
-    if (json_get(j, "t"))
-        return read_tensor(a, j, out, d);
-    if ((s = json_str(json_get(j, "f"), NULL)))
-        *out = (RtValue){.kind = RT_float, .f = strtod(s, NULL)};
-    else if ((s = json_str(json_get(j, "dtype"), NULL)))
-        *out = other(a, val_dtype(dtype_from_abbr(s) ? dtype_from_abbr(s) : dtype_from_torch(s)));
-    else if ((s = json_str(json_get(j, "device"), NULL)))
-        *out = device_parse(s, &v.device) ? other(a, v) : (RtValue){0};
-    else if (json_get(j, "layout"))
-        *out = other(a, (Value){.kind = VAL_layout, .layout = LAYOUT_strided});
-    else if ((s = json_str(json_get(j, "memory_format"), NULL))) {
-        s = strrchr(s, '.') ? strrchr(s, '.') + 1 : s;
-        int mf = str_index(s, memory_format_name, MF_count);
-        *out = other(a, (Value){.kind = VAL_memory_format, .mf = (MemoryFormat)(mf < 0 ? 0 : mf)});
-    } else {
-        diag_fail(d, "a value of unknown form");
-        return false;
+static bool read_float(const char *s, RtValue *out) {
+    char *end;
+    *out = (RtValue){.kind = RT_float, .f = strtod(s, &end)};
+    return end != s && !*end;
+}
+
+// "dtype", "device", "layout", "memory_format": false if there is none of that name.
+static bool read_other(Arena *a, const Json *j, RtValue *out) {
+    const Json *m = j->child;
+    const char *s = json_str(m, "");
+    Value v = val_none();
+    if (!strcmp(m->key, "dtype")) {
+        v = val_dtype(dtype_from_abbr(s) ? dtype_from_abbr(s) : dtype_from_torch(s));
+        v.kind = v.dtype == DT_none ? VAL_none : v.kind;
+    } else if (!strcmp(m->key, "device")) {
+        v.kind = device_parse(s, &v.device) ? VAL_device : VAL_none;
+    } else if (!strcmp(m->key, "layout")) {
+        v = (Value){.kind = VAL_layout, .layout = LAYOUT_strided};
+    } else if (!strcmp(m->key, "memory_format")) {
+        const char *name = strrchr(s, '.') ? strrchr(s, '.') + 1 : s;
+        int mf = str_index(name, memory_format_name, MF_count);
+        if (mf >= 0)
+            v = (Value){.kind = VAL_memory_format, .mf = (MemoryFormat)mf};
     }
+    if (v.kind == VAL_none)
+        return false;
+    *out = other(a, v);
     return true;
+}
+
+static bool read_object(Arena *a, const Json *j, RtValue *out, Diag *d) {
+    const char *f = json_str(json_get(j, "f"), NULL);
+    if (json_get(j, "t"))
+        return read_tensor(j, out, d);
+    if (f ? read_float(f, out) : j->child && read_other(a, j, out))
+        return true;
+    *out = (RtValue){0};
+    diag_fail(d, "a value of unknown form: {\"%s\": \"%s\"}", j->child ? j->child->key : "",
+              json_str(j->child, "…"));
+    return false;
 }
 
 bool case_value(Arena *a, const Json *j, RtValue *out, Diag *d) {
@@ -219,8 +240,7 @@ static bool fits(const SchemaArg *arg, const RtValue *v) {
     if (!list || v->kind != RT_list)
         return item_fits(arg->type, v) && (!list || arg->type == AT_ints);
     for (int i = 0; i < v->n; i++)
-        if (!item_fits(arg->type, &v->at[i]) &&
-            !(arg->optional_items && v->at[i].kind == RT_none))
+        if (!item_fits(arg->type, &v->at[i]) && !(arg->optional_items && v->at[i].kind == RT_none))
             return false;
     return true;
 }

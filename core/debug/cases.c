@@ -93,6 +93,15 @@ static const CaseForm *form_of(const Json *line) {
     return NULL;
 }
 
+const char *case_default_backend(const CaseLines *lines) {
+    Arena scratch = {0};
+    Diag quiet = {.arena = &scratch};
+    const Json *first = json_parse(&scratch, lines->at[0].text, "case", &quiet);
+    bool gradient = first && form_of(first) == &case_form_grad;
+    arena_free(&scratch);
+    return gradient ? "aot_eager" : "eager";
+}
+
 static const CaseForm *begin(Case *c, const CaseLine *line) {
     c->diag.arena = &c->arena;
     c->line = json_parse(&c->arena, line->text, "case", &c->diag);
@@ -237,8 +246,7 @@ int cases_report(const CaseReport *r, bool json, Buf *out, Diag *d) {
         const CaseResult *c = &r->results[i];
         count[counted(c)]++;
         if (c->verdict == CASE_bad)
-            diag_error(d, (Place){r->path, r->lines[i].number, 0, NULL}, "%s: %s", c->name,
-                       c->why);
+            diag_error(d, (Place){r->path, r->lines[i].number, 0, NULL}, "%s: %s", c->name, c->why);
     }
     if (json)
         print_json(out, r, count);
@@ -256,10 +264,9 @@ int cases_run(const char *path, const char *backend, Buf *report, Diag *d) {
         return -1;
     CaseResult *results = ARENA_ARRAY(a, lines.n, CaseResult);
     for (int i = 0; i < lines.n; i += CHUNK)
-        cases_run_lines(&s, lines.at + i, lines.n - i < CHUNK ? lines.n - i : CHUNK, results + i,
-                        a, NULL);
-    CaseReport r = {
-        .path = path, .setup = &s, .lines = lines.at, .results = results, .n = lines.n};
+        cases_run_lines(&s, lines.at + i, lines.n - i < CHUNK ? lines.n - i : CHUNK, results + i, a,
+                        NULL);
+    CaseReport r = {.path = path, .setup = &s, .lines = lines.at, .results = results, .n = lines.n};
     int failed = cases_report(&r, false, report, d);
     return d->errors ? -1 : failed;
 }

@@ -46,6 +46,9 @@ typedef VEC(CaseLine) CaseLines;
 // read or has none.
 bool case_lines(CaseLines *out, Arena *a, const char *path, Diag *d);
 
+// What a file's cases are run through if nobody says: gradients need more than eager.
+const char *case_default_backend(const CaseLines *lines);
+
 // Runs lines in this process, results in arena a: n at once, so that an optimising compiler is
 // started once for them. where gets what is running (EXEC_WHERE_BYTES), or is NULL.
 void cases_run_lines(const CaseSetup *s, const CaseLine *lines, int n, CaseResult *out, Arena *a,

@@ -322,7 +322,7 @@ bool kern_bernoulli(K *k) {
 bool kern_bernoulli_(K *k) {
     k->out = k->args[0];
     return random_bernoulli(k, k->in[0], k->args[1].kind == VAL_tensor ? k->in[1] : NULL,
-                          kf(k, 1, 0.5));
+                            kf(k, 1, 0.5));
 }
 
 // normal(mean, std): tensors or numbers

@@ -194,8 +194,8 @@ bool exec_run(ExecRun *run, Arena *a, Diag *d) {
     r->rt = (FxRuntime){
         .alloc = rt_alloc, .free = rt_free, .call = rt_call, .fail = rt_fail, .kernel = rt_kernel};
     r->rt.threads = run->threads;
-    r->eager = (EagerCtx){
-        .arena = a, .diag = d, .threads = run->threads, .generator = &r->generator};
+    r->eager =
+        (EagerCtx){.arena = a, .diag = d, .threads = run->threads, .generator = &r->generator};
     r->pool = pool_new(a);
     r->run = run;
     r->where = run->where;

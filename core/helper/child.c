@@ -74,8 +74,8 @@ void helper_main(int sock, char *where, HelperCallFn *call) {
     // Threads that wait between kernels spin for some ten microseconds, then sleep: on a shared
     // machine longer spinning takes the core from whoever is to end the wait.
     setenv("GOMP_SPINCOUNT", "20000", 0);
-    static const int plain[] = {SIGSEGV,  SIGBUS,  SIGFPE,  SIGILL,
-                                SIGABRT, SIGWINCH, SIGTSTP, SIGCONT, SIGPIPE};
+    static const int plain[] = {SIGSEGV,  SIGBUS,  SIGFPE,  SIGILL, SIGABRT,
+                                SIGWINCH, SIGTSTP, SIGCONT, SIGPIPE};
     for (int i = 0; i < COUNT(plain); i++)
         signal(plain[i], SIG_DFL);
     signal(SIGTERM, on_term);

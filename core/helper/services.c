@@ -207,8 +207,10 @@ bool service_eager(ServiceCtx *c, const Message *m) {
                   .diag = c->diag,
                   .threads = (int)message_get_int(m, "threads", 1),
                   .generator = &generator};
-    EagerRun run = {
-        .graph = g, .in_f64 = message_get_int(m, "f64", 0) != 0, .on_node = service_say_node, .ctx = c};
+    EagerRun run = {.graph = g,
+                    .in_f64 = message_get_int(m, "f64", 0) != 0,
+                    .on_node = service_say_node,
+                    .ctx = c};
     service_inputs(c, m, "in", &run.inputs, &run.n_inputs);
     if (!eager_run(&e, &run))
         return false;
@@ -230,10 +232,7 @@ bool service_call(ServiceCtx *c, const Message *m) {
         diag_tool(c->diag, "a request for a call that was not handed in");
         return false;
     }
-    HelperCall call = {.arena = c->arena,
-                       .diag = c->diag,
-                       .where = c->where,
-                       .message = m,
-                       .reply = c->reply};
+    HelperCall call = {
+        .arena = c->arena, .diag = c->diag, .where = c->where, .message = m, .reply = c->reply};
     return c->call(&call);
 }

@@ -8,14 +8,14 @@
 
 typedef struct IndexCtx {
     Fn x;
-    int n_x; // dimensions of x
+    int n_x;              // dimensions of x
     const Expr *size[64]; // of x
     int n_indices;
     bool given[64];
-    Fn index[64]; // where given
-    int rank; // dimensions of the (broadcast) indices
+    Fn index[64];    // where given
+    int rank;        // dimensions of the (broadcast) indices
     int first, last; // first and last given index
-    int start; // where the indices' dimensions stand in the result
+    int start;       // where the indices' dimensions stand in the result
     bool check, wrap;
 } IndexCtx;
 
@@ -111,8 +111,8 @@ LVal lower_index(Lower *l, const Value *args, LoopOpKind kind) {
 
 typedef struct GatherCtx {
     Fn x, index;
-    int n, dim; // dimensions of the index
-    int n_index; // embedding: dimensions of the indices
+    int n, dim;       // dimensions of the index
+    int n_index;      // embedding: dimensions of the indices
     const Expr *size; // of the dimension indexed
 } GatherCtx;
 

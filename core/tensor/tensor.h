@@ -74,7 +74,8 @@ typedef struct TensorDiff {
 void tensor_diff(const Tensor *got, const Tensor *want, double rtol, double atol, TensorDiff *out);
 // Another judge of a float tensor: `exact` is the same in float64. True if every element of got is
 // within tolerance of it, or no further from it than twice want is, plus one unit in the last place;
-// NaN where want has them and nowhere else.
+// NaN where want has them and nowhere else. False if want itself is further away than rounding
+// explains.
 bool tensor_close_to_exact(const Tensor *got, const Tensor *want, const Tensor *exact, double rtol,
                            double atol);
 // torch.testing's default tolerances.

@@ -95,9 +95,8 @@ START_TEST(dropout_keeps_its_share) {
         ck_assert_msg(s != NULL, "%s", diag_first(&diag));
         uint64_t digest[2] = {0};
         for (int k = 0; k < 2; k++) {
-            RunRequest r = {.backend = session_backend(s),
-                            .toolchain = session_toolchain(s),
-                            .repeat = k};
+            RunRequest r = {
+                .backend = session_backend(s), .toolchain = session_toolchain(s), .repeat = k};
             RunResult result;
             ck_assert_msg(session_run(s, &r, &result, &arena, &diag), "%s", diag_first(&diag));
             const Tensor *y = &result.outputs[0].tensor;
