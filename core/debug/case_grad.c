@@ -243,8 +243,11 @@ static void prepare(Case *c) {
     const Artifact *a = training ? NULL : case_build(c, 0);
     if (a)
         case_add_part(c, a, 0, NULL);
-    if (!a && !(training && build_halves(c, g)))
-        case_settle_error(c, CASE_failed);
+    if (a || (training && build_halves(c, g)))
+        return;
+    if (has_unknown_sizes(graph))
+        case_settle(c, CASE_skipped, CASE_DATA);
+    case_settle_error(c, CASE_failed);
 }
 
 // A tensor in the layout that a graph was compiled for.

@@ -47,8 +47,10 @@ static Memory *memory_of(Check *c, const char *buf, bool writing) {
     return m;
 }
 
-static bool has_values(const IrLayout *l) {
-    return l && l->kind != IRL_none && l->kind != IRL_multi_output;
+// Memory without elements may be shared, freed and written as one likes.
+static bool has_values(const Check *c, const IrLayout *l) {
+    return l && l->kind != IRL_none && l->kind != IRL_multi_output &&
+           !ir_layout_is_empty(c->s->module->sym, l);
 }
 
 // A node whose loops were made again names what it reads as its body does; that it wants a later
@@ -62,7 +64,7 @@ static bool wants_version(const SchedNode *n, const char *version) {
 
 static void check_read(Check *c, const SchedNode *n, const SchedNode *nest, const Dep *d) {
     const IrBuffer *b = map_get(&c->s->module->buffers, d->buf);
-    if (d->kind == DEP_weak || !b || (b->layout && !has_values(b->layout)))
+    if (d->kind == DEP_weak || !b || (b->layout && !has_values(c, b->layout)))
         return;
     if (map_find(&c->plan->removed, d->buf)) {
         if (map_get(&c->nest, d->buf) != nest)
@@ -84,7 +86,7 @@ static void check_write(Check *c, const SchedNode *n, const SchedNode *nest, boo
             map_put(&c->nest, b->name, (void *)nest);
             continue;
         }
-        if (!has_values(b->layout) && b->mutations.n == 0)
+        if (!has_values(c, b->layout) && b->mutations.n == 0)
             continue;
         Memory *m = memory_of(c, b->name, true);
         if (!m->live && !nothing)
@@ -163,7 +165,7 @@ static void check_outputs(Check *c) {
     for (int i = 0; i < m->outputs.n; i++) {
         const char *buf = m->outputs.at[i].buf;
         const IrBuffer *b = buf ? map_get(&m->buffers, buf) : NULL;
-        if (!b || (b->layout && !has_values(b->layout)))
+        if (!b || (b->layout && !has_values(c, b->layout)))
             continue;
         const Memory *at = memory_of(c, buf, false);
         if (map_find(&c->plan->removed, buf))
