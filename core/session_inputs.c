@@ -91,6 +91,26 @@ static const Tensor *bound_tensor(Session *s, const LoadedGraph *g, int i,
     return state ? map_get(&s->model->state, state) : NULL;
 }
 
+// A values file holds every tensor contiguous: one that the graph wants in other strides
+// (channels_last) is laid out so.
+static bool lay_out(Session *s, const Node *p, const Tensor *bound, Tensor *out, Diag *d) {
+    const TensorMeta *m = node_tensor(p);
+    int64_t stride[TENSOR_DIMS];
+    bool same = true;
+    for (int i = 0; i < m->ndim; i++) {
+        stride[i] = sym_size_hint(s->model->sym, m->stride[i], bound->stride[i]);
+        same = same && (stride[i] == bound->stride[i] || bound->size[i] == 1);
+    }
+    if (same || tensor_numel(bound) == 0) {
+        *out = tensor_keep(bound);
+        return true;
+    }
+    if (!tensor_new_strided(out, m->dtype, m->ndim, bound->size, stride, d))
+        return false;
+    tensor_copy(out, bound);
+    return true;
+}
+
 static bool make_input(Session *s, const Node *p, const Tensor *bound, uint64_t *state,
                        RtValue *out, Diag *d) {
     if (p->val.kind == VAL_sym || p->val.kind == VAL_int) {
@@ -111,8 +131,7 @@ static bool make_input(Session *s, const Node *p, const Tensor *bound, uint64_t 
         return make_tensor(s, p, state, &out->tensor, d);
     if (!fits(s, p, bound, d))
         return false;
-    out->tensor = tensor_keep(bound);
-    return true;
+    return lay_out(s, p, bound, &out->tensor, d);
 }
 
 bool session_inputs(Session *s, int unit, Arena *a, RtValue **out, int *n, Diag *d) {

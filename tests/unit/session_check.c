@@ -99,10 +99,48 @@ START_TEST(inputs_are_not_made_up) {
 }
 END_TEST
 
+// The file holds x as it is read, row by row; the graph wants it with channels last.
+START_TEST(inputs_are_laid_out_as_the_graph_wants_them) {
+    static const char text[] =
+        "def forward(self, x : \"f32[1, 2, 2, 2][8, 1, 4, 2]cpu\"):\n"
+        "    sin: \"f32[1, 2, 2, 2][8, 1, 4, 2]cpu\" = torch.ops.aten.sin.default(x);  x = None\n"
+        "    return (sin,)\n";
+    arena_free(&arena);
+    diag = (Diag){.arena = &arena};
+    char *folder = dir_temp(&arena, &diag);
+    char *model = path_join(&arena, folder, "x.txt"), *values = path_join(&arena, folder, "v");
+    static const int64_t size[] = {1, 2, 2, 2};
+    Tensor x, y;
+    ck_assert(tensor_new(&x, DT_f32, 4, size, &diag) && tensor_new(&y, DT_f32, 4, size, &diag));
+    for (int i = 0; i < 8; i++) {
+        tensor_set_f64(&x, i, i * 0.25);
+        tensor_set_f64(&y, i, sin(i * 0.25));
+    }
+    Map rows = {.arena = &arena};
+    map_put(&rows, "in0", &x);
+    map_put(&rows, "out0", &y);
+    ck_assert(file_write(model, text, strlen(text), &diag));
+    ck_assert(safetensors_write(values, &rows, &diag));
+    static const char *const backends[] = {"eager", "aot_eager", "full"};
+    for (int k = 0; k < COUNT(backends); k++) {
+        Buf out = {.arena = &arena};
+        SessionOptions o = {
+            .values = values, .backend = backends[k], .toolchain = "tcc", .binds = "x=in0"};
+        Session *s = session_open(model, &o, &diag);
+        ck_assert_msg(s && session_check(s, &out, false, &diag) == 0, "%s: %s %s", backends[k],
+                      diag_first(&diag), buf_str(&out));
+        session_close(s);
+    }
+    tensor_drop(&x);
+    tensor_drop(&y);
+}
+END_TEST
+
 Suite *suite_session_check(void) {
     const TTest *const tests[] = {
         a_changed_value_is_found_where_it_is,
         inputs_are_not_made_up,
+        inputs_are_laid_out_as_the_graph_wants_them,
     };
     return unit_suite("session_check", tests, COUNT(tests));
 }
