@@ -58,7 +58,8 @@ static bool emit_map(Run *r, const Node *n, const BodyUse *use, Value xs, Value 
         return false;
     for (int i = 0; i < results.n; i++)
         results.at[i] = stacked_like(t, results.at[i].tensor, xs.at[0].tensor->size[0]);
-    Value args[3] = {val_node(nested_add(t, made, prefix, nested_number(t->graph, prefix))), xs, more};
+    Value args[3] = {val_node(nested_add(t, made, prefix, nested_number(t->graph, prefix))), xs,
+                     more};
     *out = nested_call(r, n, "map_impl", args, COUNT(args), results);
     return !t->failed;
 }
@@ -121,7 +122,8 @@ static void unrolled(Run *r, const Graph *body, Value init, Value xs, Value more
             return;
         if ((result.kind != VAL_tuple && result.kind != VAL_list) || result.n < init.n ||
             (i && result.n != init.n + n_ys)) {
-            trace_fail(t, "RuntimeError: a step of scan returns the carry of %d and then its results",
+            trace_fail(t,
+                       "RuntimeError: a step of scan returns the carry of %d and then its results",
                        init.n);
             return;
         }
@@ -170,8 +172,8 @@ bool higher_scan(Run *r, const Higher *h, Value *out) {
         results.at[i] = stacked_like(t, results.at[i].tensor, length);
     init.kind = xs.kind = VAL_list;
     more.kind = VAL_tuple;
-    Value args[4] = {val_node(nested_add(t, made, prefix, nested_number(t->graph, prefix))), init, xs,
-                     more};
+    Value args[4] = {val_node(nested_add(t, made, prefix, nested_number(t->graph, prefix))), init,
+                     xs, more};
     *out = nested_call(r, h->n, "scan", args, COUNT(args), results);
     return true;
 }

@@ -112,7 +112,8 @@ static void backward(Run *r, const BodyUse *use, Value inner, Value primals, Val
     n_leaves = 0;
     for (int i = 0; i < primals.n; i++)
         if (primals.at[i].kind == VAL_tensor)
-            run_append(r, grads, dtype_is_float(primals.at[i].tensor->dtype) ? got[n_leaves++] : NONE);
+            run_append(r, grads,
+                       dtype_is_float(primals.at[i].tensor->dtype) ? got[n_leaves++] : NONE);
 }
 
 // An unused gradient is zeros, and none shares memory with an operand or another one.
@@ -129,8 +130,8 @@ static void settle_gradients(Run *r, Value inner, Value primals, Value *grads) {
         Traced *g = traced(&grads->at[k]);
         bool shared = false;
         for (int i = 0; i < inner.n; i++)
-            shared = shared || (inner.at[i].kind == VAL_tensor &&
-                                functional_shares(g, traced(&inner.at[i])));
+            shared = shared ||
+                     (inner.at[i].kind == VAL_tensor && functional_shares(g, traced(&inner.at[i])));
         for (int i = 0; i < k; i++)
             shared = shared || functional_shares(g, traced(&grads->at[i]));
         if (shared)
@@ -147,8 +148,8 @@ static Value run_use(Run *r, const BodyUse *use, Value inner) {
         return flat;
     }
     int after = use->tangents_at + use->n_tangents;
-    Value primals = values_joined(t, VAL_tuple, inner.at, use->tangents_at, inner.at + after,
-                                  inner.n - after);
+    Value primals =
+        values_joined(t, VAL_tuple, inner.at, use->tangents_at, inner.at + after, inner.n - after);
     Value grads = val_list(t->arena, VAL_list, 0);
     t->cover = t->cover ? t->cover : t->stack;
     backward(r, use, inner, primals, &grads);

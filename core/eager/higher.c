@@ -38,8 +38,11 @@ static bool run_graph(const Call *c, int graph, const Values *args, Values *out)
     EagerCtx ctx = *c->x->c;
     ctx.arena = c->x->arena;
     ctx.nesting++;
-    EagerRun run = {.graph = g, .inputs = args->at, .n_inputs = args->n,
-                    .in_f64 = c->outer->in_f64, .cancel = c->outer->cancel};
+    EagerRun run = {.graph = g,
+                    .inputs = args->at,
+                    .n_inputs = args->n,
+                    .in_f64 = c->outer->in_f64,
+                    .cancel = c->outer->cancel};
     bool ok = eager_run(&ctx, &run);
     *out = (Values){run.outputs, ok ? run.n_outputs : 0};
     return ok;
@@ -78,7 +81,8 @@ static bool truth(const Call *c, const RtValue *v, bool *out) {
     else if (v->kind == RT_int)
         *out = v->i != 0;
     else
-        return eager_fail(c->x, "RuntimeError: a condition must be a bool or a tensor of one element");
+        return eager_fail(c->x,
+                          "RuntimeError: a condition must be a bool or a tensor of one element");
     return true;
 }
 
@@ -113,23 +117,29 @@ static bool while_loop(const Call *c, const Value *args, Value *out) {
     bool ok = true, go = true;
     while (ok) {
         ArenaMark mark = arena_mark(c->x->arena);
-        Values in = take(c, more->at, 0, n + more->n), extra = take(c, more->at, more->n, 0), result;
+        Values in = take(c, more->at, 0, n + more->n), extra = take(c, more->at, more->n, 0),
+               result;
         add(&in, &carry);
         add(&in, &extra);
         ok = run_graph(c, 0, &in, &result);
         if (ok)
             ok = result.n == 1 ? truth(c, &result.at[0], &go)
-                               : eager_fail(c->x, "RuntimeError: the condition of while_loop returns "
-                                                  "%d values, not one", result.n);
+                               : eager_fail(c->x,
+                                            "RuntimeError: the condition of while_loop returns "
+                                            "%d values, not one",
+                                            result.n);
         drop(&result);
         if (ok && go) {
             ok = run_graph(c, 1, &in, &result);
             for (int i = 0; i < result.n && ok; i++)
                 if (result.at[i].kind == RT_list || result.at[i].kind == RT_other)
-                    ok = eager_fail(c->x, "RuntimeError: while_loop carries tensors and numbers only");
+                    ok = eager_fail(c->x,
+                                    "RuntimeError: while_loop carries tensors and numbers only");
             if (ok && result.n != n) {
-                ok = eager_fail(c->x, "RuntimeError: the body of while_loop returns %d values, but "
-                                      "%d are carried", result.n, n);
+                ok = eager_fail(c->x,
+                                "RuntimeError: the body of while_loop returns %d values, but "
+                                "%d are carried",
+                                result.n, n);
             } else if (ok) {
                 drop(&carry);
                 carry.n = n;
@@ -155,7 +165,8 @@ static bool add_slices(const Call *c, Values *to, const Value *xs, int64_t i) {
     for (int k = 0; k < xs->n; k++) {
         const Tensor *x = tensor_at(&xs->at[k]);
         if (!x || !x->ndim || i >= x->size[0])
-            return eager_fail(c->x, "RuntimeError: what is looped over must be tensors of one length");
+            return eager_fail(c->x,
+                              "RuntimeError: what is looped over must be tensors of one length");
         Tensor s = tensor_keep(x);
         s.ndim--;
         s.offset += i * x->stride[0];
@@ -167,7 +178,8 @@ static bool add_slices(const Call *c, Values *to, const Value *xs, int64_t i) {
 }
 
 // Step i of each result into its stack, which the first step makes.
-static bool put_step(const Call *c, const RtValue *y, int n, Tensor **stacks, int64_t i, int64_t steps) {
+static bool put_step(const Call *c, const RtValue *y, int n, Tensor **stacks, int64_t i,
+                     int64_t steps) {
     for (int k = 0; k < n; k++) {
         const Tensor *v = &y[k].tensor;
         if (y[k].kind != RT_tensor || v->ndim == TENSOR_DIMS)
@@ -186,7 +198,8 @@ static bool put_step(const Call *c, const RtValue *y, int n, Tensor **stacks, in
         memmove(at.stride, at.stride + 1, (size_t)at.ndim * sizeof *at.stride);
         if (at.dtype != v->dtype || at.ndim != v->ndim ||
             memcmp(at.size, v->size, (size_t)at.ndim * sizeof *at.size) != 0)
-            return eager_fail(c->x, "RuntimeError: the results of a step have another shape than before");
+            return eager_fail(c->x,
+                              "RuntimeError: the results of a step have another shape than before");
         if (!copy_into(c->x, &at, v))
             return false;
     }
@@ -210,7 +223,8 @@ static bool scan(const Call *c, const Value *init, const Value *xs, const Value 
         add(&in, &extra);
         ok = ok && run_graph(c, 0, &in, &result);
         if (ok && (result.n < n || (n_ys >= 0 && result.n != n + n_ys)))
-            ok = eager_fail(c->x, "RuntimeError: a step returns %d values, the carry has %d", result.n, n);
+            ok = eager_fail(c->x, "RuntimeError: a step returns %d values, the carry has %d",
+                            result.n, n);
         if (ok && n_ys < 0) {
             n_ys = result.n - n;
             stacks = ARENA_ARRAY(c->x->arena, n_ys + 1, Tensor *);
@@ -249,12 +263,16 @@ bool eager_higher(Eager *x, const EagerRun *outer, const Node *n, const Value *a
             c.graphs[k++] = args[i].graph;
         behind = i + 1;
     }
-    static const int lists[] = {[HIGHER_cond] = 1, [HIGHER_while_loop] = 2, [HIGHER_scan] = 3,
-                                [HIGHER_map_impl] = 2, [HIGHER_wrap_with_autocast] = 0};
+    static const int lists[] = {[HIGHER_cond] = 1,
+                                [HIGHER_while_loop] = 2,
+                                [HIGHER_scan] = 3,
+                                [HIGHER_map_impl] = 2,
+                                [HIGHER_wrap_with_autocast] = 0};
     int first = id == HIGHER_cond ? 3 : behind;
     for (int i = 0; i < lists[id]; i++)
         if (first + i >= n->n_args || !is_list(&args[first + i]))
-            return eager_fail(x, "RuntimeError: argument %d of %s must be a list", first + i, n->target);
+            return eager_fail(x, "RuntimeError: argument %d of %s must be a list", first + i,
+                              n->target);
     switch (id) {
     case HIGHER_cond:
         return cond(&c, args, out);

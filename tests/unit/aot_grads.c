@@ -216,18 +216,24 @@ static double weighed(Arena *a, const Graph *g, RtValue *in, int n, const RtValu
     return sum;
 }
 
+static void add_lines(Buf *b, const char *text, const char *end, int indent) {
+    for (const char *p = text; p < end;) {
+        size_t len = strcspn(p, "\n");
+        buf_printf(b, "%*s%.*s\n", len ? indent : 0, "", (int)len, p);
+        p += len + (p[len] != 0);
+    }
+}
+
 static const char *graph_of(Arena *a, const Difference *c, int *n) {
     Buf b = {.arena = a};
-    buf_puts(&b, "def forward(self");
+    buf_puts(&b, "class G(torch.nn.Module):\n    def forward(self");
     for (*n = 0; *n < 4 && c->args[*n]; ++*n)
         buf_printf(&b, ", %c: \"%s\"", 'a' + *n, c->args[*n] + (c->args[*n][0] == '-'));
     buf_puts(&b, "):\n");
-    for (const char *p = c->body; *p;) {
-        size_t len = strcspn(p, "\n");
-        buf_printf(&b, "    %.*s\n", (int)len, p);
-        p += len + (p[len] != 0);
-    }
-    buf_puts(&b, "    return (y,)\n");
+    const char *classes = strstr(c->body, "\nclass "), *end = c->body + strlen(c->body);
+    add_lines(&b, c->body, classes ? classes : end, 8);
+    buf_puts(&b, "        return (y,)\n");
+    add_lines(&b, classes ? classes : end, end, 4);
     return buf_str(&b);
 }
 

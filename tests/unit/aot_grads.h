@@ -10,7 +10,9 @@
 typedef struct Difference {
     const char *name;     // of the case
     const char *args[4];  // annotations: `f64[3, 4]`; floats need gradients, `-f64[3]` does not
-    const char *body;     // lines; arguments are a, b, c, d; the last one sets y
+    // Lines; arguments are a, b, c, d; the last one sets y. Behind it may stand classes of nested
+    // graphs, from column 0.
+    const char *body;
     double low, high;     // of the values
 } Difference;
 
