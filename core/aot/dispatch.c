@@ -404,12 +404,35 @@ Value trace_lower(Trace *t, const Op *op, const Value *args) {
     return out;
 }
 
+static Value autocast(Trace *t, Value v, DType to) {
+    if (v.kind == VAL_tensor)
+        return autocast_casts(v.tensor, to) ? to_dtype(t, v, to) : v;
+    if (v.kind != VAL_list && v.kind != VAL_tuple)
+        return v;
+    Value out = val_list(t->arena, v.kind, v.n);
+    for (int i = 0; i < v.n; i++)
+        out.at[i] = autocast(t, v.at[i], to);
+    return out;
+}
+
+// Above everything else: the arguments become what autocast wants. True if it had a say.
+static bool autocast_args(Trace *t, const Op *op, Value *args) {
+    DType to = t->below || t->casting ? DT_none : autocast_dtype(&t->autocast, op, args);
+    if (to == DT_none)
+        return false;
+    t->casting = true;
+    for (int i = op->n_args - 1; i >= 0; i--) // as GCC evaluates them
+        args[i] = autocast(t, args[i], to);
+    return true;
+}
+
 Value trace_dispatch(Trace *t, const Op *op, const Value *given) {
     if (t->failed)
         return NONE;
     Value *args = ARENA_ARRAY(t->arena, op->n_args + 1, Value);
     for (int i = 0; i < op->n_args; i++)
         args[i] = canonical(t, &op->args[i], given[i]);
+    bool cast = autocast_args(t, op, args);
     bool known = true;
     for (int i = 0; i < op->n_args && known; i++)
         known = !trace_has_unknown(&args[i]);
@@ -421,6 +444,7 @@ Value trace_dispatch(Trace *t, const Op *op, const Value *given) {
               : t->tape ? tape_dispatch(t, op, args)
                         : functionalize(t, op, args);
     t->depth--;
+    t->casting = t->casting && !cast;
     return t->failed ? NONE : out;
 }
 

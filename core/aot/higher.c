@@ -54,8 +54,13 @@ static bool grad_mode(Run *r, const Higher *h, Value *out) {
 }
 
 static bool under_autocast(Run *r, const Higher *h, Value *out) {
-    (void)r, (void)h, (void)out;
-    return false;
+    Trace *t = &r->t;
+    Autocast was = t->autocast;
+    if (!autocast_enter(&t->autocast, h->args, 4))
+        return false;
+    run_operands(r, h, 4, out);
+    t->autocast = was;
+    return true;
 }
 
 // ---- a condition

@@ -249,6 +249,18 @@ static bool call_op(Run *r, const Node *n, const Value *args, const Value *kwarg
     return torch_call(t, &call, out);
 }
 
+// `with torch.autocast(…)` as Dynamo writes it: enter yields what exit goes back to.
+static bool switch_autocast(Trace *t, const Node *n, const Value *args, Value *out) {
+    if (n->op != FX_call_function || n->n_args < 1)
+        return false;
+    if (autocast_is_exit(n->target)) {
+        *out = NONE;
+        return autocast_from(&args[0], &t->autocast);
+    }
+    *out = autocast_value(t->autocast);
+    return autocast_is_enter(n->target) && autocast_enter(&t->autocast, args, n->n_args);
+}
+
 static void run_node(Run *r, const Graph *g, const Node *n) {
     Trace *t = &r->t;
     t->at = n;
@@ -270,7 +282,8 @@ static void run_node(Run *r, const Graph *g, const Node *n) {
         known = known && !trace_has_unknown(&kwargs[i]);
     Value out = NONE;
     bool done = known && (node_higher(n) ? run_higher(r, n, args, kwargs, &out)
-                                         : call_op(r, n, args, kwargs, &out));
+                                         : switch_autocast(t, n, args, &out) ||
+                                               call_op(r, n, args, kwargs, &out));
     if (!done && known && !t->failed && !node_higher(n)) {
         MetaCtx m = trace_meta_ctx(t);
         t->failed = !call_may_be_opaque(&m, n, args, kwargs);

@@ -15,6 +15,7 @@
 #define CORE_AOT_TRACE_H
 
 #include "core/aot/aot.h"
+#include "core/ops/autocast.h"
 
 typedef struct Functional Functional; // functionalize.c: alias set, view chain, generation
 
@@ -44,6 +45,8 @@ typedef struct Trace {
     int nesting;             // of graphs in graphs
     const Region *region;    // of activation checkpointing that at is in; NULL: none
     int regions;             // made so far, those of the search for metadata before included
+    Autocast autocast;
+    bool casting;            // an op that autocast has seen: what it is made of is not cast again
     const StackFrame *cover; // that all new nodes get, whatever is executed; NULL: none
     const StackFrame *stack; // of new nodes
     const char *original;    // original_aten of new nodes; NULL: the next op to be lowered gives it

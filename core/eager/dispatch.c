@@ -395,6 +395,28 @@ static bool holds(const Value *v, const Live *l) {
     return false;
 }
 
+static Value autocast(Eager *x, Value v, DType to) {
+    if (v.kind == VAL_tensor && autocast_casts(v.tensor, to)) {
+        Tensor *t = eager_like(x, tensor_at(&v), to);
+        return t && copy_into(x, t, tensor_at(&v)) ? tensor_value(x, t) : val_none();
+    }
+    if (v.kind != VAL_list && v.kind != VAL_tuple)
+        return v;
+    Value out = val_list(x->arena, v.kind, v.n);
+    for (int i = 0; i < v.n; i++)
+        out.at[i] = autocast(x, v.at[i], to);
+    return out;
+}
+
+// True if autocast had a say.
+static bool autocast_args(Eager *x, const Op *op, Value *args) {
+    bool asked = x->c->autocast.on && !x->casting && !x->in_f64;
+    DType to = asked ? autocast_dtype(&x->c->autocast, op, args) : DT_none;
+    for (int i = 0; i < op->n_args && to != DT_none; i++)
+        args[i] = autocast(x, args[i], to);
+    return to != DT_none;
+}
+
 bool eager_op(Eager *x, const Op *op, Value *args, Value *out) {
     int first = x->live.n;
     Value own[MAX_ARGS];
@@ -404,12 +426,15 @@ bool eager_op(Eager *x, const Op *op, Value *args, Value *out) {
     if (x->depth >= MAX_DEPTH)
         return eager_fail(x, "RuntimeError: %s: ops call each other endlessly", op->qualname);
     scalar_args(x, op, own);
+    bool cast = autocast_args(x, op, own);
     if (!eager_ok(x))
         return false;
     K k = {.x = x, .op = op, .args = own};
+    x->casting = x->casting || cast;
     x->depth++;
     bool ok = run(&k);
     x->depth--;
+    x->casting = x->casting && !cast;
     // What the result holds outlives the op, the rest goes.
     int kept = first;
     for (int i = first; i < x->live.n; i++) {

@@ -7,6 +7,7 @@
 #define CORE_EAGER_EAGER_H
 
 #include "core/fx/graph.h"
+#include "core/ops/autocast.h"
 #include "core/tensor/tensor.h"
 
 // A run-time value: a tensor, a scalar, or a list of such.
@@ -46,6 +47,7 @@ typedef struct EagerCtx {
     Generator *generator; // of random ops; NULL: they fail
     bool in_f64;          // results that would be of a narrower float are float64
     int nesting;          // of graphs in graphs
+    Autocast autocast;    // that a run begins with
 } EagerCtx;
 
 // One op on bound arguments (schema order). out gets n_returns values (views share storage);

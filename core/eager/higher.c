@@ -292,7 +292,12 @@ bool eager_higher(Eager *x, const EagerRun *outer, const Node *n, const Value *a
     case HIGHER_none:
         break;
     }
+    Autocast was = x->c->autocast;
+    if (id == HIGHER_wrap_with_autocast)
+        autocast_enter(&x->c->autocast, args, 4);
     if (behind > n->n_args)
         return eager_fail(x, "RuntimeError: %s has too few arguments", n->target);
-    return run_once(&c, 0, args + behind, n->n_args - behind, out);
+    bool ok = run_once(&c, 0, args + behind, n->n_args - behind, out);
+    x->c->autocast = was;
+    return ok;
 }

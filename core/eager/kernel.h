@@ -9,6 +9,7 @@
 #define CORE_EAGER_KERNEL_H
 
 #include "core/eager/eager.h"
+#include "core/ops/autocast.h"
 
 // A tensor object, as Python has them: an in-place view op changes it for all who hold it.
 typedef struct Live {
@@ -23,6 +24,7 @@ typedef struct Eager {
     Sym *sym;
     VEC(Live *) live; // tensors to drop once the op at hand is done
     int depth;        // of ops in ops
+    bool casting;     // an op that autocast has seen: what it is made of is not cast again
     bool in_f64;
 } Eager;
 

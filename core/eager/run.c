@@ -248,10 +248,22 @@ static bool run_torch(Interp *in, const Node *n, const Args *a, Value *out) {
     return true;
 }
 
+// Enter yields what exit goes back to.
+static bool switch_autocast(Interp *in, const Node *n, const Args *a, Value *out) {
+    if (n->op != FX_call_function || n->n_args < 1)
+        return false;
+    Autocast *now = &in->x.c->autocast;
+    *out = autocast_value(*now);
+    return autocast_is_enter(n->target) ? autocast_enter(now, a->args, n->n_args)
+                                        : autocast_is_exit(n->target) && autocast_from(a->args, now);
+}
+
 static bool run_call(Interp *in, const Node *n, Value *out) {
     Args a;
     if (!node_args(in, n, &a))
         return false;
+    if (switch_autocast(in, n, &a, out))
+        return true;
     if (node_higher(n))
         return eager_higher(&in->x, in->run, n, a.args, out);
     if (run_literal(in, n, &a, out))

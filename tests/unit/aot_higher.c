@@ -300,8 +300,57 @@ START_TEST(a_loop_runs) {
 }
 END_TEST
 
+// linear casts all its arguments, the last one first; softmax takes what comes; mse_loss wants
+// float32, cat the widest type; behind the region nothing is cast.
+START_TEST(autocast_regions) {
+    static const char *const enter[2] = {
+        "        e = torch.amp.autocast_mode._enter_autocast('cpu', torch.bfloat16, True, None)\n",
+        "        e = torch.amp.autocast_mode._enter_autocast('cpu', torch.bfloat16, False, "
+        "None)\n"};
+    static const char *const want[2] = {
+        "torch.ops.aten._to_copy.default\ntorch.ops.aten._to_copy.default\n"
+        "torch.ops.aten.t.default\ntorch.ops.aten.mm.default\ntorch.ops.aten._softmax.default\n"
+        "torch.ops.aten._to_copy.default\ntorch.ops.aten.cat.default\n"
+        "torch.ops.aten._to_copy.default\ntorch.ops.aten._to_copy.default\n"
+        "torch.ops.aten.mse_loss.default\ntorch.ops.aten.mm.default\n",
+        "torch.ops.aten.t.default\ntorch.ops.aten.mm.default\ntorch.ops.aten._softmax.default\n"
+        "torch.ops.aten.cat.default\ntorch.ops.aten.mse_loss.default\ntorch.ops.aten.mm.default\n"};
+    for (int i = 0; i < 2; i++) {
+        arena_free(&arena);
+        const char *text =
+            arena_printf(&arena,
+                         MAIN("x: \"f32[4, 8]\", w: \"f32[8, 8]\"",
+                              "%s"
+                              "        y = torch._C._nn.linear(x, w)\n"
+                              "        z = torch.softmax(y, -1)\n        c = torch.cat([z, x])\n"
+                              "        m = torch.nn.functional.mse_loss(z, y)\n"
+                              "        o = torch.amp.autocast_mode._exit_autocast(e)\n"
+                              "        q = torch.mm(c, w)\n        return (q, m)\n"),
+                         enter[i]);
+        const bool none[2] = {false, false};
+        ck_assert_str_eq(joint_text(&arena, text, none, DECOMP_none), want[i]);
+    }
+    Diag d;
+    AotResult r = trace_text(
+        MAIN("x: \"f32[4, 8]\", w: \"f32[8, 8]\"",
+             "        g = self.g\n"
+             "        h = torch.ops.higher_order.wrap_with_autocast('cpu', torch.bfloat16, True, "
+             "None, g, x, w)\n"
+             "        y = h[0]\n        return (y,)\n\n"
+             "    class g(torch.nn.Module):\n"
+             "        def forward(self, x: \"f32[4, 8]\", w: \"f32[8, 8]\"):\n"
+             "            m = torch.ops.aten.mm.default(x, w)\n            return (m,)\n"),
+        NULL, &d);
+    ck_assert_msg(r.graph != NULL, "%s", diag_first(&d));
+    ck_assert_str_eq(targets(r.graph), "convert_element_type;convert_element_type_1;mm;");
+    ck_assert_str_eq(graph_find(r.graph, "convert_element_type")->args[0].node->name, "arg1_1");
+    ck_assert_int_eq(node_tensor(graph_find(r.graph, "mm"))->dtype, DT_bf16);
+}
+END_TEST
+
 Suite *suite_aot_higher(void) {
-    const TTest *const tests[] = {gradients, backward_of_a_condition, regions_are_numbered,
-                                  odd_calls, a_loop_runs};
+    const TTest *const tests[] = {
+        gradients,   backward_of_a_condition, regions_are_numbered, odd_calls,
+        a_loop_runs, autocast_regions};
     return unit_suite("aot_higher", tests, COUNT(tests));
 }
