@@ -35,6 +35,7 @@ typedef struct AotRequest {
     int stage;                 // recorded with guards
     bool keep_input_mutations; // copy_ epilogue in the graph (Inductor: true)
     const bool *requires_grad; // by placeholder; NULL: none does
+    const struct AotMeta *meta; // of a joint trace: what aot_find_meta found; NULL: it is found again
 } AotRequest;
 
 // How an output stands to inputs and to other outputs (OutputType).

@@ -242,8 +242,13 @@ static bool is_default(const SchemaArg *arg, const Value *v) {
 }
 
 static Node *emit_node(Trace *t, const Op *op, const Value *args) {
-    Value *pos = ARENA_ARRAY(t->arena, op->n_args + 1, Value);
-    Kwarg *kw = ARENA_ARRAY(t->arena, op->n_args + 1, Kwarg);
+    enum { FEW = 16 }; // arguments; the graph copies them
+    Value few_pos[FEW], *pos = few_pos;
+    Kwarg few_kw[FEW], *kw = few_kw;
+    if (op->n_args > FEW) {
+        pos = ARENA_ARRAY(t->arena, op->n_args, Value);
+        kw = ARENA_ARRAY(t->arena, op->n_args, Kwarg);
+    }
     int n_pos = 0, n_kw = 0;
     for (int i = 0; i < op->n_args; i++) {
         bool dflt = is_default(&op->args[i], &args[i]);

@@ -15,7 +15,9 @@ typedef struct Run {
     Value outputs;       // flattened: what the graph returns, upper values
 } Run;
 
-void run_begin(Run *r, const AotRequest *req, Arena *arena);
+// The graph and its links go to an arena of their own: what a trace leaves behind is several times
+// as much, and whoever walks the graph should not have to walk that, too.
+void run_begin(Run *r, const AotRequest *req, Arena *arena, Arena *of_graph);
 // Where the symbols among a placeholder's sizes and strides can be read off.
 void run_learn_symbols(Trace *t, const TensorMeta *m, Node *node);
 // Placeholders `arg0_1`, … or `primals_1`, …; afterwards the run may add its own.

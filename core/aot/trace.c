@@ -428,13 +428,13 @@ static void settle_origins(Run *r) {
         }
 }
 
-void run_begin(Run *r, const AotRequest *req, Arena *arena) {
+void run_begin(Run *r, const AotRequest *req, Arena *arena, Arena *of_graph) {
     const Graph *g = req->graph;
     *r = (Run){.t = {.req = req, .arena = arena, .sym = g->sym, .diag = req->diag, .seq_nr = -1}};
     Trace *t = &r->t;
-    t->graph = graph_new(arena, g->sym);
+    t->graph = graph_new(of_graph, g->sym);
     t->graph->ops = g->ops;
-    t->origins = origins_new(arena);
+    t->origins = origins_new(of_graph);
     t->proxies.arena = t->floats.arena = t->symbols.arena = arena;
     r->here = g;
     r->env = ARENA_ARRAY(arena, g->by_id.n + 1, Value);
@@ -467,7 +467,7 @@ void run_finish(Run *r, Value outputs) {
 
 AotResult aot_trace_inference(const AotRequest *req) {
     Run r;
-    run_begin(&r, req, req->arena);
+    run_begin(&r, req, req->arena, req->arena);
     Trace *t = &r.t;
     t->regions = run_count_regions(req->graph);
     t->graph->class_name = "<lambda>";

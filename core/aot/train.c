@@ -13,7 +13,7 @@ static AotMeta *find_meta(const AotRequest *req) {
     Arena scratch = {0};
     Run r;
     int asked = req->decisions ? decisions_count(req->decisions) : 0;
-    run_begin(&r, req, &scratch);
+    run_begin(&r, req, &scratch, &scratch);
     tape_new(&r.t);
     run_inputs(&r, true);
     for (int i = 0; i < r.n_inputs; i++)
@@ -143,18 +143,11 @@ static Value joint_outputs(Run *r, const AotMeta *m, const Value *grads) {
     return outs;
 }
 
-AotResult aot_trace_joint(const AotRequest *req) {
-    AotMeta *m = req->requires_grad ? find_meta(req) : NULL;
-    if (req->requires_grad && !m)
-        return (AotResult){0};
-    if (!m || !m->training) {
-        AotResult result = aot_trace_inference(req);
-        result.meta = m;
-        return result;
-    }
-    Run r;
-    run_begin(&r, req, req->arena);
-    Trace *t = &r.t;
+static bool trace_both(Run *r, const AotRequest *req, const AotMeta *m, Arena *arena,
+                       Arena *of_graph) {
+    run_begin(r, req, arena, of_graph);
+    Trace *t = &r->t;
+    t->origins = origins_new(req->arena);
     t->regions = run_count_regions(req->graph);
     t->graph->class_name = "inner_f";
     t->graph->title = "Joint graph 0";
@@ -162,27 +155,49 @@ AotResult aot_trace_joint(const AotRequest *req) {
     t->graph->tree_spec = "[primals, tangents]";
     t->flags = NODE_forward;
     int errors = req->diag->errors;
-    run_inputs(&r, true);
+    run_inputs(r, true);
     Value *tangents = ARENA_ARRAY(t->arena, m->n_tangents + 1, Value);
     for (int i = 0; i < m->n_tangents; i++)
-        tangents[i] = tangent_like(&r, tangent_meta(m, m->tangents[i]), i);
+        tangents[i] = tangent_like(r, tangent_meta(m, m->tangents[i]), i);
     tape_new(t);
-    Traced **leaves = ARENA_ARRAY(t->arena, r.n_inputs + 1, Traced *);
-    make_leaves(&r, m, leaves);
-    run_nodes(&r);
+    Traced **leaves = ARENA_ARRAY(t->arena, r->n_inputs + 1, Traced *);
+    make_leaves(r, m, leaves);
+    run_nodes(r);
     tape_enable(t, true);
-    Value *grads = ARENA_ARRAY(t->arena, r.n_inputs + 1, Value);
+    Value *grads = ARENA_ARRAY(t->arena, r->n_inputs + 1, Value);
     if (!t->failed)
-        run_backward(&r, m, leaves, tangents, grads);
+        run_backward(r, m, leaves, tangents, grads);
     if (t->failed || req->diag->errors > errors)
-        return (AotResult){0};
-    Value outs = joint_outputs(&r, m, grads);
+        return false;
+    Value outs = joint_outputs(r, m, grads);
     if (t->failed || req->diag->errors > errors)
-        return (AotResult){0};
-    run_finish(&r, outs);
-    return (AotResult){.graph = t->graph, .origins = t->origins, .meta = m};
+        return false;
+    run_finish(r, outs);
+    return true;
 }
 
 const AotMeta *aot_find_meta(const AotRequest *req) {
     return req->requires_grad ? find_meta(req) : NULL;
+}
+
+// The nodes hold much that the trace made: the graph is copied out of it.
+AotResult aot_trace_joint(const AotRequest *req) {
+    const AotMeta *m = req->meta ? req->meta : aot_find_meta(req);
+    if (req->requires_grad && !m)
+        return (AotResult){0};
+    if (!m || !m->training) {
+        AotResult result = aot_trace_inference(req);
+        result.meta = m;
+        return result;
+    }
+    Arena scratch = {0}, of_graph = {0};
+    Run r;
+    AotResult result = {0};
+    if (trace_both(&r, req, m, &scratch, &of_graph))
+        result = (AotResult){.graph = graph_copy(req->arena, r.t.graph),
+                             .origins = r.t.origins,
+                             .meta = m};
+    arena_free(&scratch);
+    arena_free(&of_graph);
+    return result;
 }

@@ -73,6 +73,7 @@ struct Unit {
     Unit *parent;              // the joint unit of a forward or backward; NULL
     Unit *forward, *backward;  // of a joint unit, else NULL
     const bool *requires_grad; // by placeholder of the loaded graph; NULL: none does
+    const AotMeta *meta;       // of a joint unit: what its inputs and outputs mean; NULL: not traced
     VEC(Artifact *) steps;     // its own in order, as far as built
     Decisions *decisions;
     Diag diag;      // what went wrong while building

@@ -4,7 +4,12 @@
 #include "core/base/file.h"
 #include "core/pipeline/internal.h"
 
-static AotResult trace(Unit *u, Artifact *a, DecompTable decomps) {
+// An op that the user keeps whole may have other aliases than what it is made of.
+static const AotMeta *known_meta(const Pipeline *p, const Unit *u) {
+    return p->options.overrides && overrides_count(p->options.overrides) ? NULL : u->meta;
+}
+
+static AotResult trace(const Pipeline *p, Unit *u, Artifact *a, DecompTable decomps) {
     AotRequest request = {
         .graph = unit_at(u, STAGE_fx)->graph,
         .arena = &a->arena,
@@ -14,6 +19,7 @@ static AotResult trace(Unit *u, Artifact *a, DecompTable decomps) {
         .stage = (int)a->stage,
         .keep_input_mutations = true,
         .requires_grad = u->requires_grad,
+        .meta = known_meta(p, u),
     };
     AotResult result = aot_trace_joint(&request);
     if (result.graph && !graph_check_sizes(result.graph, &u->diag))
@@ -63,7 +69,7 @@ bool build_joint_trace(Pipeline *p, Unit *u, StageId stage, DecompTable decomps)
     int64_t start = clock_ns();
     bool functional = stage == STAGE_functional;
     Artifact *a = artifact_new(p, stage, NULL, ART_graph);
-    AotResult r = trace(u, a, decomps);
+    AotResult r = trace(p, u, a, decomps);
     if (!r.graph) {
         artifact_drop(a);
         return false;

@@ -85,20 +85,21 @@ static const bool *wanted_grads(const Pipeline *p, const LoadedGraph *g, Arena *
 
 // Is there an output that needs a gradient? A model that cannot be traced is taken for one that
 // has: its joint graph will tell why it cannot be built.
-static bool is_training(const LoadedGraph *g, const bool *requires_grad) {
+static bool is_training(Pipeline *p, const LoadedGraph *g, const bool *requires_grad,
+                        const AotMeta **meta) {
     Arena scratch = {0};
     Diag quiet = {.arena = &scratch};
     AotRequest request = {
         .graph = g->graph,
-        .arena = &scratch,
+        .arena = &p->arena, // of the answer
         .diag = &quiet,
         .stage = STAGE_functional,
         .keep_input_mutations = true,
         .requires_grad = requires_grad,
     };
     bool sound = graph_check_sizes(g->graph, &quiet);
-    const AotMeta *meta = sound ? aot_find_meta(&request) : NULL;
-    bool training = !sound || !meta || meta->training;
+    *meta = sound ? aot_find_meta(&request) : NULL;
+    bool training = !*meta || (*meta)->training;
     arena_free(&scratch);
     return training;
 }
@@ -134,12 +135,14 @@ static bool is_duplicate(const LoadedModel *m, int i) {
 static void add_units(Pipeline *p, const LoadedGraph *g) {
     const bool *grad = wanted_grads(p, g, &p->arena);
     bool joint = g->kind && !strcmp(g->kind, "joint");
-    if (!joint && (!grad || !is_training(g, grad))) {
+    const AotMeta *meta = NULL;
+    if (!joint && (!grad || !is_training(p, g, grad, &meta))) {
         unit_new(p, g, g->kind && *g->kind ? g->kind : "inference");
         return;
     }
     Unit *u = unit_new(p, g, "joint");
     u->requires_grad = grad;
+    u->meta = meta;
     u->forward = unit_new(p, g, "forward");
     u->backward = unit_new(p, g, "backward");
     u->forward->parent = u->backward->parent = u;

@@ -24,8 +24,9 @@ static int by_value(const void *a, const void *b) {
 static bool build_once(const char *path, Times *t, Diag *d) {
     Arena a = {0};
     LoadedModel *m = load_model(&a, path, d);
-    PipelineOptions o = {
-        .grad = "none", .config = inductor_config_default(), .device = {DEV_cpu, -1}};
+    PipelineOptions o = pipeline_options_default();
+    o.grad = GRAD_none;
+    o.device = (Device){DEV_cpu, -1};
     Pipeline *p = m ? pipeline_new(m, &o) : NULL;
     bool ok = p != NULL;
     t->nodes = 0;
