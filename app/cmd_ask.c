@@ -19,8 +19,9 @@ bool cmd_status(App *app, Args *args) {
         int from = unit_n_steps(u) - u->steps.n; // its parent's are listed there
         for (int i = from; i < unit_n_steps(u); i++) {
             const Artifact *a = unit_step(u, i);
-            buf_printf(&app->out, "%s  %2d %c %-40s %10s%s\n", u->parent ? "  " : "", i, stage_info[a->stage].key,
-                       artifact_title(a), text_time(&app->frame, (double)a->ns),
+            buf_printf(&app->out, "%s  %2d %c %-40s %10s%s\n", u->parent ? "  " : "", i,
+                       stage_info[a->stage].key, artifact_title(a),
+                       text_time(&app->frame, (double)a->ns),
                        a->changed ? "" : "  changed nothing");
         }
     }

@@ -45,11 +45,11 @@ static bool show_stage(App *app, int stage, int unit) {
         return false;
     }
     // The same thing stays under the cursor if it is there too.
+    const Artifact *to = p->ctx.art;
     Link *links = NULL;
-    if (from && p->ctx.art && from != p->ctx.art && item.id >= 0 && view->row_of && is_there(app, from) &&
-        pipeline_links(session_pipeline(app->session), from, item.id, p->ctx.art, &app->frame,
-                       &links))
-        pane_goto_item(app, p, (Item){p->ctx.art->id, links[0].item});
+    if (from && to && from != to && item.id >= 0 && view->row_of && is_there(app, from) &&
+        pipeline_links(session_pipeline(app->session), from, item.id, to, &app->frame, &links))
+        pane_goto_item(app, p, (Item){to->id, links[0].item});
     return true;
 }
 

@@ -92,7 +92,8 @@ const Artifact *model_artifact(Session *s, int unit, int stage, Diag *d) {
                   stage_info[pipeline_first_stage(session_pipeline(s), unit)].name,
                   stage_info[stage].name);
     else if (!a && !unit_to_blame(u) && u->forward)
-        diag_fail(d, "a joint graph ends at partition: graph %d is its forward, graph %d its backward",
+        diag_fail(d,
+                  "a joint graph ends at partition: graph %d is its forward, graph %d its backward",
                   u->forward->index, u->backward->index);
     else if (!a)
         model_unit_error(s, unit, d);

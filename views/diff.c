@@ -283,7 +283,8 @@ static const Artifact *side(ViewCtx *c, const char *word, Buf *why) {
         return NULL;
     }
     int stage = stage_find(word);
-    const Artifact *a = stage >= 0 ? pipeline_build(p, c->unit, (StageId)stage) : pass_step(c, word);
+    const Artifact *a =
+        stage >= 0 ? pipeline_build(p, c->unit, (StageId)stage) : pass_step(c, word);
     if (!a)
         buf_printf(why, stage < 0 ? "no stage and no pass '%s'" : "stage %s is not there", word);
     return a;

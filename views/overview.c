@@ -127,7 +127,8 @@ static void bars_of(ViewCtx *c, Doc *d, int unit) {
     int last = -1;
     for (int stage = STAGE_fx; stage < STAGE_count; stage++) {
         const Artifact *a = at(c, unit, stage);
-        bool own = pipeline_owner(session_pipeline(c->session), unit, (StageId)stage)->index == unit;
+        Pipeline *p = session_pipeline(c->session);
+        bool own = pipeline_owner(p, unit, (StageId)stage)->index == unit;
         if (!a || !own || a->kind == ART_text || a->kind == ART_none)
             continue;
         int n = ops_of(a);

@@ -1,6 +1,6 @@
-// saved.c: what passes from forward to backward: bytes, why, what it would cost to compute it again,
-// and what is computed again. Space, + and ! choose for one value; the lines above tell what the
-// last choice changed.
+// saved.c: what passes from forward to backward: bytes, why, what it would cost to compute it
+// again, and what is computed again. Space, + and ! choose for one value; the lines above tell what
+// the last choice changed.
 #include "views/doc.h"
 #include "views/launch.h"
 

@@ -128,7 +128,7 @@ static Value lu_square(Trace *t, Value s, Value l, Value u) {
 // The rows below a square L: A2 = L2 U1, so gA2 = gL2 U^-T, and gU loses L2^T gA2.
 static Value lu_tall(Trace *t, Value gl, Value gu, Value l, Value u) {
     const Expr *k = size_of(t, u, -1);
-    Value l1 = firsts(t, l, -2, k), l2 = rests(t, l, -2, k), s = NONE, below = NONE;
+    Value l1 = firsts(t, l, -2, k), l2 = rests(t, l, -2, k), s = NONE, below;
     if (defined(gl)) {
         Value g2 = rests(t, gl, -2, k);
         s = lower(t, matmul(t, mT(t, l1), firsts(t, gl, -2, k)), -1);
@@ -145,7 +145,7 @@ static Value lu_tall(Trace *t, Value gl, Value gu, Value l, Value u) {
 // The columns beside a square U: A2 = L U2, so gA2 = L^-T gU2, and gL loses gA2 U2^T.
 static Value lu_wide(Trace *t, Value gl, Value gu, Value l, Value u) {
     const Expr *k = size_of(t, l, -1);
-    Value u1 = firsts(t, u, -1, k), u2 = rests(t, u, -1, k), s = NONE, beside = NONE;
+    Value u1 = firsts(t, u, -1, k), u2 = rests(t, u, -1, k), s = NONE, beside;
     if (defined(gl))
         s = lower(t, matmul(t, mT(t, l), gl), -1);
     if (defined(gu)) {
@@ -317,8 +317,8 @@ void derive_solve(Back *b) {
         OUT(1) = vector ? CALL(t, aten_squeeze_dim, g, INT(-1)) : g;
 }
 
-// X = A^+ B; the residuals, if there are any, are the sums of squares of R = A X - B, on which A has
-// no influence through X, as R is orthogonal to A.
+// X = A^+ B; the residuals, if there are any, are the sums of squares of R = A X - B, on which A
+// has no influence through X, as R is orthogonal to A.
 void derive_lstsq(Back *b) {
     Trace *t = b->t;
     Value a = ARG(0), rhs = ARG(1), x = RES(0), gx = GRADS(0), ga = NONE, gb = NONE;

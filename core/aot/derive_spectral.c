@@ -1,6 +1,6 @@
 // derive_spectral.c: derivatives of orthogonal factorizations: QR, singular values, eigenvalues of
-// symmetric matrices, products of Householder reflectors. Real matrices; X^T is the transpose of the
-// last two dimensions, gX the gradient of X.
+// symmetric matrices, products of Householder reflectors. Real matrices; X^T is the transpose of
+// the last two dimensions, gX the gradient of X.
 #include "core/aot/derive.h"
 
 static bool defined(Value v) {

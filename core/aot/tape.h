@@ -94,8 +94,8 @@ bool tape_enable(Trace *t, bool on);              // torch.set_grad_enabled; wha
 bool tape_backward(Trace *t, const Value *outputs, const Value *grad_outputs, int n,
                    Traced *const *leaves, int n_leaves, Value *out);
 
-// A call of nested graphs: its backward gets one gradient a result, none undefined, and gives one an
-// edge.
+// A call of nested graphs: its backward gets one gradient a result, none undefined, and gives one
+// an edge.
 typedef struct HigherGrad {
     bool (*rule)(Trace *t, const GradFn *fn, const Value *grads, Value *out);
     const Node *call;      // of the input graph

@@ -94,7 +94,7 @@ Value trace_dispatch(Trace *t, const Op *op, const Value *given);
 Value trace_lower(Trace *t, const Op *op, const Value *args);
 // Positional arguments as given in a rule, up to END; trailing ones take their defaults.
 Value trace_call(Trace *t, OpId id, ...);
-Value trace_apply(Trace *t, const Op *op, const Value *args, int n); // likewise
+Value trace_apply(Trace *t, const Op *op, const Value *given, int n); // likewise
 void trace_fail(Trace *t, const char *fmt, ...) FX_PRINTF(2, 3);
 // What a rule that declines returns: false, and why for the reader. With `willing` it does not.
 bool trace_accepts(Trace *t, bool willing, const char *why_not);

@@ -1,7 +1,7 @@
 // eigen.c: eigenvalues and vectors of symmetric matrices as LAPACK finds them: reflections to
-// tridiagonal form (dsytd2), then implicit QL or QR steps (dsteqr), in its order and with its signs,
-// since a vector's sign is seen in whatever is computed from it. (From 26 rows on LAPACK divides and
-// conquers: signs may differ there.)
+// tridiagonal form (dsytd2), then implicit QL or QR steps (dsteqr), in its order and with its
+// signs, since a vector's sign is seen in whatever is computed from it. (From 26 rows on LAPACK
+// divides and conquers: signs may differ there.)
 #include "core/eager/linalg.h"
 
 #include <float.h>

@@ -1,6 +1,7 @@
-// grid.c: values of an image at places that a grid names, the gradients of both, and grids of affine
-// maps. Along a dimension a place is one, two or four input positions with weights; in space it is
-// their product. Positions are computed in float for all but float64, as the recorded results were.
+// grid.c: values of an image at places that a grid names, the gradients of both, and grids of
+// affine maps. Along a dimension a place is one, two or four input positions with weights; in space
+// it is their product. Positions are computed in float for all but float64, as the recorded results
+// were.
 #include "core/eager/kernel.h"
 
 #include <math.h>
@@ -130,8 +131,10 @@ static bool next_corner(const Grid *g, const Taps *taps, Corner *c, bool first) 
 // The product of the weights, with that of dimension `along` replaced by its slope; -1: none.
 static double corner_weight(const Grid *g, const Taps *taps, const Corner *c, int along) {
     double w = 1;
-    for (int d = 0; d < g->space; d++)
-        w *= d == along ? taps[d].dw[c->i[d]] : taps[d].w[c->i[d]];
+    for (int d = 0; d < g->space; d++) {
+        const double *weights = d == along ? taps[d].dw : taps[d].w;
+        w *= weights[c->i[d]];
+    }
     return w;
 }
 

@@ -1,7 +1,7 @@
 // resample.c: resizing of images: each output position along a dimension is a few input positions
 // with weights (nearest, linear, cubic; with antialiasing as wide as the image shrinks), a position
-// in space the product over dimensions; gradients the same weights backwards. Positions are computed in float for all but float64, as the recorded
-// results were.
+// in space the product over dimensions; gradients the same weights backwards. Positions are
+// computed in float for all but float64, as the recorded results were.
 #include "core/eager/kernel.h"
 
 #include <math.h>

@@ -37,8 +37,8 @@ typedef struct CodeSymbol {
 Compiled *exec_compile_text(Arena *a, Str text, const char *name, const CodeSymbol *symbols, int n,
                             Diag *d);
 CodeFn *exec_function(const Compiled *c, const char *name); // NULL if it has none
-// n texts in one start of the compiler; each is unloaded by itself. False, and nothing is loaded, if
-// one of them does not compile. Not for compilers in memory.
+// n texts in one start of the compiler; each is unloaded by itself. False, and nothing is loaded,
+// if one of them does not compile. Not for compilers in memory.
 bool exec_compile_many(Arena *a, const Toolchain *t, const Str *texts, int n, Compiled **out,
                        const bool *cancel, Diag *d);
 void exec_unload(Compiled *c);

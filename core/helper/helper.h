@@ -81,8 +81,8 @@ const Message *request_reply(const Request *r); // done; may be partial progress
 const char *request_progress(const Request *r, double *fraction); // text, 0..1 or -1
 // What was running when it failed, "" if unknown: a kernel, a node, the line of a pass.
 const char *request_where(const Request *r);
-const Diag *request_diag(
-    const Request *r); // failed: why, e.g. "the helper crashed: Segmentation fault in cpp_fused_add_0"
+// failed: why, e.g. "the helper crashed: Segmentation fault in cpp_fused_add_0"
+const Diag *request_diag(const Request *r);
 void request_cancel(Request *r);
 void request_free(Request *r);
 bool request_wait(Helpers *h, Request *r, const bool *cancel); // blocks; true if done

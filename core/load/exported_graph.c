@@ -185,9 +185,8 @@ static bool add_node(Exported *x, const Json *j) {
     Node *n = op ? graph_call(x->g, op, name, in.args, in.n_args, in.kwargs, in.n_kwargs)
                  : graph_node(x->g, FX_call_function, target, name, in.args, in.n_args, in.kwargs,
                               in.n_kwargs);
-    n->flags |= op || node_higher(n) || str_starts(target, "_operator.") || !str_starts(target, "torch.ops.")
-                    ? 0
-                    : NODE_opaque;
+    if (!op && !node_higher(n) && str_starts(target, "torch.ops."))
+        n->flags |= NODE_opaque;
     set_meta(x, n, meta);
     bool hop = str_starts(target, "torch.ops.higher_order.");
     bool hop_items = hop && !json_bool(json_get(j, "is_hop_single_tensor_return"), false);

@@ -64,7 +64,8 @@ void sym_set_hint(Sym *s, const Expr *symbol, int64_t v) {
 void sym_hint_rest(Sym *s, int64_t first) {
     for (int i = 0; i < s->symbols.n; i++) {
         SymbolInfo *info = &s->symbols.at[i];
-        bool is_size = info->e->name[0] == 's' && info->e->name[1] >= '0' && info->e->name[1] <= '9';
+        const char *name = info->e->name;
+        bool is_size = name[0] == 's' && name[1] >= '0' && name[1] <= '9';
         if (info->has_hint || !is_size)
             continue;
         info->hint = first;
