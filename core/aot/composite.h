@@ -14,6 +14,9 @@
 Value upsample_nearest(Trace *t, Value x, Value osize, Value scales, bool exact);
 Value upsample_linear(Trace *t, Value x, Value osize, Value scales, bool align);
 Value pad_circular(Trace *t, Value x, Value pad);
+// Weights of the four neighbours of a place between two, x from the second to the third.
+void cubic_weights(Trace *t, Value x, Value w[4]);
+Value weighted_sum(Trace *t, const Value *v, const Value *w, int n);
 Value narrow(Trace *t, Value x, int dim, const Expr *start, const Expr *length);
 
 #endif

@@ -30,6 +30,8 @@ Value py_arange(Trace *t, Value end, DType d, Value like); // on like's device
 Value device_of_tensor(Value x);
 Value memory_format_of(MemoryFormat mf);
 Value no_sizes(Trace *t); // []
+// A number or a list as a list of n: one item stands for all; none or nothing: dflt.
+Value spread(Trace *t, Value v, int n, Value dflt);
 // Runs of items: [None] * dim + [index], as x[:, :, index] hands it over.
 Value index_at(Trace *t, int dim, Value index);
 
@@ -44,8 +46,10 @@ bool decomp_narrow(Trace *t, const Wide *w, Value v, Value *out); // true; v: a 
 
 // Dimensions of x from the largest stride to the smallest, as elementwise outputs are laid out.
 Value layout_order(Trace *t, Value x);
-// _maybe_convert_to_dtype of prims: convert_element_type, nothing if it has the type
-Value converted(Trace *t, Value x, DType d);
+// decomp_factory.c: x's sizes in the order of layout_order, with the permutation back (none: it is
+// x's own), and a tensor of these sizes permuted back and cloned.
+Value layout_sizes(Trace *t, Value x, Value *back);
+Value laid_out(Trace *t, Value x, Value back);
 // decomp_loss.c
 Value loss_reduced(Trace *t, Value loss, const Value *reduction);
 

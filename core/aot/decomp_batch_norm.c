@@ -121,6 +121,22 @@ bool decomp_batch_norm_no_stats(Trace *t, const Op *op, const Value *a, Value *o
     return true;
 }
 
+// The forms with a reserve for cuDNN, which is empty here.
+static Value no_reserve(Trace *t, Value x) {
+    return CALL(t, aten_empty_memory_format, list_of(t, INT(0), END), DTY(DT_u8),
+                (Value){.kind = VAL_layout, .layout = LAYOUT_strided}, device_of_tensor(x));
+}
+
+bool decomp_batch_norm_reserve(Trace *t, const Op *op, const Value *a, Value *out) {
+    Batch b = {a[0], a[1], a[2], a[3], a[4], a[5], a[6]};
+    BatchOut r = batch_norm(t, &b, op->id != OP_aten__batch_norm_no_update_default);
+    Value none = no_reserve(t, a[0]);
+    *out = op->n_returns == 6
+               ? tuple_of(t, r.y, r.mean, r.rstd, none, r.new_mean, r.new_var, END)
+               : tuple_of(t, r.y, r.mean, r.rstd, none, END);
+    return true;
+}
+
 // backward
 
 // x (channels) with a 1 for each other dimension of `like`.

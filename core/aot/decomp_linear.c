@@ -199,3 +199,37 @@ bool decomp_cross(Trace *t, const Op *op, const Value *a, Value *out) {
     *out = CALL(t, aten_sub_Tensor, first, second);
     return true;
 }
+
+// The mathematical form, its result laid out as the fused kernel lays it out. Its second result are
+// the weights, which are of no use to the kernel's backward: a joint graph keeps the op.
+bool decomp_flash_attention_cpu(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    if (!out)
+        return value_is_zero(&a[3]) && !t->tape;
+    bool grouped = !expr_guard(t, sym_cmp(t->sym, SYM_eq, size_of(t, a[0], 1), size_of(t, a[1], 1)));
+    Value both = CALL(t, aten__scaled_dot_product_attention_math_default, a[0], a[1], a[2], a[5],
+                      a[3], a[4], NONE, a[6], BOOL(grouped));
+    Value x = CALL(t, aten_permute_default, item_of(both, 0),
+                   list_of(t, INT(2), INT(0), INT(1), INT(3), END));
+    x = contiguous(t, x, MF_contiguous);
+    x = CALL(t, aten_permute_default, x, list_of(t, INT(1), INT(2), INT(0), INT(3), END));
+    *out = tuple_of(t, x, item_of(both, 1), END);
+    return true;
+}
+
+// GPUs sum the gradient of the bias by themselves.
+bool decomp_conv_backward(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    Value mask = a[10], bias = item_of(mask, 2);
+    if (!out)
+        return bool_arg(&bias) && !on_cpu(a[0]);
+    Value dims = dims_range(t, 1, dim_of(a[0]));
+    if (dims.n)
+        dims.at[0] = INT(0);
+    Value sum = py_sum(t, a[0], dims, false);
+    Value both = list_of(t, item_of(mask, 0), item_of(mask, 1), BOOL(false), END);
+    Value r = CALL(t, aten_convolution_backward_default, a[0], a[1], a[2], a[3], a[4], a[5], a[6],
+                   a[7], a[8], a[9], both);
+    *out = tuple_of(t, item_of(r, 0), item_of(r, 1), sum, END);
+    return true;
+}

@@ -66,7 +66,7 @@ bool decomp_huber_loss(Trace *t, const Op *op, const Value *a, Value *out) {
     Pair p = widened(t, a);
     double delta = float_arg(&a[3], 1);
     Value d = distance(t, &p);
-    Value near = CALL(t, aten_le_Scalar, d, FLT(delta));
+    Value near = CALL(t, aten_lt_Scalar, d, FLT(delta));
     Value sq = CALL(t, aten_mul_Tensor, d, FLT(0.5));
     sq = CALL(t, aten_mul_Tensor, sq, d);
     Value lin = CALL(t, aten_sub_Tensor, d, FLT(0.5 * delta));

@@ -6,21 +6,24 @@ bool decomp_layer_norm(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     DType d = dtype_of(a[0]);
     int n = dim_of(a[0]);
-    Value x = converted(t, a[0], dtype_compute(d)), dims = dims_range(t, n - a[1].n, n);
+    Value x = contiguous(t, a[0], MF_contiguous), dims = dims_range(t, n - a[1].n, n);
+    Value weight = contiguous(t, a[2], MF_contiguous);
+    Value bias = contiguous(t, a[3], MF_contiguous);
+    x = to_dtype(t, x, dtype_compute(d));
     Value both = CALL(t, aten_var_mean_correction, x, dims, INT(0), BOOL(true));
     Value rstd = CALL(t, aten_add_Tensor, item_of(both, 0), a[4]);
     rstd = CALL(t, aten_rsqrt_default, rstd);
     Value mean = item_of(both, 1);
     Value r = CALL(t, aten_sub_Tensor, x, mean);
     r = CALL(t, aten_mul_Tensor, r, rstd);
-    if (a[2].kind == VAL_tensor)
-        r = CALL(t, aten_mul_Tensor, r, a[2]);
-    if (a[3].kind == VAL_tensor)
-        r = CALL(t, aten_add_Tensor, r, a[3]);
-    r = converted(t, r, d);
+    if (weight.kind == VAL_tensor)
+        r = CALL(t, aten_mul_Tensor, r, weight);
+    if (bias.kind == VAL_tensor)
+        r = CALL(t, aten_add_Tensor, r, bias);
+    r = to_dtype(t, r, d);
     if (on_cpu(a[0])) {
-        mean = converted(t, mean, d);
-        rstd = converted(t, rstd, d);
+        mean = to_dtype(t, mean, d);
+        rstd = to_dtype(t, rstd, d);
     }
     *out = tuple_of(t, r, mean, rstd, END);
     return true;
@@ -60,7 +63,7 @@ bool decomp_group_norm(Trace *t, const Op *op, const Value *a, Value *out) {
     if (!val_as_expr(t->sym, &a[4], &c) || !val_as_expr(t->sym, &a[6], &g))
         return false;
     Value group = val_sym(sym_floordiv(t->sym, c, g)), dims = list_of(t, INT(2), INT(3), END);
-    Value acc = converted(t, a[0], dtype_compute(d));
+    Value acc = to_dtype(t, a[0], dtype_compute(d));
     Value x = reshape(t, acc, list_of(t, a[3], a[6], group, a[5], END));
     Value both = CALL(t, aten_var_mean_correction, x, dims, INT(0), BOOL(true));
     Value rstd = CALL(t, aten_add_Tensor, item_of(both, 0), a[7]), mean = item_of(both, 1), r;
@@ -79,9 +82,9 @@ bool decomp_group_norm(Trace *t, const Op *op, const Value *a, Value *out) {
             r = k == 1 ? CALL(t, aten_mul_Tensor, r, w) : CALL(t, aten_add_Tensor, r, w);
         }
     }
-    r = converted(t, r, d);
-    mean = converted(t, mean, d);
-    rstd = converted(t, rstd, d);
+    r = to_dtype(t, r, d);
+    mean = to_dtype(t, mean, d);
+    rstd = to_dtype(t, rstd, d);
     mean = CALL(t, aten_squeeze_dims, mean, dims);
     rstd = CALL(t, aten_squeeze_dims, rstd, dims);
     *out = tuple_of(t, r, mean, rstd, END);

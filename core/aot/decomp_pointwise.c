@@ -4,6 +4,7 @@
 #include "core/aot/decomp.h"
 
 #include <math.h>
+#include <string.h>
 
 #define TABLE(table) IN_##table
 const DecompRule decomp_rules[OP_count] = {
@@ -39,9 +40,9 @@ bool decomp_itself(Trace *t, const Op *op, const Value *a, Value *out) {
 
 bool decomp_addcdiv(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    Wide w = decomp_widen(t, a, 3);
-    Value r = CALL(t, aten_div_Tensor, w.a[1], w.a[2]);
-    r = CALL(t, aten_mul_Tensor, r, a[3]);
+    Wide w = decomp_widen_to_float(t, a, 3);
+    Value r = CALL(t, aten_mul_Tensor, w.a[1], a[3]);
+    r = CALL(t, aten_div_Tensor, r, w.a[2]);
     r = CALL(t, aten_add_Tensor, w.a[0], r);
     return decomp_narrow(t, &w, r, out);
 }
@@ -55,9 +56,13 @@ bool decomp_addcmul(Trace *t, const Op *op, const Value *a, Value *out) {
     return decomp_narrow(t, &w, r, out);
 }
 
+// Numbers take part in the promotion: an integer tensor clamped by a float computes in float.
 bool decomp_clamp(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    Wide w = decomp_widen(t, a, 3);
+    DType d = ops_result_type(a, 3);
+    Wide w = {.compute = dtype_compute(d), .result = d};
+    for (int i = 0; i < 3; i++)
+        w.a[i] = cast_list(t, a[i], w.compute);
     Value x = w.a[0];
     if (a[1].kind == VAL_tensor)
         x = CALL(t, aten_clamp_min_Tensor, x, w.a[1]);
@@ -68,6 +73,15 @@ bool decomp_clamp(Trace *t, const Op *op, const Value *a, Value *out) {
     else if (a[2].kind != VAL_none)
         x = CALL(t, aten_clamp_max_default, x, a[2]);
     return decomp_narrow(t, &w, x, out);
+}
+
+// clamp_min, clamp_max of core ATen
+bool decomp_clamp_one(Trace *t, const Op *op, const Value *a, Value *out) {
+    bool tensor = a[1].kind == VAL_tensor, min = strcmp(op->name, "clamp_min") == 0;
+    Value low = min ? a[1] : NONE, high = min ? NONE : a[1];
+    *out = tensor ? CALL(t, aten_clamp_Tensor, a[0], low, high)
+                  : CALL(t, aten_clamp_default, a[0], low, high);
+    return true;
 }
 
 bool decomp_celu(Trace *t, const Op *op, const Value *a, Value *out) {
@@ -124,10 +138,10 @@ bool decomp_gelu(Trace *t, const Op *op, const Value *a, Value *out) {
 
 bool decomp_hardshrink(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    Wide w = decomp_widen(t, a, 1);
-    Value abs = CALL(t, aten_abs_default, w.a[0]);
-    Value in = CALL(t, aten_le_Scalar, abs, a[1]);
-    return decomp_narrow(t, &w, CALL(t, aten_where_ScalarSelf, in, INT(0), w.a[0]), out);
+    Value in = CALL(t, aten_abs_default, a[0]);
+    in = py_le(t, in, a[1]);
+    *out = py_where(t, in, INT(0), a[0]);
+    return true;
 }
 
 // clamp(clamp(x + 3, min=0), max=6)
@@ -152,12 +166,14 @@ bool decomp_hardswish(Trace *t, const Op *op, const Value *a, Value *out) {
     return decomp_narrow(t, &w, CALL(t, aten_div_Tensor, r, INT(6)), out);
 }
 
+// Bounds of integers are integers; others stay as they were given.
 bool decomp_hardtanh(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     DType d = dtype_of(a[0]);
     Wide w = decomp_widen(t, a, 1);
-    Value lo = number_like(a[1], d), hi = number_like(a[2], d);
-    return decomp_narrow(t, &w, CALL(t, aten_clamp_default, w.a[0], lo, hi), out);
+    Value low = dtype_is_int(d) ? number_like(a[1], d) : a[1];
+    Value high = dtype_is_int(d) ? number_like(a[2], d) : a[2];
+    return decomp_narrow(t, &w, CALL(t, aten_clamp_default, w.a[0], low, high), out);
 }
 
 bool decomp_leaky_relu(Trace *t, const Op *op, const Value *a, Value *out) {
@@ -241,15 +257,14 @@ bool decomp_silu(Trace *t, const Op *op, const Value *a, Value *out) {
 
 bool decomp_softshrink(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    Wide w = decomp_widen(t, a, 1);
-    Value x = w.a[0];
-    Value abs = CALL(t, aten_abs_default, x);
-    Value big = CALL(t, aten_gt_Scalar, abs, a[1]);
-    Value s = CALL(t, aten_sign_default, x);
-    s = CALL(t, aten_mul_Tensor, s, a[1]);
-    s = CALL(t, aten_sub_Tensor, x, s);
-    Value zero = CALL(t, aten_mul_Tensor, x, INT(0));
-    return decomp_narrow(t, &w, CALL(t, aten_where_self, big, s, zero), out);
+    Value big = CALL(t, aten_abs_default, a[0]);
+    big = py_gt(t, big, a[1]);
+    Value s = CALL(t, aten_sign_default, a[0]);
+    s = py_mul(t, s, a[1]);
+    s = py_sub(t, a[0], s);
+    Value zero = py_mul(t, a[0], INT(0));
+    *out = py_where(t, big, s, zero);
+    return true;
 }
 
 bool decomp_threshold(Trace *t, const Op *op, const Value *a, Value *out) {
@@ -319,52 +334,66 @@ bool decomp_isposinf(Trace *t, const Op *op, const Value *a, Value *out) {
     return true;
 }
 
-static Value lerp_number(Trace *t, const Wide *w, const Value *weight) {
-    Value d = CALL(t, aten_sub_Tensor, w->a[1], w->a[0]);
-    bool low = fabs(float_arg(weight, 0)) < 0.5;
-    Value k = low ? *weight : FLT(float_arg(weight, 0) - 1);
-    d = CALL(t, aten_mul_Tensor, d, k);
-    return CALL(t, aten_add_Tensor, w->a[low ? 0 : 1], d);
-}
-
 bool decomp_lerp(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     Wide w = decomp_widen(t, a, 3);
-    if (a[2].kind != VAL_tensor)
-        return decomp_narrow(t, &w, lerp_number(t, &w, &a[2]), out);
-    Value abs = CALL(t, aten_abs_default, w.a[2]);
-    Value high = CALL(t, aten_ge_Scalar, abs, FLT(0.5));
-    Value less = CALL(t, aten_sub_Tensor, w.a[2], INT(1));
-    Value coeff = CALL(t, aten_where_self, high, less, w.a[2]);
-    Value base = CALL(t, aten_where_self, high, w.a[1], w.a[0]);
-    Value d = CALL(t, aten_sub_Tensor, w.a[1], w.a[0]);
-    d = CALL(t, aten_mul_Tensor, coeff, d);
-    return decomp_narrow(t, &w, CALL(t, aten_add_Tensor, d, base), out);
+    Value weight = w.a[2];
+    if (weight.kind != VAL_tensor)
+        weight = CALL(t, aten_new_full_default, w.a[0], no_sizes(t), weight);
+    Value high = CALL(t, aten_abs_default, weight);
+    high = py_ge(t, high, FLT(0.5));
+    Value less = py_sub(t, weight, INT(1));
+    Value coeff = py_where(t, high, less, weight);
+    Value base = py_where(t, high, w.a[1], w.a[0]);
+    Value d = py_sub(t, w.a[1], w.a[0]);
+    d = py_mul(t, coeff, d);
+    return decomp_narrow(t, &w, py_add(t, d, base), out);
 }
 
 bool decomp_logaddexp(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     Wide w = decomp_widen(t, a, 2);
-    Value ge = CALL(t, aten_ge_Tensor, w.a[0], w.a[1]);
-    Value max = CALL(t, aten_where_self, ge, w.a[0], w.a[1]);
-    Value min = CALL(t, aten_where_self, ge, w.a[1], w.a[0]);
-    Value inf = CALL(t, aten_isinf_default, w.a[0]);
-    Value eq = CALL(t, aten_eq_Tensor, w.a[0], w.a[1]);
+    Value ge = py_ge(t, w.a[0], w.a[1]);
+    Value max = py_where(t, ge, w.a[0], w.a[1]);
+    Value min = py_where(t, ge, w.a[1], w.a[0]);
+    Value inf = CALL(t, aten_isfinite_default, w.a[0]);
+    inf = CALL(t, aten_logical_not_default, inf);
+    Value eq = py_eq(t, w.a[0], w.a[1]);
     inf = CALL(t, aten_logical_and_default, inf, eq);
-    Value d = CALL(t, aten_sub_Tensor, min, max);
+    Value d = py_sub(t, min, max);
     d = CALL(t, aten_exp_default, d);
     d = CALL(t, aten_log1p_default, d);
-    d = CALL(t, aten_add_Tensor, max, d);
-    return decomp_narrow(t, &w, CALL(t, aten_where_self, inf, w.a[0], d), out);
+    d = py_add(t, max, d);
+    return decomp_narrow(t, &w, py_where(t, inf, w.a[0], d), out);
+}
+
+bool decomp_logaddexp2(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    Wide w = decomp_widen(t, a, 2);
+    Value ge = py_ge(t, w.a[0], w.a[1]);
+    Value max = py_where(t, ge, w.a[0], w.a[1]);
+    Value min = py_where(t, ge, w.a[1], w.a[0]);
+    Value inf = CALL(t, aten_isinf_default, w.a[0]);
+    Value eq = py_eq(t, w.a[0], w.a[1]);
+    inf = CALL(t, aten_logical_and_default, inf, eq);
+    Value d = py_sub(t, min, max);
+    d = CALL(t, aten_exp2_default, d);
+    d = CALL(t, aten_log1p_default, d);
+    d = py_mul(t, d, FLT(1 / log(2)));
+    d = py_add(t, max, d);
+    return decomp_narrow(t, &w, py_where(t, inf, w.a[0], d), out);
 }
 
 bool decomp_logit(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     Wide w = decomp_widen_to_float(t, a, 1);
     double eps = a[1].kind == VAL_none ? -1 : float_arg(&a[1], -1);
-    Value x = eps >= 0 ? CALL(t, aten_clamp_default, w.a[0], FLT(eps), FLT(1 - eps)) : w.a[0];
-    Value d = CALL(t, aten_rsub_Scalar, x, INT(1));
-    d = CALL(t, aten_div_Tensor, x, d);
+    Value low = py_lt(t, w.a[0], FLT(eps));
+    Value high = py_gt(t, w.a[0], FLT(1 - eps));
+    Value x = py_where(t, high, FLT(1 - eps), w.a[0]);
+    x = py_where(t, low, FLT(eps), x);
+    Value d = CALL(t, aten_sub_Tensor, INT(1), x);
+    d = py_div(t, x, d);
     return decomp_narrow(t, &w, CALL(t, aten_log_default, d), out);
 }
 
@@ -422,15 +451,33 @@ bool decomp_sinc(Trace *t, const Op *op, const Value *a, Value *out) {
     return decomp_narrow(t, &w, CALL(t, aten_where_ScalarSelf, zero, INT(1), s), out);
 }
 
+// A number becomes a tensor of the other operand's type.
+static void both_tensors(Trace *t, Wide *w) {
+    for (int i = 0; i < 2; i++)
+        if (w->a[i].kind != VAL_tensor && w->a[1 - i].kind == VAL_tensor)
+            w->a[i] = CALL(t, prims_scalar_tensor_default, FLT(float_arg(&w->a[i], 0)),
+                           DTY(dtype_of(w->a[1 - i])), device_of_tensor(w->a[1 - i]));
+}
+
+static bool x_log(Trace *t, const Value *a, bool plus_one, Value *out) {
+    Wide w = decomp_widen_to_float(t, a, 2);
+    both_tensors(t, &w);
+    Value zero = py_eq(t, w.a[0], INT(0));
+    Value l = plus_one ? CALL(t, aten_log1p_default, w.a[1]) : CALL(t, aten_log_default, w.a[1]);
+    l = py_mul(t, w.a[0], l);
+    Value r = py_where(t, zero, INT(0), l);
+    Value nan = CALL(t, aten_isnan_default, w.a[1]);
+    return decomp_narrow(t, &w, py_where(t, nan, FLT(NAN), r), out);
+}
+
 bool decomp_xlogy(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    Wide w = decomp_widen_to_float(t, a, 2);
-    Value zero = CALL(t, aten_eq_Scalar, w.a[0], INT(0));
-    Value l = CALL(t, aten_log_default, w.a[1]);
-    l = CALL(t, aten_mul_Tensor, w.a[0], l);
-    Value r = CALL(t, aten_where_ScalarSelf, zero, INT(0), l);
-    Value nan = CALL(t, aten_isnan_default, w.a[1]);
-    return decomp_narrow(t, &w, CALL(t, aten_where_ScalarSelf, nan, FLT(NAN), r), out);
+    return x_log(t, a, false, out);
+}
+
+bool decomp_xlog1py(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    return x_log(t, a, true, out);
 }
 
 static bool other_if_nan(Trace *t, const Value *a, bool max, Value *out) {

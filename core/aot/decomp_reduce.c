@@ -2,10 +2,7 @@
 #include "core/aot/decomp.h"
 
 #include <math.h>
-
-Value converted(Trace *t, Value x, DType d) {
-    return dtype_of(x) == d ? x : CALL(t, prims_convert_element_type_default, x, DTY(d));
-}
+#include <string.h>
 
 static Value one_dim(Trace *t, Value dim) {
     return dim.kind == VAL_int ? list_of(t, dim, END) : dim;
@@ -44,30 +41,30 @@ bool decomp_aminmax(Trace *t, const Op *op, const Value *a, Value *out) {
 
 bool decomp_count_nonzero(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    Value x = CALL(t, aten_ne_Scalar, a[0], INT(0));
-    *out = a[1].kind == VAL_none ? CALL(t, aten_sum_default, x)
-                                 : CALL(t, aten_sum_dim_IntList, x, one_dim(t, a[1]));
+    Value x = py_ne(t, a[0], INT(0));
+    *out = CALL(t, aten_sum_dim_IntList, x, one_dim(t, a[1]));
     return true;
 }
 
 bool decomp_logsumexp(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    Value self = a[0];
-    if (dtype_of(self) == DT_b8) // differences of truths are none
-        self = to_dtype(t, self, DT_f32);
-    Value max = CALL(t, aten_amax_default, self, a[1], BOOL(true));
-    Value abs = CALL(t, aten_abs_default, max);
-    Value inf = CALL(t, aten_eq_Scalar, abs, FLT(INFINITY));
+    Wide w = decomp_widen_to_float(t, a, 1);
+    Value x = w.a[0];
+    if (expr_guard_is(t, meta_numel(t->sym, x.tensor), 0)) {
+        x = CALL(t, aten_exp_default, x);
+        x = CALL(t, aten_sum_dim_IntList, x, a[1], a[2]);
+        return decomp_narrow(t, &w, CALL(t, aten_log_default, x), out);
+    }
+    Value max = CALL(t, aten_amax_default, x, a[1], BOOL(true));
+    Value inf = CALL(t, aten_abs_default, max);
+    inf = py_eq(t, inf, FLT(INFINITY));
     max = CALL(t, aten_masked_fill_Scalar, max, inf, INT(0));
-    Value shown = max;
-    if (!bool_arg(&a[2]))
-        shown = CALL(t, aten_squeeze_dims, max, a[1]);
-    Value x = CALL(t, aten_sub_Tensor, self, max);
+    Value shown = bool_arg(&a[2]) ? max : CALL(t, aten_squeeze_dims, max, a[1]);
+    x = py_sub(t, x, max);
     x = CALL(t, aten_exp_default, x);
     x = CALL(t, aten_sum_dim_IntList, x, a[1], a[2]);
     x = CALL(t, aten_log_default, x);
-    *out = CALL(t, aten_add_Tensor, x, shown);
-    return true;
+    return decomp_narrow(t, &w, py_add(t, x, shown), out);
 }
 
 bool decomp_nansum(Trace *t, const Op *op, const Value *a, Value *out) {
@@ -89,21 +86,21 @@ static Value correction_of(Value v) {
 bool decomp_std(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     DType d = dtype_of(a[0]);
-    Value x = converted(t, a[0], dtype_compute(d));
+    Value x = to_dtype(t, a[0], dtype_compute(d));
     x = CALL(t, aten_var_correction, x, a[1], correction_of(a[2]), a[3]);
     x = CALL(t, aten_sqrt_default, x);
-    *out = converted(t, x, d);
+    *out = to_dtype(t, x, d);
     return true;
 }
 
 bool decomp_std_mean(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     DType d = dtype_of(a[0]);
-    Value x = converted(t, a[0], dtype_compute(d));
+    Value x = to_dtype(t, a[0], dtype_compute(d));
     Value both = CALL(t, aten_var_mean_correction, x, a[1], correction_of(a[2]), a[3]);
     Value std = CALL(t, aten_sqrt_default, item_of(both, 0));
-    std = converted(t, std, d);
-    Value mean = converted(t, item_of(both, 1), d);
+    std = to_dtype(t, std, d);
+    Value mean = to_dtype(t, item_of(both, 1), d);
     *out = tuple_of(t, std, mean, END);
     return true;
 }
@@ -116,13 +113,13 @@ bool decomp_sum(Trace *t, const Op *op, const Value *a, Value *out) {
 
 bool decomp_trace(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    Value d = CALL(t, aten_diagonal_default, a[0]);
+    Value d = CALL(t, aten_diag_default, a[0], INT(0));
     *out = CALL(t, aten_sum_default, d);
     return true;
 }
 
 static bool one_element(Trace *t, Value x, Value dims) {
-    if (dims.kind == VAL_none || !dims.n)
+    if (dims.kind == VAL_none)
         return expr_known_is(t, meta_numel(t->sym, x.tensor), 1);
     bool all = dim_of(x) > 0;
     for (int i = 0; i < dims.n; i++)
@@ -130,44 +127,97 @@ static bool one_element(Trace *t, Value x, Value dims) {
     return all;
 }
 
-static Value sum_over(Trace *t, Value x, Value dims, Value keepdim) {
-    bool all = dims.kind == VAL_none;
-    return all && !bool_arg(&keepdim) ? CALL(t, aten_sum_default, x)
-                                      : CALL(t, aten_sum_dim_IntList, x, dims, keepdim);
+// |x| of dimensions that are all 1.
+static Value norm_of_one(Trace *t, Value x, Value dims, bool keepdim, DType d) {
+    x = CALL(t, aten_abs_default, x);
+    x = to_dtype(t, x, d);
+    if (keepdim || !dim_of(x))
+        return contiguous(t, x, MF_contiguous);
+    if (dims.kind == VAL_none) {
+        x = flatten(t, x);
+        return CALL(t, aten_select_int, x, INT(0), INT(0));
+    }
+    Value shape = val_list(t->arena, VAL_list, dim_of(x));
+    shape.n = 0;
+    for (int i = 0; i < dim_of(x); i++) {
+        bool gone = false;
+        for (int k = 0; k < dims.n; k++) // as Python asks: a negative one is not found
+            gone = gone || int_arg(&dims.at[k], 0) == i;
+        if (!gone)
+            shape.at[shape.n++] = val_sym(size_of(t, x, i));
+    }
+    x = CALL(t, aten_view_default, x, shape);
+    return contiguous(t, x, MF_contiguous);
 }
 
 bool decomp_vector_norm(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     double ord = float_arg(&a[1], 2);
     DType result = a[4].kind == VAL_dtype ? a[4].dtype : dtype_of(a[0]);
-    Value dims = a[2].kind == VAL_list && !a[2].n ? NONE : a[2], x = a[0];
-    if (isinf(ord)) {
-        Value abs = CALL(t, aten_abs_default, x),
-              d = dims.kind == VAL_none ? val_list(t->arena, VAL_list, 0) : dims;
-        x = ord > 0 ? CALL(t, aten_amax_default, abs, d, a[3])
-                    : CALL(t, aten_amin_default, abs, d, a[3]);
-        *out = converted(t, x, result);
-        return true;
-    }
+    Value dims = a[2], x = a[0];
     if (ord == 0) {
-        x = CALL(t, aten_ne_Scalar, x, FLT(0));
-        *out = dims.kind == VAL_none && !bool_arg(&a[3])
-                   ? CALL(t, aten_sum_default, x, DTY(result))
-                   : CALL(t, aten_sum_dim_IntList, x, dims, a[3], DTY(result));
+        x = py_ne(t, x, FLT(0));
+        *out = CALL(t, aten_sum_dim_IntList, x, dims, a[3], DTY(result));
         return true;
     }
-    x = converted(t, x, dtype_compute(result));
-    if (one_element(t, x, dims) && (bool_arg(&a[3]) || dim_of(x) == 0)) {
+    if (isinf(ord)) {
+        Value d = dims.kind == VAL_none ? no_sizes(t) : dims;
         x = CALL(t, aten_abs_default, x);
-        *out = contiguous(t, converted(t, x, result), MF_contiguous);
+        x = ord > 0 ? CALL(t, aten_amax_default, x, d, a[3])
+                    : CALL(t, aten_amin_default, x, d, a[3]);
+        *out = to_dtype(t, x, result);
+        return true;
+    }
+    x = to_dtype(t, x, dtype_compute(result));
+    if (one_element(t, x, dims.kind == VAL_list && !dims.n ? NONE : dims)) {
+        *out = norm_of_one(t, x, dims.n ? dims : NONE, bool_arg(&a[3]), result);
         return true;
     }
     if (fmod(ord, 2) != 0)
         x = CALL(t, aten_abs_default, x);
     x = CALL(t, aten_pow_Tensor_Scalar, x, a[1]);
-    x = sum_over(t, x, dims, a[3]);
+    x = CALL(t, aten_sum_dim_IntList, x, dims, a[3]);
     x = CALL(t, aten_pow_Tensor_Scalar, x, FLT(1 / ord));
-    *out = converted(t, x, result);
+    *out = to_dtype(t, x, result);
+    return true;
+}
+
+// norm and dist: vector norms by other arguments
+bool decomp_norm(Trace *t, const Op *op, const Value *a, Value *out) {
+    bool by_dim = strstr(op->overload, "dim") != NULL;
+    Value p = a[1].kind == VAL_none ? INT(2) : a[1], dtype = NONE;
+    for (int i = 2; i < op->n_args; i++)
+        if (strcmp(op->args[i].name, "dtype") == 0)
+            dtype = a[i];
+    *out = CALL(t, aten_linalg_vector_norm_default, a[0], p, by_dim ? a[2] : NONE,
+                by_dim ? a[3] : BOOL(false), dtype);
+    return true;
+}
+
+bool decomp_dist(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    Value d = py_sub(t, a[0], a[1]);
+    *out = CALL(t, aten_norm_Scalar, d, a[2]);
+    return true;
+}
+
+bool decomp_renorm(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    int n = dim_of(a[0]), dim = wrap_dim(t, int_arg(&a[2], 0), n);
+    DType d = dtype_of(a[0]), c = dtype_compute(d);
+    Value dims = dims_range(t, 0, n);
+    for (int i = dim; i + 1 < n; i++)
+        dims.at[i] = dims.at[i + 1];
+    dims.n = n ? n - 1 : 0;
+    Value norm = CALL(t, aten_linalg_vector_norm_default, a[0], a[1], dims, BOOL(true),
+                      c == d ? NONE : DTY(c));
+    Value big = py_gt(t, norm, a[3]);
+    Value f = py_add(t, norm, FLT(1e-7));
+    f = py_div(t, a[3], f);
+    f = py_where(t, big, f, FLT(1));
+    if (c != d)
+        f = CALL(t, prims_convert_element_type_default, f, DTY(d));
+    *out = contiguous(t, py_mul(t, a[0], f), MF_contiguous);
     return true;
 }
 

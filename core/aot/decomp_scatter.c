@@ -67,7 +67,7 @@ bool decomp_unfold_backward(Trace *t, const Op *op, const Value *a, Value *out) 
 bool decomp_embedding_dense_backward(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     Wide w = decomp_widen(t, a, 1);
-    Value g = w.a[0], i = converted(t, a[1], DT_i64), weights = list_of(t, a[2], END);
+    Value g = w.a[0], i = to_dtype(t, a[1], DT_i64), weights = list_of(t, a[2], END);
     if (bool_arg(&a[4])) {
         Value counts = CALL(t, aten_new_zeros_default, i, weights);
         Value ones = CALL(t, aten_ones_like_default, i);

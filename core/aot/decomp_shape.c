@@ -189,12 +189,21 @@ bool decomp_pixel_unshuffle(Trace *t, const Op *op, const Value *a, Value *out) 
 bool decomp_channel_shuffle(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     const TensorMeta *m = meta_of(a[0]);
+    if (expr_guard_is(t, meta_numel(t->sym, m), 0)) {
+        *out = CALL(t, aten_view_default, a[0], sizes_of(t, a[0]));
+        return true;
+    }
     const Expr *groups = sym_int(t->sym, int_arg(&a[1], 1));
-    Value shape = list_of(t, val_sym(m->size[0]), a[1],
-                          val_sym(sym_floordiv(t->sym, m->size[1], groups)), INT(-1), END);
+    Value shape = val_list(t->arena, VAL_list, m->ndim + 1);
+    shape.at[0] = val_sym(m->size[0]);
+    shape.at[1] = a[1];
+    shape.at[2] = val_sym(sym_floordiv(t->sym, m->size[1], groups));
+    for (int i = 2; i < m->ndim; i++)
+        shape.at[i + 1] = val_sym(m->size[i]);
     Value x = reshape(t, a[0], shape);
     x = CALL(t, aten_transpose_int, x, INT(1), INT(2));
-    *out = reshape(t, x, sizes_of(t, a[0]));
+    x = reshape(t, x, sizes_of(t, a[0]));
+    *out = contiguous(t, x, MF_contiguous);
     return true;
 }
 
@@ -225,22 +234,18 @@ bool decomp_squeeze(Trace *t, const Op *op, const Value *a, Value *out) {
     return true;
 }
 
+// A slice of each place, then its dimension goes.
 bool decomp_unbind(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     int dim = wrap_dim(t, int_arg(&a[1], 0), dim_of(a[0]));
     int64_t len = expr_int_or(size_of(t, a[0], dim), -1);
     if (len < 0 || len > 1 << 20)
         return false;
+    Value parts = len ? CALL(t, aten_tensor_split_sections, a[0], INT(len), INT(dim))
+                      : val_list(t->arena, VAL_list, 0);
     *out = val_list(t->arena, VAL_list, (int)len);
     for (int i = 0; i < out->n; i++)
-        out->at[i] = CALL(t, aten_select_int, a[0], INT(dim), INT(i));
-    return true;
-}
-
-bool decomp_diagonal_copy(Trace *t, const Op *op, const Value *a, Value *out) {
-    (void)op;
-    Value d = CALL(t, aten_diagonal_default, a[0], a[1], a[2], a[3]);
-    *out = CALL(t, aten_clone_default, d, (Value){.kind = VAL_memory_format, .mf = MF_contiguous});
+        out->at[i] = CALL(t, aten_squeeze_dim, item_of(parts, i), INT(dim));
     return true;
 }
 
@@ -263,48 +268,75 @@ bool decomp_diag_embed(Trace *t, const Op *op, const Value *a, Value *out) {
         offset = -offset;
     }
     const Expr *len = sym_add_int(t->sym, size_of(t, a[0], -1), offset < 0 ? -offset : offset);
-    Value dev = {.kind = VAL_device, .device = a[0].tensor->device};
-    Value x = a[0];
+    Value dev = device_of_tensor(a[0]), x = a[0];
     if (offset) {
         Value shape = sizes_of(t, x);
         shape.at[shape.n - 1] = INT(offset < 0 ? -offset : offset);
-        Value pad = CALL(t, aten_new_zeros_default, x, shape);
+        Value pad = CALL(t, aten_zeros_default, shape, DTY(dtype_of(x)), NONE, dev, BOOL(false));
         x = CALL(t, aten_cat_default,
                  offset > 0 ? list_of(t, pad, x, END) : list_of(t, x, pad, END), INT(-1));
     }
     x = CALL(t, aten_unsqueeze_default, x, INT(d1));
     x = CALL(t, aten_movedim_int, x, INT(-1), INT(d2));
     Value rows = CALL(t, aten_arange_default, val_sym(len), DTY(DT_i64), NONE, dev, BOOL(false));
-    Value cols = CALL(t, aten_arange_default, val_sym(len), DTY(DT_i64), NONE, dev, BOOL(false));
-    if (offset)
-        cols = CALL(t, aten_add_Tensor, cols, INT(offset));
+    Value cols = CALL(t, aten_arange_start, INT(offset), val_sym(sym_add_int(t->sym, len, offset)),
+                      DTY(DT_i64), NONE, dev, BOOL(false));
     cols = CALL(t, aten_unsqueeze_default, cols, INT(-1));
     Value eq = CALL(t, aten_eq_Tensor, rows, cols);
     Value shape = val_list(t->arena, VAL_list, n);
     for (int i = 0; i < n; i++)
         shape.at[i] = i == d1 || i == d2 ? val_sym(len) : INT(1);
-    eq = CALL(t, aten_view_default, eq, shape);
+    eq = reshape(t, eq, shape);
     *out = masked(t, eq, x);
     return true;
 }
 
-// The empty one-dimensional tensors that cat puts up with.
-static bool is_legacy_empty(Trace *t, const Value *v) {
-    return dim_of(*v) == 1 && expr_guard_is(t, size_of(t, *v, 0), 0);
+// cat without empty tensors; of a single one a copy; of one repeated an expanded view of it.
+
+static bool adds_nothing(Trace *t, const Value *v, int64_t dim) {
+    int n = dim_of(*v);
+    if (n == 1 && expr_guard_is(t, size_of(t, *v, 0), 0))
+        return true;
+    return dim < n && dim >= -n && n && expr_guard_is(t, size_of(t, *v, (int)dim), 0);
+}
+
+static bool all_same(const Value *list) {
+    bool same = list->n > 1;
+    for (int i = 1; i < list->n; i++)
+        same = same && list->at[i].tensor == list->at[0].tensor;
+    return same;
+}
+
+static Value repeated(Trace *t, const Value *list, int64_t dim) {
+    Value x = list->at[0];
+    int n = dim_of(x), at = (int)(dim < 0 ? dim + n : dim);
+    Value shape = val_list(t->arena, VAL_list, n + 1);
+    for (int i = 0; i <= n; i++)
+        shape.at[i] = i == at ? INT(list->n) : val_sym(size_of(t, x, i < at ? i : i - 1));
+    x = py_unsqueeze(t, x, at);
+    x = CALL(t, aten_expand_default, x, shape);
+    x = CALL(t, aten_flatten_using_ints, x, INT(at), INT(at + 1));
+    return CALL(t, aten_clone_default, x);
 }
 
 bool decomp_cat(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
+    int64_t dim = int_arg(&a[1], 0);
     Value kept = val_list(t->arena, VAL_list, a[0].n);
     kept.n = 0;
     for (int i = 0; i < a[0].n; i++)
-        if (!is_legacy_empty(t, &a[0].at[i]))
+        if (!adds_nothing(t, &a[0].at[i], dim))
             kept.at[kept.n++] = a[0].at[i];
-    bool fewer = kept.n > 1 && kept.n < a[0].n;
+    bool fewer = kept.n > 1 && kept.n < a[0].n, same = all_same(&kept);
     if (!out)
-        return trace_accepts(t, kept.n == 1 || fewer, "several tensors, none of them empty");
-    *out = kept.n == 1 ? CALL(t, aten_clone_default, kept.at[0])
-                       : CALL(t, aten_cat_default, kept, a[1]);
+        return kept.n == 1 || fewer || same;
+    if (kept.n == 1) {
+        DType d = ops_result_type(a[0].at, a[0].n);
+        *out = dtype_of(kept.at[0]) == d ? CALL(t, aten_clone_default, kept.at[0])
+                                         : to_dtype(t, kept.at[0], d);
+    } else {
+        *out = fewer ? CALL(t, aten_cat_default, kept, a[1]) : repeated(t, &kept, dim);
+    }
     return true;
 }
 

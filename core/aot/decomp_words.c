@@ -86,6 +86,19 @@ Value index_at(Trace *t, int dim, Value index) {
     return list;
 }
 
+Value spread(Trace *t, Value v, int n, Value dflt) {
+    if (v.kind != VAL_list && v.kind != VAL_tuple)
+        v = v.kind == VAL_none ? dflt : list_of(t, v, END);
+    if (!v.n)
+        v = dflt;
+    if (v.n == n)
+        return v;
+    Value out = val_list(t->arena, VAL_list, n);
+    for (int i = 0; i < n; i++)
+        out.at[i] = item_of(v, 0);
+    return out;
+}
+
 static Wide widened(Trace *t, const Value *a, int n, Promotion p) {
     Wide w = {.compute = p.compute, .result = p.result};
     for (int i = 0; i < n && i < COUNT(w.a); i++)

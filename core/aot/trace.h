@@ -79,7 +79,7 @@ typedef struct CompositeRule {
 } CompositeRule;
 extern const CompositeRule composite_rules[OP_count];
 
-enum { IN_core = 1, IN_inductor = 2, IN_both = 3, IN_asked = 4 };
+enum { IN_before = 0, IN_core = 1, IN_inductor = 2, IN_both = 3, IN_asked = 4 };
 typedef struct DecompRule {
     AotRule *rule; // NULL: none
     int tables;    // IN_*; IN_asked: may decline, and tells so when called with out == NULL

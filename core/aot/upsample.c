@@ -1,6 +1,7 @@
 // upsample.c: resampling as the tracer sees it: places computed with arange, values fetched by
 // index, neighbours weighted (torch/_decomp's _upsample_nearest and _upsample_linear).
 #include "core/aot/composite.h"
+#include "core/aot/decomp.h"
 
 #include <math.h>
 #include <string.h>
@@ -125,6 +126,161 @@ Value upsample_linear(Trace *t, Value x, Value osize, Value scales, bool align) 
     if (!dtype_is_float(dtype_of(x)))
         r = CALL(t, aten_round_default, r);
     return to_dtype(t, r, p.result);
+}
+
+// cubic
+
+// ((A + 2) x - (A + 3)) x x + 1: within one step.
+static Value cubic_near(Trace *t, Value x, double A) {
+    Value r = CALL(t, aten_mul_Tensor, x, FLT(A + 2));
+    r = CALL(t, aten_sub_Tensor, r, FLT(A + 3));
+    r = CALL(t, aten_mul_Tensor, r, x);
+    r = CALL(t, aten_mul_Tensor, r, x);
+    return CALL(t, aten_add_Tensor, r, INT(1));
+}
+
+// ((A x - 5 A) x + 8 A) x - 4 A: within two.
+static Value cubic_far(Trace *t, Value x, double A) {
+    Value r = CALL(t, aten_mul_Tensor, x, FLT(A));
+    r = CALL(t, aten_sub_Tensor, r, FLT(5 * A));
+    r = CALL(t, aten_mul_Tensor, r, x);
+    r = CALL(t, aten_add_Tensor, r, FLT(8 * A));
+    r = CALL(t, aten_mul_Tensor, r, x);
+    return CALL(t, aten_sub_Tensor, r, FLT(4 * A));
+}
+
+// The CPU computes two of a kind at once.
+void cubic_weights(Trace *t, Value x, Value w[4]) {
+    const double A = -0.75;
+    if (on_cpu(x)) {
+        Value rest = CALL(t, aten_rsub_Scalar, x, FLT(1));
+        Value near = CALL(t, aten_stack_default, list_of(t, x, rest, END));
+        Value left = CALL(t, aten_add_Tensor, x, FLT(1));
+        Value right = CALL(t, aten_rsub_Scalar, x, FLT(2));
+        Value far = CALL(t, aten_stack_default, list_of(t, left, right, END));
+        far = cubic_far(t, far, A);
+        near = cubic_near(t, near, A);
+        far = CALL(t, aten_unbind_int, far);
+        near = CALL(t, aten_unbind_int, near);
+        for (int i = 0; i < 4; i++)
+            w[i] = i % 3 == 0 ? item_of(far, i / 3) : item_of(near, i - 1);
+        return;
+    }
+    w[0] = cubic_far(t, CALL(t, aten_add_Tensor, x, FLT(1)), A);
+    w[1] = cubic_near(t, x, A);
+    w[2] = cubic_near(t, CALL(t, aten_rsub_Scalar, x, FLT(1)), A);
+    w[3] = cubic_far(t, CALL(t, aten_rsub_Scalar, x, FLT(2)), A);
+}
+
+Value weighted_sum(Trace *t, const Value *v, const Value *w, int n) {
+    Value sum = CALL(t, aten_mul_Tensor, v[0], w[0]);
+    for (int i = 1; i < n; i++) {
+        Value next = CALL(t, aten_mul_Tensor, v[i], w[i]);
+        sum = CALL(t, aten_add_Tensor, sum, next);
+    }
+    return sum;
+}
+
+typedef struct CubicAxis {
+    Value real, low; // source place and the place below it
+    Value at[4];     // the places that weigh in
+    Value weight[4];
+    const Expr *last;
+} CubicAxis;
+
+static Value cubic_places(Trace *t, Value x, Value osize, DType d) {
+    Value i = CALL(t, aten_arange_default, osize, NONE, NONE,
+                   (Value){.kind = VAL_device, .device = x.tensor->device}, BOOL(false));
+    return to_dtype(t, i, d);
+}
+
+static Value cubic_source(Trace *t, const Expr *isize, Value osize, Value scale, bool align,
+                          Value i) {
+    double in = (double)expr_int_or(isize, 1), out = float_arg(&osize, 1), s = float_arg(&scale, 0);
+    double f = align                             ? (out > 1 ? (in - 1) / (out - 1) : 0)
+               : scale.kind != VAL_none && s > 0 ? 1 / s
+                                                 : in / out;
+    if (align)
+        return CALL(t, aten_mul_Tensor, i, out > 1 ? FLT(f) : INT(0));
+    i = CALL(t, aten_add_Tensor, i, FLT(0.5));
+    i = CALL(t, aten_mul_Tensor, i, FLT(f));
+    return CALL(t, aten_sub_Tensor, i, FLT(0.5));
+}
+
+static Value cubic_fetch(Trace *t, Value x, const CubicAxis *h, int i, const CubicAxis *w, int k) {
+    Value at[2];
+    at[0] = CALL(t, aten_clamp_default, h->at[i], INT(0), val_sym(h->last));
+    at[1] = CALL(t, aten_clamp_default, w->at[k], INT(0), val_sym(w->last));
+    return fetch(t, x, at, 2);
+}
+
+// Rows first, then the columns of what they give.
+static Value upsample_bicubic(Trace *t, Value x, Value osize, Value scales, bool align) {
+    Promotion p = promote_default(t, &x, 1);
+    Value in = to_dtype(t, x, p.compute);
+    DType d = promote_int_to_float(t, &in, 1).result;
+    CubicAxis h = {.last = sym_add_int(t->sym, size_of(t, x, 2), -1)};
+    CubicAxis w = {.last = sym_add_int(t->sym, size_of(t, x, 3), -1)};
+    Value i = cubic_places(t, x, item_of(osize, 0), d);
+    Value j = cubic_places(t, x, item_of(osize, 1), d);
+    w.real = cubic_source(t, size_of(t, x, 3), item_of(osize, 1), scale_at(scales, 1), align, j);
+    h.real = cubic_source(t, size_of(t, x, 2), item_of(osize, 0), scale_at(scales, 0), align, i);
+    h.real = CALL(t, aten_unsqueeze_default, h.real, INT(-1));
+    w.low = CALL(t, aten_floor_default, w.real);
+    h.low = CALL(t, aten_floor_default, h.real);
+    Value part[2];
+    CubicAxis *axis[2] = {&h, &w};
+    for (int k = 0; k < 2; k++) {
+        part[k] = CALL(t, aten_sub_Tensor, axis[k]->real, axis[k]->low);
+        part[k] = CALL(t, aten_clamp_default, part[k], FLT(0), FLT(1));
+    }
+    w.low = to_dtype(t, w.low, DT_i64);
+    h.low = to_dtype(t, h.low, DT_i64);
+    for (int k = 0; k < 2; k++) {
+        CubicAxis *c = axis[k];
+        c->at[0] = CALL(t, aten_sub_Tensor, c->low, INT(1));
+        c->at[1] = c->low;
+        c->at[2] = CALL(t, aten_add_Tensor, c->low, INT(1));
+        c->at[3] = CALL(t, aten_add_Tensor, c->low, INT(2));
+    }
+    cubic_weights(t, part[1], w.weight);
+    cubic_weights(t, part[0], h.weight);
+    Value rows[4], v[4];
+    for (int k = 0; k < 4; k++) {
+        for (int l = 0; l < 4; l++)
+            v[l] = cubic_fetch(t, in, &h, k, &w, l);
+        rows[k] = weighted_sum(t, v, w.weight, 4);
+    }
+    Value r = weighted_sum(t, rows, h.weight, 4);
+    r = contiguous(t, r, suggest_memory_format(t, x));
+    return to_dtype(t, r, p.result);
+}
+
+// uint8 images compute in integers.
+bool decomp_upsample_bicubic(Trace *t, const Op *op, const Value *a, Value *out) {
+    bool vec = strcmp(op->overload, "vec") == 0;
+    if (dim_of(a[0]) != 4 || dtype_of(a[0]) == DT_u8)
+        return false;
+    Value size = vec ? output_sizes(t, a[0], a[1], a[3]) : a[1];
+    if (size.kind == VAL_none)
+        return false;
+    *out = upsample_bicubic(t, a[0], size, vec ? a[3] : list_of(t, a[3], a[4], END),
+                            bool_arg(&a[2]));
+    return true;
+}
+
+bool decomp_upsample_nearest(Trace *t, const Op *op, const Value *a, Value *out) {
+    Value scales = val_list(t->arena, VAL_list, op->n_args - 2);
+    for (int i = 0; i < scales.n; i++)
+        scales.at[i] = a[2 + i];
+    *out = upsample_nearest(t, a[0], a[1], scales, strstr(op->name, "exact") != NULL);
+    return true;
+}
+
+bool decomp_upsample_bilinear(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    *out = upsample_linear(t, a[0], a[1], list_of(t, a[3], a[4], END), bool_arg(&a[2]));
+    return true;
 }
 
 bool rule_upsample_nearest_vec(Trace *t, const Op *op, const Value *a, Value *out) {

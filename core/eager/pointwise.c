@@ -284,7 +284,7 @@ static void point_row_fn(void *ctx, int64_t n, char *const *p, const int64_t *st
 
 static bool has_zero(const Point *w, int i) {
     if (w->at[i] < 0)
-        return w->splat[i].i == 0;
+        return w->splat[i].i == 0 && (!w->op[0].t || tensor_numel(w->op[0].t) > 0);
     const Tensor *t = w->op[i].t;
     WALK (walk, walk_tensors(&t, 1))
         if (get_i(t, walk.at[0]) == 0)
