@@ -485,6 +485,8 @@ static const Sample samples[] = {
     {"aten.upsample_bicubic2d.default(x, [7, 9], False)", F64("x", "1, 2, 4, 5"), false},
     {"aten.upsample_bicubic2d.default(x, [7, 9], True)", F64("x", "1, 2, 4, 5"), false},
     {"aten._upsample_nearest_exact2d.default(x, [7, 9])", F64("x", "1, 2, 4, 5"), false},
+    {"aten._upsample_nearest_exact3d.default(x, [7, 3, 4])", F64("x", "1, 2, 4, 5, 3"), false},
+    {"aten.upsample_bicubic2d.vec(x, None, False, [2.0, 1.5])", F64("x", "1, 2, 4, 4"), false},
     {"aten._batch_norm_no_update.default(x, w, b, m, s, 0.1, 1e-05)",
      F64("x", "2, 3, 4") ", " F64("w", "3") ", " F64("b", "3") ", " F64("m", "3") ", "
      F64("s", "3"), false},
