@@ -55,11 +55,11 @@ bool decomp_replication_pad(Trace *t, const Op *op, const Value *a, Value *out) 
 enum { MAX_SPATIAL = 3 };
 
 // An index, and the bounds between which it counts.
-typedef struct Region {
+typedef struct Part {
     Value index;
     Value at; // what is compared
     const Expr *low, *high;
-} Region;
+} Part;
 
 typedef struct Mirror {
     Trace *t;
@@ -70,13 +70,13 @@ typedef struct Mirror {
     const Expr *last[MAX_SPATIAL], *pad_left[MAX_SPATIAL], *pad_right[MAX_SPATIAL];
 } Mirror;
 
-static Value within(Trace *t, const Region *r) {
+static Value within(Trace *t, const Part *r) {
     Value low = py_ge(t, r->at, val_sym(r->low));
     Value high = py_le(t, r->at, val_sym(r->high));
     return CALL(t, aten_logical_and_default, low, high);
 }
 
-static Value gathered(Mirror *m, const Region *r) {
+static Value gathered(Mirror *m, const Part *r) {
     Trace *t = m->t;
     Value cond[MAX_SPATIAL], index = val_list(t->arena, VAL_list, m->lead.n + m->n);
     for (int i = 0; i < m->n; i++)
@@ -88,14 +88,14 @@ static Value gathered(Mirror *m, const Region *r) {
     return CALL(t, aten__unsafe_masked_index_default, m->grad, cond[0], index, FLT(0));
 }
 
-static Region region(Mirror *m, int i, int side) {
+static Part region(Mirror *m, int i, int side) {
     Sym *s = m->t->sym;
     if (side == 0)
-        return (Region){m->center[i], m->center[i], sym_int(s, 0),
+        return (Part){m->center[i], m->center[i], sym_int(s, 0),
                         sym_add(s, sym_add(s, m->last[i], m->pad_left[i]), m->pad_right[i])};
     if (side < 0)
-        return (Region){m->left[i], m->at[i], sym_int(s, 1), m->pad_left[i]};
-    return (Region){m->right[i], m->at[i], sym_sub(s, m->last[i], m->pad_right[i]),
+        return (Part){m->left[i], m->at[i], sym_int(s, 1), m->pad_left[i]};
+    return (Part){m->right[i], m->at[i], sym_sub(s, m->last[i], m->pad_right[i]),
                     sym_add_int(s, m->last[i], -1)};
 }
 
@@ -136,7 +136,7 @@ bool decomp_reflection_pad_backward(Trace *t, const Op *op, const Value *a, Valu
     Mirror m = {.t = t, .grad = a[0], .n = a[2].n / 2};
     if (m.n > MAX_SPATIAL || !mirror_init(&m, a))
         return false;
-    Region r[MAX_SPATIAL];
+    Part r[MAX_SPATIAL];
     for (int i = 0; i < m.n; i++)
         r[i] = region(&m, i, 0);
     Value g = gathered(&m, r);
