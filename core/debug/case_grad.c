@@ -335,10 +335,19 @@ static void compare_grads(Case *c, const char *name, const RtValue *got) {
     }
 }
 
-// Does the rung's forward graph draw from the compiler's own generator?
+static bool calls(const Graph *g, OpId id) {
+    GRAPH_EACH (g, n)
+        if (node_is(n, id))
+            return true;
+    return false;
+}
+
+// Does the rung's forward graph draw from the compiler's own generator, or with an op that the code
+// does not have?
 static bool draws_anew(const Case *c) {
     GRAPH_EACH (c->parts[0].graph, n)
-        if (node_is(n, OP_prims_inductor_seeds_default))
+        if (node_is(n, OP_prims_inductor_seeds_default) ||
+            (n->def && n->def->tags & OPT_random && !calls(c->grad->graph, n->def->id)))
             return true;
     return false;
 }

@@ -212,6 +212,10 @@ bool kern_randn(K *k) {
     return fill_normal(k, k->res[0], 0, 1);
 }
 
+bool kern_prims_normal(K *k) {
+    return fill_normal(k, k->res[0], kf(k, karg(k, "mean"), 0), kf(k, karg(k, "std"), 1));
+}
+
 // randint(high, size), (low, high, size), and their likes
 bool kern_randint(K *k) {
     int low = op_arg_index(k->op, "low");

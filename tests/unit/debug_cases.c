@@ -72,12 +72,13 @@ START_TEST(single_ops_on_every_rung) {
 }
 END_TEST
 
-// Skipped: two constants that were not recorded.
+// Skipped: two constants that were not recorded, and what decompositions draw for every element.
 START_TEST(gradients_on_every_rung) {
     static const char *const rungs[] = {"aot_eager", "aot_eager_decomp_partition", "full"};
     for (int i = 0; i < COUNT(rungs); i++) {
         Counts n = run_file("tests/data/gradcases.jsonl", rungs[i]);
-        ck_assert_msg(n.of[CASE_passed] == 32 && n.of[CASE_skipped] == 2,
+        int drawn = i > 0;
+        ck_assert_msg(n.of[CASE_passed] == 32 - drawn && n.of[CASE_skipped] == 2 + drawn,
                       "%s: %d passed, %d failed, %d skipped; %s", rungs[i], n.of[CASE_passed],
                       n.of[CASE_failed], n.of[CASE_skipped], n.first);
     }
