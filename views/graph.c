@@ -7,18 +7,20 @@
 
 enum { FOLD_PLACEHOLDERS = 4, NAME_MAX = 16, TYPE_ROOM = 62, TYPE_COLS = 22, TYPE_AT = 64 };
 
-typedef enum RowKind { ROW_node, ROW_place, ROW_inputs } RowKind;
+typedef enum RowKind { ROW_node, ROW_place, ROW_inputs, ROW_nested } RowKind;
 
 typedef struct Row {
     RowKind kind;
     const Node *node; // the node; of a place or fold, its first one
     int hidden;       // nodes folded away under it
+    int depth;        // of a node of a nested graph: how many graphs it lies in
 } Row;
 
 typedef struct Doc {
     VEC(Row) rows;
     int *row_of;  // by node id: the row that shows it, -1
     bool *closed; // by node id of a section's first node
+    Map open;     // nodes that hold a nested graph which is shown
     bool inputs_open;
     int n_inputs;
     int name_cols;
@@ -30,6 +32,21 @@ static bool same_place(const StackFrame *a, const StackFrame *b) {
     return a && b && a->line == b->line && a->file && b->file && !strcmp(a->file, b->file);
 }
 
+static const Graph *nested_in(const Node *n) {
+    return n->op == FX_get_attr ? value_graph(&n->val) : NULL;
+}
+
+// The nodes of the graph that an attribute holds, under it.
+static void nested_rows(ViewCtx *c, Doc *d, const Node *holder, int depth) {
+    const Graph *g = nested_in(holder);
+    if (!g || !map_find_id(&d->open, (uintptr_t)holder))
+        return;
+    for (const Node *n = g->first; n; n = n->next) {
+        vec_push(c->arena, &d->rows, (Row){ROW_nested, n, 0, depth});
+        nested_rows(c, d, n, depth + 1);
+    }
+}
+
 static void build_rows(ViewCtx *c, Doc *d) {
     const Graph *g = c->art->graph;
     const StackFrame *place = NULL;
@@ -38,17 +55,17 @@ static void build_rows(ViewCtx *c, Doc *d) {
     for (const Node *n = g->first; n; n = n->next) {
         if (n->op == FX_placeholder && !d->inputs_open && d->n_inputs > FOLD_PLACEHOLDERS) {
             if (!d->rows.n)
-                vec_push(c->arena, &d->rows, (Row){ROW_inputs, n, d->n_inputs});
+                vec_push(c->arena, &d->rows, (Row){ROW_inputs, n, d->n_inputs, 0});
             d->row_of[n->id] = 0;
             continue;
         }
         if (n->op == FX_placeholder && n == g->first && d->n_inputs > FOLD_PLACEHOLDERS)
-            vec_push(c->arena, &d->rows, (Row){ROW_inputs, n, 0});
+            vec_push(c->arena, &d->rows, (Row){ROW_inputs, n, 0, 0});
         if (n->op != FX_placeholder && n->op != FX_output && n->stack &&
             !same_place(n->stack, place)) {
             place = n->stack;
             closed = d->closed[n->id];
-            vec_push(c->arena, &d->rows, (Row){ROW_place, n, 0});
+            vec_push(c->arena, &d->rows, (Row){ROW_place, n, 0, 0});
         }
         if (closed && n->op != FX_output) {
             vec_last(&d->rows).hidden++;
@@ -56,7 +73,8 @@ static void build_rows(ViewCtx *c, Doc *d) {
             continue;
         }
         d->row_of[n->id] = d->rows.n;
-        vec_push(c->arena, &d->rows, (Row){ROW_node, n, 0});
+        vec_push(c->arena, &d->rows, (Row){ROW_node, n, 0, 0});
+        nested_rows(c, d, n, 1);
     }
 }
 
@@ -70,6 +88,7 @@ static bool graph_view_open(ViewCtx *c, Buf *why) {
     c->doc = d;
     d->row_of = ARENA_ARRAY(c->arena, g->by_id.n + 1, int);
     d->closed = ARENA_ARRAY(c->arena, g->by_id.n + 1, bool);
+    d->open.arena = c->arena;
     d->inputs_open = c->opt.full;
     for (int i = 0; i < g->by_id.n; i++)
         d->row_of[i] = -1;
@@ -102,15 +121,26 @@ static StyleId ink_of(const Node *n) {
     return n->flags & NODE_backward ? ST_bw : ST_text;
 }
 
-static void brief_line(ViewCtx *c, const Doc *d, const Node *n, Line *l) {
-    const char *type = brief_value_type(l->arena, &n->val);
+// Space unfolds what it holds.
+static void nested_line(const Node *n, Line *l) {
+    const Graph *g = nested_in(n);
+    int ops = graph_ops(g);
+    line_printf(l, ST_text, "graph  %d op%s", ops, ops == 1 ? "" : "s");
+}
+
+static void brief_line(ViewCtx *c, const Doc *d, const Node *n, int depth, Line *l) {
+    const char *type = nested_in(n) ? "" : brief_value_type(l->arena, &n->val);
     bool typed = c->opt.cols >= TYPE_ROOM && *type;
+    if (depth)
+        line_printf(l, ST_dim, "%*s", 2 * depth, "");
     line_cell(l, ink_of(n), n->name, d->name_cols);
-    l->name = 0;
+    l->name = depth ? 1 : 0;
     line_add(l, ST_text, "  ");
-    l->frozen = d->name_cols + 2;
+    l->frozen = 2 * depth + d->name_cols + 2;
     if (n->op == FX_placeholder) {
         line_add(l, ST_dim, "input");
+    } else if (nested_in(n)) {
+        nested_line(n, l);
     } else {
         line_add(l, ink_of(n), n->op == FX_output ? "return" : brief_target(l->arena, n));
         line_printf(l, ST_dim, " %s", brief_args(l->arena, n));
@@ -147,12 +177,15 @@ static void full_line(const Node *n, Line *l) {
 static void graph_view_line(ViewCtx *c, int row, Line *l) {
     const Doc *d = c->doc;
     const Row *r = &d->rows.at[row];
-    if (r->kind == ROW_node) {
-        l->item = (Item){c->art->id, r->node->id};
-        if (c->opt.full)
+    if (r->kind == ROW_node || r->kind == ROW_nested) {
+        if (r->kind == ROW_node)
+            l->item = (Item){c->art->id, r->node->id};
+        if (nested_in(r->node))
+            l->fold = map_find_id(&d->open, (uintptr_t)r->node) ? FOLD_open : FOLD_closed;
+        if (c->opt.full && !r->depth)
             full_line(r->node, l);
         else
-            brief_line(c, d, r->node, l);
+            brief_line(c, d, r->node, r->depth, l);
         return;
     }
     l->fold = r->hidden ? FOLD_closed : FOLD_open;
@@ -216,10 +249,32 @@ static const char *graph_view_enter(ViewCtx *c, int row) {
     return ((Doc *)c->doc)->rows.at[row].kind == ROW_node ? "view node" : NULL;
 }
 
+// Inside of a nested graph: the row of what holds it.
+static int holder_row(const Doc *d, int row) {
+    const Row *r = &d->rows.at[row];
+    if (nested_in(r->node))
+        return row;
+    for (int depth = r->depth; depth && d->rows.at[row].depth >= depth;)
+        row--;
+    return row;
+}
+
+static void toggle_nested(Doc *d, const Node *holder) {
+    if (map_find_id(&d->open, (uintptr_t)holder))
+        map_remove_id(&d->open, (uintptr_t)holder);
+    else
+        map_put_id(&d->open, (uintptr_t)holder, (void *)(uintptr_t)holder);
+}
+
 static bool graph_view_toggle(ViewCtx *c, int row, const char **command) {
     Doc *d = c->doc;
     const Row *r = &d->rows.at[row];
     (void)command;
+    if (r->kind == ROW_nested || (r->kind == ROW_node && nested_in(r->node))) {
+        toggle_nested(d, d->rows.at[holder_row(d, row)].node);
+        build_rows(c, d);
+        return true;
+    }
     if (r->kind == ROW_node && r->node->op != FX_placeholder) {
         while (row > 0 && d->rows.at[row].kind != ROW_place)
             row--;

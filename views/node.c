@@ -27,6 +27,24 @@ static void stack_fields(Page *p, const StackFrame *f) {
     }
 }
 
+// The graphs that it gets or holds, line by line.
+static void nested_sections(Page *p, const Node *n) {
+    const Graph *graphs[4];
+    int k = node_graphs(n, graphs, COUNT(graphs));
+    if (n->op == FX_get_attr && value_graph(&n->val))
+        graphs[k++] = value_graph(&n->val);
+    if (k && node_higher(n))
+        page_field(p, "is", "%s", higher_info(node_higher(n))->doc);
+    for (int i = 0; i < k; i++) {
+        page_section(p, "%s", graphs[i]->class_name);
+        for (const Node *m = graphs[i]->first; m; m = m->next) {
+            Buf b = {.arena = p->arena};
+            node_print(&b, m, &fx_style_log);
+            page_field(p, "", "%s", buf_str(&b));
+        }
+    }
+}
+
 static void fill_graph(ViewCtx *c, Page *p, const Artifact *art, int id) {
     const Graph *g = art->graph;
     const Node *n = id < g->by_id.n ? graph_by_id(g, id) : NULL;
@@ -59,6 +77,9 @@ static void fill_graph(ViewCtx *c, Page *p, const Artifact *art, int id) {
     page_field(p, "users", "%s", n->n_users ? joined_users(p->arena, n) : "none");
     if (n->modules)
         page_field(p, "module", "%s", n->modules);
+    if (n->ac_graph_id)
+        page_field(p, "region", "%d of activation checkpointing", n->ac_graph_id);
+    nested_sections(p, n);
     (void)c;
 }
 
