@@ -283,7 +283,7 @@ START_TEST(a_loop_runs) {
     ck_assert_str_eq(targets(child_of(r.graph, "while_loop_cond_graph_0")), "lt;");
     ck_assert_str_eq(targets(child_of(r.graph, "while_loop_body_graph_0")), "add;mul;");
     RtValue in[2] = {{.kind = RT_tensor}, {.kind = RT_tensor}};
-    ck_assert(tensor_new(&in[0].tensor, DT_i64, 0, NULL, &d));
+    ck_assert(tensor_new(&in[0].tensor, DT_i64, 0, (int64_t[1]){0}, &d));
     ck_assert(tensor_new(&in[1].tensor, DT_f32, 1, (int64_t[]){2}, &d));
     tensor_set_f64(&in[1].tensor, 0, 1);
     tensor_set_f64(&in[1].tensor, 1, 3);
