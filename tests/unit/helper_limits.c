@@ -4,6 +4,7 @@
 #include "core/session.h"
 #include "tests/unit/unit.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define KERNEL  "static void cpp_fused"
@@ -115,7 +116,51 @@ START_TEST(cancelling_ends_a_loop) {
 }
 END_TEST
 
+// What a folder below hands in runs in the helper; its end is told with what it was at.
+static bool moody(HelperCall *c) {
+    const char *mood = message_get_text(c->message, "mood", "");
+    strncpy(c->where, "the third case", EXEC_WHERE_BYTES - 1);
+    if (!strcmp(mood, "crash"))
+        abort();
+    for (volatile int forever = 1; !strcmp(mood, "hang") && forever;)
+        ;
+    if (!strcmp(mood, "refuse"))
+        diag_fail(c->diag, "no");
+    message_text(c->reply, "mood", mood);
+    return strcmp(mood, "refuse") != 0;
+}
+
+START_TEST(calls_are_handed_on) {
+    static const struct {
+        const char *mood, *says; // NULL: an answer
+    } moods[] = {{"fine", NULL},   {"crash", "Aborted in the third case"},
+                 {"fine", NULL},   {"hang", "no answer within 400 ms in the third case"},
+                 {"refuse", "no"}, {"fine", NULL}};
+    Arena a = {0};
+    Diag d = {.arena = &a};
+    Helpers *h = helpers_new(1, moody, &d);
+    ck_assert_ptr_nonnull(h);
+    for (int i = 0; i < COUNT(moods); i++) {
+        Message m = {.arena = &a};
+        message_text(&m, "mood", moods[i].mood);
+        int limit = strcmp(moods[i].mood, "hang") ? 20000 : 400;
+        Request *r = helpers_send(h, SERVICE_call, &m, (RequestLimits){.timeout_ms = limit});
+        bool done = request_wait(h, r, NULL);
+        ck_assert_msg(done == !moods[i].says, "%d: %s", i, diag_first(request_diag(r)));
+        if (done)
+            ck_assert_str_eq(message_get_text(request_reply(r), "mood", ""), moods[i].mood);
+        else
+            ck_assert_msg(strstr(diag_first(request_diag(r)), moods[i].says) != NULL, "%s",
+                          diag_first(request_diag(r)));
+        request_free(r);
+    }
+    helpers_free(h);
+    arena_free(&a);
+}
+END_TEST
+
 Suite *suite_helper_limits(void) {
-    const TTest *const tests[] = {bad_code_costs_one_message, cancelling_ends_a_loop};
+    const TTest *const tests[] = {bad_code_costs_one_message, cancelling_ends_a_loop,
+                                  calls_are_handed_on};
     return unit_suite("helper_limits", tests, COUNT(tests));
 }
