@@ -2,6 +2,7 @@
 // chains of conversions, and softmax of a scaled input. Matching goes from the last node to the
 // first, as PyTorch's matcher.
 #include "core/aot/joint.h"
+#include "core/aot/pattern.h"
 
 #include <math.h>
 #include <string.h>
@@ -151,8 +152,12 @@ static bool scaled_softmax(const Node *n) {
     return find_scaled(n, &s);
 }
 
+// What replaces several nodes is traced without a stack: it stands for none of their lines.
 static Node *put(PassCtx *ctx, Node *at, OpId op, const Value *args, int n_args) {
-    return joint_put(ctx, at, op, args, n_args, NULL, 0);
+    Node *n = joint_put(ctx, at, op, args, n_args, NULL, 0);
+    n->stack = NULL;
+    n->modules = NULL;
+    return n;
 }
 
 static Node *put2(PassCtx *ctx, Node *at, OpId op, Value a, Value b) {
@@ -171,6 +176,7 @@ static Value sign_of(PassCtx *ctx, Node *at, const Value *other, const TensorMet
     Node *one = put(ctx, at, OP_aten_scalar_tensor_default, one_args, 1);
     node_set_kwarg(one, "dtype", val_dtype(x->dtype));
     node_set_kwarg(one, "device", (Value){.kind = VAL_device, .device = x->device});
+    node_set_kwarg(one, "pin_memory", val_bool(false));
     one->val =
         val_tensor(meta_contiguous(at->graph->arena, at->graph->sym, x->dtype, 0, NULL, x->device));
     Node *ge = put2(ctx, at, OP_aten_ge_Scalar, *other, val_int(0));
@@ -232,43 +238,68 @@ static const Rewrite *match(const Rewrite *rules, int n_rules, const Node *n) {
     return NULL;
 }
 
+static bool replace_attention(PassCtx *ctx, Attention *at, const char *pass, Node *n) {
+    Match m;
+    const char *name = attention_match(at, n, &m);
+    return name && joint_wants(ctx, pass, n, name) && attention_replace(ctx, at, &m);
+}
+
+static bool matches_at_all(const Graph *g, const Rewrite *rules, int n_rules, Attention *at) {
+    Match m;
+    GRAPH_EACH (g, n)
+        if (match(rules, n_rules, n) || (at && attention_match(at, n, &m)))
+            return true;
+    return false;
+}
+
+// attention: patterns to look for besides the rules; NULL: none.
 static Graph *run(PassCtx *ctx, const Graph *given, const char *name, const Rewrite *rules,
-                  int n_rules) {
-    bool any = false;
-    GRAPH_EACH (given, n)
-        any = any || match(rules, n_rules, n);
+                  int n_rules, Attention *attention) {
     ctx->matches = 0;
-    if (!any)
+    if (!matches_at_all(given, rules, n_rules, attention))
         return (Graph *)(uintptr_t)given;
     Graph *g = graph_copy(ctx->arena, given);
+    bool unsorted = false;
     // The nodes that were there: what a rewrite makes is not looked at again, or it would match for
     // ever.
     for (const Node *old = given->last; old; old = old->prev) {
         Node *n = graph_by_id(g, old->id);
+        if (n && attention && replace_attention(ctx, attention, name, n)) {
+            unsorted = true;
+            ctx->matches++;
+            continue;
+        }
         const Rewrite *r = n ? match(rules, n_rules, n) : NULL;
         if (!r || !joint_wants(ctx, name, n, r->reason))
             continue;
         r->apply(ctx, n);
         ctx->matches++;
     }
+    if (unsorted)
+        graph_toposort(g);
     return ctx->matches ? g : (Graph *)(uintptr_t)given;
 }
 
 static Graph *early_patterns(PassCtx *ctx, const Graph *g) {
-    return run(ctx, g, "early_patterns", early, COUNT(early));
+    return run(ctx, g, "early_patterns", early, COUNT(early), NULL);
 }
 
 static Graph *pass_pattern_0(PassCtx *ctx, const Graph *g) {
-    return run(ctx, g, "pass_pattern_0", first, COUNT(first));
+    Arena scratch = {0};
+    Attention *attention = attention_patterns(&scratch, g);
+    Graph *r = run(ctx, g, "pass_pattern_0", first, COUNT(first), attention);
+    arena_free(&scratch);
+    return r;
 }
 
 static Graph *pass_pattern_1(PassCtx *ctx, const Graph *g) {
-    return run(ctx, g, "pass_pattern_1", second, COUNT(second));
+    return run(ctx, g, "pass_pattern_1", second, COUNT(second), NULL);
 }
 
 const GraphPass pass_early_patterns = {
     "early_patterns", "views and permutes that undo themselves go", early_patterns};
-const GraphPass pass_pass_pattern_0 = {"pass_pattern_0", "chains of conversions become one",
-                                       pass_pattern_0};
+const GraphPass pass_pass_pattern_0 = {
+    "pass_pattern_0", "attention becomes one operator, chains of conversions one conversion",
+    pass_pattern_0};
 const GraphPass pass_pass_pattern_1 = {
     "pass_pattern_1", "the scale of a softmax moves behind its maximum", pass_pattern_1};
