@@ -81,11 +81,47 @@ typedef struct AotMeta {
     bool training; // a joint graph
 } AotMeta;
 
+// Nodes of the backward half that one function of autograd's tape made, ids from … to - 1.
+typedef enum DerivedKind {
+    DERIVED_formula,     // the op's derivative
+    DERIVED_copy_slices, // the same, for a write to a view: what flows into its base
+    DERIVED_sum          // gradients of one value added, summed to its shape, cast to its type
+} DerivedKind;
+typedef struct AotDerived {
+    DerivedKind kind;
+    int from, to;
+    const Op *op;        // of forward
+    const char *formula; // as tools/autograd/derivatives.yaml has it; NULL: unknown
+    int seq;             // seq_nr, that of the op's nodes in forward, too
+    int at;              // node of the input graph; -1: none
+} AotDerived;
+
+// One write in place, and how functionalization took it out.
+typedef struct AotWrite {
+    const Op *op;       // aten.add_.Tensor
+    int at;             // node of the input graph that wrote; -1: none
+    const char *chain;  // from the base to what was written: `view([2, 3]).select(0, 1)`; "": the base
+    int value;          // node with the new value of what was written
+    int base, new_base; // nodes of the whole storage before and after
+    int from, to;       // nodes made to put the value into the base, ids from … to - 1
+} AotWrite;
+
+// What happened in the trace, in order.
+typedef struct AotLog {
+    AotDerived *derived;
+    int n_derived;
+    AotWrite *writes;
+    int n_writes;
+} AotLog;
+// What made a node of the backward half; NULL: nothing on record.
+const AotDerived *aot_derived_find(const AotLog *log, int node);
+
 typedef struct AotResult {
     Graph *graph;     // placeholders arg0_1 … or primals_1 …, tangents_1 …; output a tuple
     Origins *origins; // its nodes -> nodes of the input graph
     int n_mutated;    // inputs written back by a copy_ epilogue
     const AotMeta *meta;
+    const AotLog *log;
 } AotResult;
 
 // Inference: one graph without gradients. NULL graph and errors in diag if the trace fails; an op

@@ -210,7 +210,7 @@ Value auto_functionalize(Trace *t, const Op *op, const Value *args) {
         items[i] = item(t, call, i, &metas.at[i]);
     int n = metas.n - c.n_bases;
     for (int i = 0; i < c.n_bases; i++)
-        functional_write(t, c.bases[i], items[n + i]);
+        functional_write(t, op, c.bases[i], items[n + i]);
     Value results = val_list(t->arena, VAL_tuple, n);
     for (int i = 0; i < n; i++)
         results.at[i] = functional_wrap(t, &items[i]);

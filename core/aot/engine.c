@@ -251,6 +251,22 @@ static void deliver(Walk *w, const Edge *edge, Value g) {
         push_ready(w, next);
 }
 
+// Whose work the nodes made since `from` are; the next ones begin behind them.
+static void note(Trace *t, const GradFn *fn, DerivedKind kind, int *from) {
+    const GradFn *of = fn->inner ? fn->inner : fn;
+    int to = trace_next_id(t);
+    if (to > *from && trace_is_logged(t)) {
+        AotDerived *d = log_derived(t);
+        d->kind = kind;
+        d->from = *from;
+        d->to = to;
+        d->op = of->op;
+        d->formula = of->row ? of->row->doc : NULL;
+        d->seq = fn->seq;
+    }
+    *from = to;
+}
+
 static void evaluate(Walk *w, GradFn *fn) {
     Trace *t = w->t;
     t->at = fn->at;
@@ -259,17 +275,20 @@ static void evaluate(Walk *w, GradFn *fn) {
     t->seq_nr = fn->seq;
     if (fn->capture >= 0)
         w->out[fn->capture] = fn->grads[0];
+    int from = trace_next_id(t);
     Value *out = ARENA_ARRAY(t->arena, fn->n_edges + 1, Value);
     if (any_defined(fn) && fn->n_edges)
         (fn->higher  ? apply_call
          : fn->inner ? apply_copy_slices
                      : apply_rule)(t, fn, fn->grads, out);
+    note(t, fn, fn->inner ? DERIVED_copy_slices : DERIVED_formula, &from);
     for (int i = 0; i < fn->n_edges && !t->failed; i++)
         if (fn->edges[i].fn)
             out[i] = validated(t, out[i], fn->edges[i].fn->metas[fn->edges[i].nr]);
     for (int i = 0; i < fn->n_edges && !t->failed; i++)
         if (fn->edges[i].fn)
             deliver(w, &fn->edges[i], out[i]);
+    note(t, fn, DERIVED_sum, &from);
 }
 
 bool tape_backward(Trace *t, const Value *outputs, const Value *grad_outputs, int n,

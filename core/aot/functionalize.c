@@ -20,6 +20,7 @@ typedef struct Update {
     Traced *value;         // what was written, in the view's shape
     const ViewStep *steps; // the view
     int n_steps;
+    int logged;            // place in the record of writes
 } Update;
 
 typedef struct AliasSet {
@@ -96,8 +97,19 @@ Traced *functional_sync(Trace *t, Traced *x) {
         return f ? f->value : x;
     bool below = t->below;
     t->below = true;
-    for (int i = 0; i < f->set->updates.n; i++)
-        f->set->base = apply_update(t, &f->set->updates.at[i], f->set->base);
+    for (int i = 0; i < f->set->updates.n; i++) {
+        const Update *u = &f->set->updates.at[i];
+        int from = trace_next_id(t);
+        const Node *before = f->set->base->node;
+        f->set->base = apply_update(t, u, f->set->base);
+        if (u->logged < 0)
+            continue;
+        AotWrite *w = &t->log->writes[u->logged];
+        w->from = from;
+        w->to = trace_next_id(t);
+        w->base = before ? before->id : -1;
+        w->new_base = f->set->base->node ? f->set->base->node->id : -1;
+    }
     f->set->updates.n = 0;
     Value v = val_tensor(&f->set->base->meta);
     const StackFrame *stack = t->stack;
@@ -242,7 +254,45 @@ static bool same_shape(const TensorMeta *a, const TensorMeta *b) {
     return true;
 }
 
-static void write(Trace *t, Traced *self, Value value) {
+static void name_tensor(Buf *out, const Node *n, void *ctx) {
+    (void)ctx;
+    buf_puts(out, n->name);
+}
+
+// `select(0, 1).view([-1])`
+static const char *chain_text(Arena *a, const ViewStep *steps, int n) {
+    Buf b = {.arena = a};
+    for (int i = 0; i < n; i++) {
+        const Op *op = steps[i].op;
+        int last = op->n_args - 1;
+        while (last > 0 && steps[i].args[last].kind == VAL_none)
+            last--;
+        buf_printf(&b, "%s%s(", i ? "." : "", op->name);
+        for (int k = 1; k <= last; k++) {
+            buf_puts(&b, k > 1 ? ", " : "");
+            if (steps[i].args[k].kind == VAL_tensor)
+                buf_puts(&b, "…");
+            else
+                val_print(&b, &steps[i].args[k], name_tensor, NULL);
+        }
+        buf_putc(&b, ')');
+        if (steps[i].out_index >= 0)
+            buf_printf(&b, "[%d]", steps[i].out_index);
+    }
+    return buf_str(&b);
+}
+
+static int note_write(Trace *t, const Op *op, const Traced *self, const Traced *value) {
+    if (!trace_is_logged(t))
+        return -1;
+    AotWrite *w = log_write(t);
+    w->op = op;
+    w->chain = chain_text(t->req->arena, self->fn->steps, self->fn->n_steps);
+    w->value = value->node ? value->node->id : -1;
+    return t->log->n_writes - 1;
+}
+
+static void write(Trace *t, const Op *op, Traced *self, Value value) {
     if (t->failed)
         return;
     Traced *v = traced(&value);
@@ -265,7 +315,7 @@ static void write(Trace *t, Traced *self, Value value) {
     }
     Functional *f = self->fn;
     f->value = v;
-    Update u = {v, f->steps, f->n_steps};
+    Update u = {v, f->steps, f->n_steps, note_write(t, op, self, v)};
     vec_push(t->arena, &f->set->updates, u);
     f->set->generation++;
     f->set->mutated = true;
@@ -309,7 +359,7 @@ static Value write_many(Trace *t, const Op *op, const Op *form, const Value *arg
     int next = op->n_returns;
     for (int i = 0; i < op->n_args; i++)
         if (op->args[i].written && args[i].kind == VAL_tensor)
-            write(t, traced(&args[i]), item_of(out, next++));
+            write(t, op, traced(&args[i]), item_of(out, next++));
     return results;
 }
 
@@ -317,8 +367,8 @@ Traced *functional_base(Trace *t, Traced *x) {
     return x->fn && x->fn->n_steps ? upper(t, x->fn->set->base, x->fn->set, NULL, 0) : x;
 }
 
-void functional_write(Trace *t, Traced *x, Value value) {
-    write(t, x, value);
+void functional_write(Trace *t, const Op *op, Traced *x, Value value) {
+    write(t, op, x, value);
 }
 
 static Value in_place(Trace *t, const Op *op, const Value *args) {
@@ -339,7 +389,7 @@ static Value in_place(Trace *t, const Op *op, const Value *args) {
         return NONE;
     }
     Value *low = synced_args(t, op, args);
-    write(t, self, lower(t, form, low));
+    write(t, op, self, lower(t, form, low));
     return args[0];
 }
 

@@ -428,6 +428,51 @@ static void settle_origins(Run *r) {
         }
 }
 
+// ---- the record: of the whole graph, not of nested ones. It lives as long as the result.
+
+static int node_logged(const Trace *t) {
+    return t->at && t->at->graph == t->req->graph ? t->at->id : -1;
+}
+
+bool trace_is_logged(const Trace *t) {
+    return t->graph == t->logged;
+}
+
+AotDerived *log_derived(Trace *t) {
+    AotLog *l = t->log;
+    size_t n = (size_t)l->n_derived;
+    if ((n & (n + 1)) == 0) // room for 1, 3, 7, …
+        l->derived = arena_grow(t->req->arena, l->derived, n, 2 * n + 1, sizeof *l->derived);
+    l->derived[n] = (AotDerived){.at = node_logged(t)};
+    return &l->derived[l->n_derived++];
+}
+
+AotWrite *log_write(Trace *t) {
+    AotLog *l = t->log;
+    size_t n = (size_t)l->n_writes;
+    if ((n & (n + 1)) == 0)
+        l->writes = arena_grow(t->req->arena, l->writes, n, 2 * n + 1, sizeof *l->writes);
+    l->writes[n] =
+        (AotWrite){.at = node_logged(t), .value = -1, .base = -1, .new_base = -1};
+    return &l->writes[l->n_writes++];
+}
+
+int trace_next_id(const Trace *t) {
+    return t->graph->by_id.n;
+}
+
+const AotDerived *aot_derived_find(const AotLog *log, int node) {
+    int lo = 0, hi = log ? log->n_derived : 0;
+    while (lo < hi) { // they are in order of their ids
+        int mid = (lo + hi) / 2;
+        if (node >= log->derived[mid].to)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return log && lo < log->n_derived && node >= log->derived[lo].from ? &log->derived[lo] : NULL;
+}
+
 void run_begin(Run *r, const AotRequest *req, Arena *arena, Arena *of_graph) {
     const Graph *g = req->graph;
     *r = (Run){.t = {.req = req, .arena = arena, .sym = g->sym, .diag = req->diag, .seq_nr = -1}};
@@ -435,6 +480,8 @@ void run_begin(Run *r, const AotRequest *req, Arena *arena, Arena *of_graph) {
     t->graph = graph_new(of_graph, g->sym);
     t->graph->ops = g->ops;
     t->origins = origins_new(of_graph);
+    t->log = ARENA_NEW(req->arena, AotLog);
+    t->logged = t->graph;
     t->proxies.arena = t->floats.arena = t->symbols.arena = arena;
     r->here = g;
     r->env = ARENA_ARRAY(arena, g->by_id.n + 1, Value);
@@ -486,6 +533,7 @@ AotResult aot_trace_inference(const AotRequest *req) {
         return (AotResult){0};
     run_finish(&r, outs);
     result.graph = t->graph;
+    result.log = t->log;
     result.origins = t->origins;
     return result;
 }

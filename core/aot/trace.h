@@ -54,6 +54,8 @@ typedef struct Trace {
     struct Tape *tape;       // NULL: no gradients in this trace
     int seq_nr;              // of new nodes: their autograd function's; -1: none
     unsigned flags;          // of new nodes: NODE_forward or NODE_backward; 0 without a tape
+    AotLog *log;             // what happened so far
+    const Graph *logged;     // the graph that it is about
     bool failed;             // an error is on record
     int depth;               // of rules in rules, against endless recursion
     const char *declined;    // why the last rule that was asked declined; NULL: it did not say
@@ -86,6 +88,12 @@ typedef struct DecompRule {
     const char *doc;
 } DecompRule;
 extern const DecompRule decomp_rules[OP_count];
+
+// trace.c: the record of what happened. The result is valid until the next.
+bool trace_is_logged(const Trace *t); // else nothing is to be recorded now
+AotDerived *log_derived(Trace *t);
+AotWrite *log_write(Trace *t);
+int trace_next_id(const Trace *t); // that the next node will get
 
 // dispatch.c: the layers.
 // args in schema order, as op_bind leaves them.
@@ -130,7 +138,7 @@ bool functional_shares(const Traced *x, const Traced *y); // one storage
 bool functional_is_one_of_many(const Traced *x);          // of the views of split, unbind, …
 bool functional_is_reshaped(const Traced *x); // an in-place view op changed its metadata
 Traced *functional_base(Trace *t, Traced *x); // what x is a view of; x itself if it is none
-void functional_write(Trace *t, Traced *x, Value value);
+void functional_write(Trace *t, const Op *op, Traced *x, Value value);
 // auto_functionalize.c: a declared custom op that writes its arguments.
 #define AUTO_FUNCTIONALIZED "torch.ops.higher_order.auto_functionalized_v2"
 Value auto_functionalize(Trace *t, const Op *op, const Value *args);

@@ -196,7 +196,8 @@ AotResult aot_trace_joint(const AotRequest *req) {
     if (trace_both(&r, req, m, &scratch, &of_graph))
         result = (AotResult){.graph = graph_copy(req->arena, r.t.graph),
                              .origins = r.t.origins,
-                             .meta = m};
+                             .meta = m,
+                             .log = r.t.log};
     arena_free(&scratch);
     arena_free(&of_graph);
     return result;

@@ -82,6 +82,8 @@ static bool build_trace(Pipeline *p, Unit *u, StageId stage, DecompTable decomps
     artifact_set_graph(a, result.graph);
     a->parent = from;
     a->origins = result.origins;
+    a->meta = result.meta;
+    a->log = result.log;
     unit_add(p, u, a, start);
     return true;
 }

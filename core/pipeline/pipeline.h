@@ -48,6 +48,7 @@ struct Artifact {
     };
     const MemoryPlan *plan; // post_fusion
     const AotMeta *meta;    // functional and joint of a joint unit: what inputs and outputs mean
+    const AotLog *log;      // functional and joint: writes taken out, derivatives taken
     const Graph *whole;     // functional of a joint unit: the joint graph whose forward half it is
     const PartitionResult *partition; // of a joint unit's partition, whose graph is what was parted
     // Items: a graph's node ids; a schedule's op numbers; code's lines - 1; source's lines - 1.

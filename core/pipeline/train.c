@@ -78,6 +78,7 @@ bool build_joint_trace(Pipeline *p, Unit *u, StageId stage, DecompTable decomps)
     artifact_set_graph(
         a, functional ? forward_half(r.graph, r.meta->n_fwd_outputs, &a->arena) : r.graph);
     a->meta = r.meta;
+    a->log = r.log;
     a->parent = unit_at(u, STAGE_fx);
     a->origins = r.origins;
     unit_add(p, u, a, start);
