@@ -91,6 +91,8 @@ typedef struct App {
     bool step_changed;      // `step` stops only where something changed
     Item turn_from;         // `goto arg` again from here takes the next argument
     int turn;
+    Item twin_from;         // `goto twin` again from here takes the next one
+    int twin_turn;
     RunLog runs;
     const char *clipboard;  // text that the terminal is to put on the clipboard, NULL none
     struct RunState *run;   // what runs in a helper now, NULL nothing (cmd_run.c)
@@ -194,6 +196,10 @@ enum { MOUSE_click, MOUSE_wheel_up, MOUSE_wheel_down, MOUSE_drag, MOUSE_release,
 // ---- complete.c ----
 
 void complete(App *app, Prompt *p);             // fills p->choice for the word at the cursor
+
+// ---- cmd_graph.c ----
+
+bool app_goto_twin(App *app); // from forward to what its derivative made in backward, and back
 
 // ---- cmd_change.c ----
 

@@ -74,40 +74,7 @@ bool cmd_stage(App *app, Args *args) {
     return show_stage(app, stage, model_unit_for(app->session, unit, stage));
 }
 
-// Does a unit have a stage of its own?
-static bool has_stage(App *app, int unit, int stage) {
-    const Unit *u = pipeline_unit(session_pipeline(app->session), unit);
-    if (stage < 0)
-        return true;
-    return u->parent ? stage >= STAGE_partition : !u->forward || stage <= STAGE_partition;
-}
-
-bool cmd_graph(App *app, Args *args) {
-    Pane *p = app_pane(app);
-    int n = model_units(app->session), unit, stage = p->ctx.stage;
-    if (stage >= 0) // what stands before a child's partition is its parent's
-        p->ctx.unit = pipeline_owner(session_pipeline(app->session), p->ctx.unit,
-                                     (StageId)stage)->index;
-    if (args_int(args->at[0], &unit)) {
-        if (unit < 0 || unit >= n) {
-            diag_fail(&app->diag, "no graph %d: the model has %d, from 0", unit, n);
-            return false;
-        }
-    } else {
-        int dir = args->at[0][0] == 'n' ? 1 : n - 1;
-        unit = (p->ctx.unit + dir) % n;
-        while (unit != p->ctx.unit && !has_stage(app, unit, stage))
-            unit = (unit + dir) % n;
-    }
-    spot_push(app);
-    if (stage >= 0)
-        return show_stage(app, stage, model_unit_for(app->session, unit, stage));
-    p->ctx.unit = unit;
-    p->ready = false;
-    return true;
-}
-
-// Tables want: in a narrow pane they get the whole screen, and `back` gives the panes again.
+// Tables want width: in a narrow pane they get the whole screen, and `back` gives the panes again.
 static void widen(App *app, const View *v) {
     Rect rect[PANES];
     app_rects(app, rect);
@@ -187,6 +154,8 @@ bool cmd_goto(App *app, Args *args) {
         return false;
     if (!strcmp(name, "arg") || !strcmp(name, "user"))
         return goto_neighbour(app, p, name[0] == 'a' ? -1 : 1);
+    if (!strcmp(name, "twin"))
+        return app_goto_twin(app);
     if (name[0] == '\'' && map_get(&app->marks, name + 1)) {
         spot_push(app);
         spot_go(app, *(Spot *)map_get(&app->marks, name + 1));

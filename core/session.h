@@ -130,6 +130,25 @@ bool session_saved(Session *s, int unit, Arena *a, Saved *out, Diag *d);
 const Node *session_saved_node(Session *s, int unit, const char *name, Diag *d);
 // Why a pin on that value was refused by the build just made; NULL if it holds.
 const char *session_pin_refused(const Session *s, int unit, const char *name);
+// Why saved or not, for a node of the joint graph; NULL: it is no such value.
+const SavedValue *session_saved_value(Session *s, int unit, const Node *n);
+
+// session_twin.c: from forward to the backward nodes that its derivative made, and back.
+typedef struct Twins {
+    bool of_backward;      // the item is one of backward: its twins are the forward op's
+    const AotDerived *by;  // of a backward item: what made it; NULL: not on record
+    Link *links;           // items of the other artifact
+    int n;
+} Twins;
+// `from` and `to` are artifacts of one tree. Nothing is found where no trace was made here.
+Twins session_twins(Session *s, int unit, const Artifact *from, int item, const Artifact *to,
+                    Arena *a);
+// The joint trace of a unit's tree, whose log says what happened; NULL: there is none.
+const Artifact *session_trace(const Session *s, int unit);
+// Which half of training each node of a graph belongs to, by id; NULL: the graph is not of training.
+typedef enum Half { HALF_none, HALF_forward, HALF_backward } Half;
+const uint8_t *session_halves(const Graph *g, Arena *a);
+
 int session_report_saved(Session *s, Buf *out, bool json, Diag *d); // exit code
 
 // The inputs of a run, one a placeholder: rows of --values and weights of the file where they fit,

@@ -179,6 +179,16 @@ bool session_saved(Session *s, int unit, Arena *a, Saved *out, Diag *d) {
     return true;
 }
 
+const SavedValue *session_saved_value(Session *s, int unit, const Node *n) {
+    const Unit *u = session_joint(s, unit);
+    const Artifact *a = u ? pipeline_at(s->pipeline, u->index, STAGE_partition) : NULL;
+    const PartitionResult *r = a ? a->partition : NULL;
+    for (int i = 0; r && i < r->n_values; i++)
+        if (r->values[i].node == n->id)
+            return &r->values[i];
+    return NULL;
+}
+
 // ---- pins
 
 const Node *session_saved_node(Session *s, int unit, const char *name, Diag *d) {
