@@ -163,7 +163,7 @@ bool app_run(App *app, const char *line) {
     char *copy = arena_strdup(&app->frame, line + strspn(line, " \t"));
     app->depth++;
     for (char *p = copy; p && ok;) {
-        char *next = strstr(p, " ; ");
+        char *next = *p == '#' ? NULL : strstr(p, " ; "); // a comment is one to its end
         if (next) {
             *next = 0;
             next += 3;

@@ -178,6 +178,9 @@ void app_rects(const App *app, Rect out[PANES]);
 void draw_pane(App *app, Pane *p, int number, Rect r, bool focus);
 void draw_home(App *app, Rect r);
 void draw_popups(App *app, int bottom);
+int app_units_row(const App *app);              // row of the list of graphs, -1: none
+void draw_units(App *app, int row);             // draw_units.c
+bool unit_hit(App *app, int col, int *unit);
 bool rail_hit(const App *app, int col, int *stage);
 
 // ---- keys.c ----

@@ -15,6 +15,11 @@ bool cmd_saved(App *app, Args *args) {
     return code == 0;
 }
 
+bool cmd_writes(App *app, Args *args) {
+    (void)args;
+    return app_run(app, "view writes");
+}
+
 static SavedNote *note_of(App *app, int unit) {
     for (int i = 0; i < app->runs.saved.n; i++)
         if (app->runs.saved.at[i].unit == unit)

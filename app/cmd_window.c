@@ -180,6 +180,10 @@ void app_mouse(App *app, int row, int col, int kind) {
         app_run(app, line);
         return;
     }
+    if (row > 0 && row == app_units_row(app) && kind == MOUSE_click && unit_hit(app, col, &stage)) {
+        app_run(app, arena_printf(&app->frame, "graph %d", stage));
+        return;
+    }
     if (kind == MOUSE_click)
         app->drag_border = app->home ? -1 : layout_border(&app->layout, rect, col);
     if (kind == MOUSE_drag && app->drag_border >= 0) {

@@ -29,8 +29,18 @@ static bool has_scrubber(const App *app) {
     return app->session && !app->home && app->screen.rows >= 36 && app->screen.cols >= 100;
 }
 
+// A model of several graphs has them in a row under the rail.
+static bool has_units(const App *app) {
+    return app->session && !is_tiny(app) && app->screen.rows >= 16 &&
+           model_units(app->session) > 1;
+}
+
+int app_units_row(const App *app) {
+    return has_units(app) ? 1 : -1;
+}
+
 Rect app_body(const App *app) {
-    int top = is_tiny(app) ? 0 : has_scrubber(app) ? 2 : 1;
+    int top = is_tiny(app) ? 0 : 1 + has_units(app) + has_scrubber(app);
     return (Rect){top, 0, app->screen.rows - top - bottom_rows(app), app->screen.cols};
 }
 
@@ -412,7 +422,9 @@ void app_draw(App *app) {
     if (!is_tiny(app))
         draw_rail(app);
     if (has_scrubber(app))
-        draw_scrubber(app, 1);
+        draw_scrubber(app, 1 + has_units(app));
+    if (has_units(app))
+        draw_units(app, 1);
     draw_bottom(app);
     draw_popups(app, s->rows - (bottom_rows(app) ? 1 : 0));
     arena_rewind(&app->frame, mark);

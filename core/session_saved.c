@@ -183,7 +183,7 @@ const SavedValue *session_saved_value(Session *s, int unit, const Node *n) {
     const Unit *u = session_joint(s, unit);
     const Artifact *a = u ? pipeline_at(s->pipeline, u->index, STAGE_partition) : NULL;
     const PartitionResult *r = a ? a->partition : NULL;
-    for (int i = 0; r && i < r->n_values; i++)
+    for (int i = 0; r && n && i < r->n_values; i++)
         if (r->values[i].node == n->id)
             return &r->values[i];
     return NULL;

@@ -73,10 +73,9 @@ static Half half_of(const Unit *joint, const Artifact *from, int item, const Art
                     const Link *at, int n) {
     if (from->stage < STAGE_joint || has_step(joint->forward, from))
         return HALF_forward;
-    if (has_step(joint, from) && from->kind == ART_graph) {
-        const Node *own = item < from->graph->by_id.n ? graph_by_id(from->graph, item) : NULL;
-        return own && own->flags & NODE_backward ? HALF_backward : HALF_forward;
-    }
+    const Node *own = from->kind == ART_graph ? graph_by_id(from->graph, item) : NULL;
+    if (own && own->flags & (NODE_forward | NODE_backward))
+        return own->flags & NODE_backward ? HALF_backward : HALF_forward;
     for (int i = 0; i < n; i++) {
         const Node *node = graph_by_id(trace->graph, at[i].item);
         if (node && node->flags & NODE_backward)

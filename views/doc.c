@@ -15,12 +15,19 @@ DocLine *page_line(Page *p) {
     return &vec_last(&p->lines);
 }
 
+enum { FEW_SPANS = 14 };
+
 static void add_span(Page *p, StyleId style, const char *text) {
     DocLine *l = &vec_last(&p->lines);
     if (l->n == LINE_SPANS || !*text)
         return;
-    if (!l->span)
-        l->span = ARENA_ARRAY(p->arena, LINE_SPANS, Span);
+    if (!l->span) { // few lines need as many as there may be
+        l->span = ARENA_ARRAY(p->arena, FEW_SPANS, Span);
+    } else if (l->n == FEW_SPANS) {
+        Span *more = ARENA_ARRAY(p->arena, LINE_SPANS, Span);
+        memcpy(more, l->span, FEW_SPANS * sizeof *more);
+        l->span = more;
+    }
     l->span[l->n++] = (Span){text, style};
 }
 

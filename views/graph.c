@@ -1,13 +1,14 @@
 // graph.c: an FX graph, one node a line: the name first, in a column of its own, then the op and
 // its arguments in the brief spelling, the type at the right. Sections tell the line of the model
-// that the nodes come from. The full spelling is PyTorch's text.
+// that the nodes come from. The full spelling is PyTorch's text. Of a training graph the halves are
+// set apart by a rule, and the gutter tells what is of backward, saved for it, or computed again.
 #include "views/brief.h"
 
 #include <string.h>
 
 enum { FOLD_PLACEHOLDERS = 4, NAME_MAX = 16, TYPE_ROOM = 62, TYPE_COLS = 22, TYPE_AT = 64 };
 
-typedef enum RowKind { ROW_node, ROW_place, ROW_inputs, ROW_nested } RowKind;
+typedef enum RowKind { ROW_node, ROW_place, ROW_inputs, ROW_nested, ROW_half } RowKind;
 
 typedef struct Row {
     RowKind kind;
@@ -22,9 +23,15 @@ typedef struct Doc {
     bool *closed; // by node id of a section's first node
     Map open;     // nodes that hold a nested graph which is shown
     bool inputs_open;
-    int n_inputs;
+    int n_inputs, n_tangents;
     int name_cols;
+    const uint8_t *half; // Half by node id; NULL: no training
+    int of_half[3];      // calls in each
+    bool ruled;          // both stand in this graph, one behind the other
+    const uint8_t *kept; // by node id, of the graph that is parted: KEPT_*; NULL
 } Doc;
+
+enum { KEPT_not, KEPT_saved, KEPT_again };
 
 static bool same_place(const StackFrame *a, const StackFrame *b) {
     if (a == b)
@@ -51,6 +58,7 @@ static void build_rows(ViewCtx *c, Doc *d) {
     const Graph *g = c->art->graph;
     const StackFrame *place = NULL;
     bool closed = false;
+    uint8_t half = HALF_none;
     d->rows.n = 0;
     for (const Node *n = g->first; n; n = n->next) {
         if (n->op == FX_placeholder && !d->inputs_open && d->n_inputs > FOLD_PLACEHOLDERS) {
@@ -61,6 +69,13 @@ static void build_rows(ViewCtx *c, Doc *d) {
         }
         if (n->op == FX_placeholder && n == g->first && d->n_inputs > FOLD_PLACEHOLDERS)
             vec_push(c->arena, &d->rows, (Row){ROW_inputs, n, 0, 0});
+        if (d->half && n->op != FX_placeholder && n->op != FX_output && d->half[n->id] != half &&
+            d->ruled) {
+            half = d->half[n->id];
+            place = NULL;
+            closed = false;
+            vec_push(c->arena, &d->rows, (Row){ROW_half, n, 0, 0});
+        }
         if (n->op != FX_placeholder && n->op != FX_output && n->stack &&
             !same_place(n->stack, place)) {
             place = n->stack;
@@ -78,6 +93,32 @@ static void build_rows(ViewCtx *c, Doc *d) {
     }
 }
 
+static bool is_tangent(const Node *n) {
+    return n->op == FX_placeholder && n->target && str_starts(n->target, "tangents_");
+}
+
+// Of the graph that is parted: what is saved, what is computed again.
+static const uint8_t *kept_of(ViewCtx *c) {
+    const PartitionResult *r = c->art->partition;
+    if (!r)
+        return NULL;
+    uint8_t *kept = ARENA_ARRAY(c->arena, c->art->graph->by_id.n + 1, uint8_t);
+    for (int i = 0; i < r->n_values; i++)
+        kept[r->values[i].node] = r->values[i].recomputed ? KEPT_again : KEPT_saved;
+    return kept;
+}
+
+static void find_halves(ViewCtx *c, Doc *d) {
+    const Unit *u = pipeline_owner(session_pipeline(c->session), c->unit, c->art->stage);
+    bool training = u->forward || u->parent;
+    d->half = training ? session_halves(c->art->graph, c->arena) : NULL;
+    d->kept = kept_of(c);
+    GRAPH_EACH (c->art->graph, n)
+        if (d->half && n->op != FX_placeholder && n->op != FX_output)
+            d->of_half[d->half[n->id]]++;
+    d->ruled = u->forward && d->of_half[HALF_forward] && d->of_half[HALF_backward];
+}
+
 static bool graph_view_open(ViewCtx *c, Buf *why) {
     if (!c->art || c->art->kind != ART_graph) {
         buf_puts(why, "this stage has no graph");
@@ -92,8 +133,10 @@ static bool graph_view_open(ViewCtx *c, Buf *why) {
     d->inputs_open = c->opt.full;
     for (int i = 0; i < g->by_id.n; i++)
         d->row_of[i] = -1;
+    find_halves(c, d);
     for (const Node *n = g->first; n; n = n->next) {
         d->n_inputs += n->op == FX_placeholder;
+        d->n_tangents += is_tangent(n);
         int w = utf8_columns(n->name);
         if (w > d->name_cols && n->op != FX_placeholder)
             d->name_cols = w;
@@ -138,7 +181,7 @@ static void brief_line(ViewCtx *c, const Doc *d, const Node *n, int depth, Line 
     line_add(l, ST_text, "  ");
     l->frozen = 2 * depth + d->name_cols + 2;
     if (n->op == FX_placeholder) {
-        line_add(l, ST_dim, "input");
+        line_add(l, ST_dim, is_tangent(n) ? "tangent" : "input");
     } else if (nested_in(n)) {
         nested_line(n, l);
     } else {
@@ -174,12 +217,46 @@ static void full_line(const Node *n, Line *l) {
     }
 }
 
+// S saved for backward, R computed again there, b of backward. In backward's own graph all is of
+// backward but what is computed again.
+static void put_sign(const ViewCtx *c, const Doc *d, const Node *n, Line *l) {
+    const Unit *u = pipeline_owner(session_pipeline(c->session), c->unit, c->art->stage);
+    int kept = d->kept ? d->kept[n->id] : KEPT_not;
+    bool again = u->parent && u == u->parent->backward;
+    if (n->op == FX_output || !d->half)
+        return;
+    l->sign_style = ST_dim;
+    if (kept)
+        l->sign = kept == KEPT_saved ? "S" : "R";
+    else if (again)
+        l->sign = n->op == FX_call_function && n->flags & NODE_forward ? "R" : NULL;
+    else if (d->half[n->id] == HALF_backward && d->of_half[HALF_forward])
+        l->sign = "b";
+}
+
+static void half_line(const Doc *d, const Node *n, Line *l) {
+    static const char *const names[] = {"", "forward", "backward"};
+    Half h = (Half)d->half[n->id];
+    l->kind = LINE_section;
+    line_printf(l, ST_head_focus, "%s", names[h]);
+    line_printf(l, ST_dim, "  %d ops", d->of_half[h]);
+    if (h == HALF_backward)
+        line_printf(l, ST_dim, " from %d tangent%s   %% to the forward op", d->n_tangents,
+                    d->n_tangents == 1 ? "" : "s");
+}
+
 static void graph_view_line(ViewCtx *c, int row, Line *l) {
     const Doc *d = c->doc;
     const Row *r = &d->rows.at[row];
+    if (r->kind == ROW_half) {
+        half_line(d, r->node, l);
+        return;
+    }
     if (r->kind == ROW_node || r->kind == ROW_nested) {
-        if (r->kind == ROW_node)
+        if (r->kind == ROW_node) {
             l->item = (Item){c->art->id, r->node->id};
+            put_sign(c, d, r->node, l);
+        }
         if (nested_in(r->node))
             l->fold = map_find_id(&d->open, (uintptr_t)r->node) ? FOLD_open : FOLD_closed;
         if (c->opt.full && !r->depth)
@@ -190,7 +267,10 @@ static void graph_view_line(ViewCtx *c, int row, Line *l) {
     }
     l->fold = r->hidden ? FOLD_closed : FOLD_open;
     if (r->kind == ROW_inputs) {
-        line_printf(l, ST_dim, "%d inputs", d->n_inputs);
+        line_printf(l, ST_dim, "%d inputs", d->n_inputs - d->n_tangents);
+        if (d->n_tangents)
+            line_printf(l, ST_dim, " and %d tangent%s", d->n_tangents,
+                        d->n_tangents == 1 ? "" : "s");
         return;
     }
     l->kind = LINE_section;
@@ -212,11 +292,39 @@ static void graph_view_title(ViewCtx *c, Buf *left, Buf *right) {
     buf_printf(right, "%d ops", graph_ops(g));
 }
 
+static Half half_at(const ViewCtx *c, const Node *n) {
+    const Doc *d = c->doc;
+    return d->half && n->graph == c->art->graph ? (Half)d->half[n->id] : HALF_none;
+}
+
+// What training has to say of a node: saved, computed again, whose gradient.
+static void training_words(ViewCtx *c, const Node *n, Buf *out) {
+    const Doc *d = c->doc;
+    int kept = d->kept && n->graph == c->art->graph ? d->kept[n->id] : KEPT_not;
+    if (kept)
+        buf_puts(out, kept == KEPT_saved ? "  │ saved for backward" : "  │ computed again there");
+    if (is_tangent(n))
+        buf_puts(out, "  │ gradient of an output, given to backward");
+    if (half_at(c, n) != HALF_backward || n->op != FX_call_function)
+        return;
+    Twins t = session_twins(c->session, c->unit, c->art, n->id, c->art, c->tmp);
+    if (t.by)
+        buf_printf(out, "  │ %s %s", t.by->kind == DERIVED_sum ? "adds up behind" : "derivative of",
+                   t.by->op ? t.by->op->name : "?");
+}
+
 static void graph_view_node(ViewCtx *c, int row, Buf *out) {
     const Row *r = &((Doc *)c->doc)->rows.at[row];
     const Node *n = r->node;
     if (r->kind == ROW_inputs) {
         buf_printf(out, "%d inputs of the graph; Space unfolds them", ((Doc *)c->doc)->n_inputs);
+        return;
+    }
+    if (r->kind == ROW_half) {
+        buf_puts(out, half_at(c, n) == HALF_backward
+                          ? "here backward begins: what the tangents, gradients of the outputs, "
+                            "lead to"
+                          : "forward: what the outputs of the model need");
         return;
     }
     if (r->kind == ROW_place) {
@@ -241,6 +349,7 @@ static void graph_view_node(ViewCtx *c, int row, Buf *out) {
         buf_printf(out, "%s%s", i ? ", " : ": ", n->users[i]->name);
     if (n->n_users > 3)
         buf_printf(out, ", …");
+    training_words(c, n, out);
     if (n->stack)
         buf_printf(out, "  │ %s", brief_place(c->tmp, n->stack));
 }
@@ -276,7 +385,7 @@ static bool graph_view_toggle(ViewCtx *c, int row, const char **command) {
         return true;
     }
     if (r->kind == ROW_node && r->node->op != FX_placeholder) {
-        while (row > 0 && d->rows.at[row].kind != ROW_place)
+        while (row > 0 && (d->rows.at[row].kind == ROW_node || d->rows.at[row].kind == ROW_nested))
             row--;
         r = &d->rows.at[row];
     }

@@ -45,6 +45,100 @@ static void nested_sections(Page *p, const Node *n) {
     }
 }
 
+// A formula of several gradients, one a line.
+static void formula_fields(Page *p, const char *formula) {
+    const char *label = "formula";
+    while (formula && *formula) {
+        const char *end = formula;
+        int depth = 0;
+        for (; *end && (depth || (*end != ';' && *end != '\n')); end++)
+            depth += (*end == '(') - (*end == ')');
+        page_field(p, label, "%.*s", (int)(end - formula), formula);
+        label = "";
+        formula = end + (*end != 0);
+        formula += strspn(formula, " ");
+    }
+}
+
+static const char *twin_names(Arena *a, const Artifact *art, const Twins *t) {
+    Buf b = {.arena = a};
+    for (int i = 0; i < t->n && i < 10; i++) {
+        const Node *n = graph_by_id(art->graph, t->links[i].item);
+        buf_printf(&b, "%s%s", i ? " " : "", n ? n->name : "?");
+    }
+    if (t->n > 10)
+        buf_printf(&b, " and %d more", t->n - 10);
+    return buf_str(&b);
+}
+
+static void derived_fields(ViewCtx *c, Page *p, const AotDerived *d) {
+    static const char *const kinds[] = {"derivative of", "derivative of a write to a view by",
+                                        "gradients add up behind the derivative of"};
+    const Artifact *trace = session_trace(c->session, c->unit);
+    const Node *at = NULL;
+    if (trace && trace->parent && trace->parent->kind == ART_graph)
+        at = graph_by_id(trace->parent->graph, d->at);
+    page_field(p, "gradient", "%s %s%s%s", kinds[d->kind],
+               d->op ? d->op->qualname + strlen("torch.ops.") : "?", at ? ", called by " : "",
+               at ? at->name : "");
+    if (d->kind != DERIVED_sum)
+        formula_fields(p, d->formula);
+}
+
+// A node that a write in place left behind.
+static void fill_writes(Page *p, const Artifact *art, const Node *n) {
+    const Graph *low = art->whole ? art->whole : art->graph;
+    for (int i = 0; art->log && i < art->log->n_writes; i++) {
+        const AotWrite *w = &art->log->writes[i];
+        const char *op = w->op ? w->op->qualname + strlen("torch.ops.") : "";
+        const Node *base = graph_by_id(low, w->base), *back = graph_by_id(low, w->new_base);
+        if (w->value == n->id)
+            page_field(p, "write", "the new value that %s wrote%s%s", op, *w->chain ? " to " : "",
+                       w->chain);
+        if (w->value == n->id && *w->chain)
+            page_field(p, "", "of %s; the base is then %s", base ? base->name : "a value gone since",
+                       back ? back->name : "not needed");
+        if (n->id >= w->from && n->id < w->to)
+            page_field(p, "write", "puts what %s wrote back into its base through %s", op, w->chain);
+    }
+}
+
+// Of a node of training: is it saved, what is its gradient, or whose gradient is it.
+static void fill_training(ViewCtx *c, Page *p, const Artifact *art, const Node *n) {
+    const Unit *joint = session_joint(c->session, c->unit);
+    if (!joint || n->op == FX_output)
+        return;
+    const Artifact *parted =
+        pipeline_at(session_pipeline(c->session), joint->index, STAGE_partition);
+    Link *links = NULL;
+    int k = parted ? pipeline_links(session_pipeline(c->session), art, n->id, parted, c->tmp, &links)
+                   : 0;
+    const SavedValue *v = k && links[0].strength == LINK_same
+                              ? session_saved_value(c->session, c->unit,
+                                                    graph_by_id(parted->graph, links[0].item))
+                              : NULL;
+    if (v)
+        page_field(p, "saved", "%s: %s   s lists them",
+                   v->recomputed ? "no, computed again in backward" : "yes, for backward",
+                   v->why ? v->why : "");
+    if (n->op == FX_placeholder && n->target && str_starts(n->target, "tangents_"))
+        page_field(p, "tangent", "the gradient of an output, given to backward");
+    if (n->op != FX_call_function)
+        return;
+    Twins t = session_twins(c->session, c->unit, art, n->id, art, c->tmp);
+    const Artifact *other = art;
+    if (!t.n && art->stage >= STAGE_partition && !art->partition) { // in the graph of the other half
+        const Unit *u = t.of_backward ? joint->forward : joint->backward;
+        other = pipeline_at(session_pipeline(c->session), u->index, art->stage);
+        t = session_twins(c->session, c->unit, art, n->id, other ? other : art, c->tmp);
+    }
+    if (t.of_backward && t.by)
+        derived_fields(c, p, t.by);
+    if (t.n)
+        page_field(p, t.of_backward ? "forward" : "backward", "%s   %% goes there",
+                   twin_names(p->arena, other, &t));
+}
+
 static void fill_graph(ViewCtx *c, Page *p, const Artifact *art, int id) {
     const Graph *g = art->graph;
     const Node *n = id < g->by_id.n ? graph_by_id(g, id) : NULL;
@@ -79,8 +173,9 @@ static void fill_graph(ViewCtx *c, Page *p, const Artifact *art, int id) {
         page_field(p, "module", "%s", n->modules);
     if (n->ac_graph_id)
         page_field(p, "region", "%d of activation checkpointing", n->ac_graph_id);
+    fill_writes(p, art, n);
+    fill_training(c, p, art, n);
     nested_sections(p, n);
-    (void)c;
 }
 
 static void dep_fields(Page *p, const char *label, const DepVec *deps) {

@@ -21,48 +21,65 @@ static void put_note(Page *p, const char *note) {
     }
 }
 
-static bool passes_open(ViewCtx *c, Buf *why) {
-    Pipeline *pl = session_pipeline(c->session);
-    (void)why;
-    pipeline_build(pl, c->unit, STAGE_kernels);
-    const Unit *u = pipeline_unit(pl, c->unit);
-    Page *p = page_new(c);
+static int64_t slowest(const Unit *u) {
     int64_t most = 1;
-    for (int i = 0; i < unit_n_steps(u); i++)
-        most = unit_step(u, i)->ns > most ? unit_step(u, i)->ns : most;
+    for (int i = 0; i < u->steps.n; i++)
+        most = u->steps.at[i]->ns > most ? u->steps.at[i]->ns : most;
+    return most;
+}
+
+static void size_cells(Page *p, const Artifact *a, int before) {
+    int n = size_of(a);
+    if (n >= 0)
+        page_cell(p, ST_number, -6, "%d", n);
+    else
+        page_cell(p, ST_dim, -6, "·");
+    if (n >= 0 && before >= 0 && n != before && a->kind == ART_graph)
+        page_cell(p, n > before ? ST_diff_add : ST_diff_del, -6, "%+d", n - before);
+    else
+        page_cell(p, ST_dim, 6, "%s", "");
+}
+
+static void step_line(ViewCtx *c, Page *p, const Unit *u, int i, int before, int64_t most) {
+    const Artifact *a = unit_step(u, i);
+    DocLine *l = page_line(p);
+    l->sign = a->changed ? "▪" : "·";
+    l->sign_style = a->changed ? ST_link_part : ST_dim;
+    l->enter = arena_printf(c->arena, "graph %d ; diff #%d #%d", u->index, i > 0 ? i - 1 : 0, i);
+    l->node = arena_printf(c->arena, "step %d, %s%s%s.  Enter: what it changed", i,
+                           artifact_title(a), a->changed ? "" : " changed nothing",
+                           a->partition ? ": it is parted in forward and backward" : "");
+    page_cell(p, a->changed ? ST_text : ST_dim, 34, "%s",
+              a->pass        ? a->pass
+              : a->partition ? "parted in forward and backward"
+                             : stage_info[a->stage].doc);
+    size_cells(p, a, before);
+    page_add(p, ST_text, " ");
+    page_bar(p, ST_bar, c->opt.hide_times ? 0 : (double)a->ns, (double)most, 10);
+    page_cell(p, ST_number, -9, "%s", view_time(c, c->arena, (double)a->ns));
+    if (a->matches)
+        page_add(p, ST_dim, "  %d match%s", a->matches, a->matches == 1 ? "" : "es");
+    if (a->partition)
+        page_add(p, ST_dim, "  %d + %d", a->partition->forward->n_nodes,
+                 a->partition->backward->n_nodes);
+    if (a->file)
+        page_add(p, ST_edited, "  %s", a->file);
+    put_note(p, a->note);
+}
+
+// The steps of a unit from one on. What a graph before had, a half of it does not lose by a pass.
+static void step_lines(ViewCtx *c, Page *p, const Unit *u, int from, int64_t most) {
     int before = -1;
     StageId stage = STAGE_count;
-    for (int i = 0; i < unit_n_steps(u); i++) {
+    for (int i = from; i < unit_n_steps(u); i++) {
         const Artifact *a = unit_step(u, i);
         if (a->stage != stage)
-            page_section(p, "%c %s", stage_info[a->stage].key, stage_info[a->stage].name);
+            page_section(p, "%c %s%s%s", stage_info[a->stage].key, stage_info[a->stage].name,
+                         from ? " · " : "", from ? u->kind : "");
         stage = a->stage;
-        DocLine *l = page_line(p);
-        l->sign = a->changed ? "▪" : "·";
-        l->sign_style = a->changed ? ST_link_part : ST_dim;
-        l->enter = arena_printf(c->arena, "diff #%d #%d", i > 0 ? i - 1 : 0, i);
-        l->node = arena_printf(c->arena, "step %d, %s%s.  Enter: what it changed", i,
-                               artifact_title(a), a->changed ? "" : " changed nothing");
-        page_cell(p, a->changed ? ST_text : ST_dim, 34, "%s",
-                  a->pass ? a->pass : stage_info[a->stage].doc);
-        int n = size_of(a);
-        if (n >= 0)
-            page_cell(p, ST_number, -6, "%d", n);
-        else
-            page_cell(p, ST_dim, -6, "·");
-        if (n >= 0 && before >= 0 && n != before && a->kind == ART_graph)
-            page_cell(p, n > before ? ST_diff_add : ST_diff_del, -6, "%+d", n - before);
-        else
-            page_cell(p, ST_dim, 6, "%s", "");
-        before = a->kind == ART_graph ? n : -1;
-        page_add(p, ST_text, " ");
-        page_bar(p, ST_bar, c->opt.hide_times ? 0 : (double)a->ns, (double)most, 10);
-        page_cell(p, ST_number, -9, "%s", view_time(c, c->arena, (double)a->ns));
-        if (a->matches)
-            page_add(p, ST_dim, "  %d match%s", a->matches, a->matches == 1 ? "" : "es");
-        if (a->file)
-            page_add(p, ST_edited, "  %s", a->file);
-        put_note(p, a->note);
+        bool half = u->parent && a->stage == STAGE_partition;
+        step_line(c, p, u, i, half ? -1 : before, most);
+        before = a->kind == ART_graph ? size_of(a) : -1;
     }
     const Unit *bad = unit_to_blame(u);
     if (bad) {
@@ -71,16 +88,47 @@ static bool passes_open(ViewCtx *c, Buf *why) {
         l->sign_style = ST_bad;
         page_add(p, ST_bad, "%s: %s", stage_info[bad->failed].name, diag_first(&bad->diag));
     }
+}
+
+// Of a joint graph the steps of its halves follow.
+static bool passes_open(ViewCtx *c, Buf *why) {
+    Pipeline *pl = session_pipeline(c->session);
+    (void)why;
+    pipeline_build(pl, c->unit, STAGE_kernels);
+    const Unit *u = pipeline_unit(pl, c->unit);
+    const Unit *halves[] = {u->forward, u->backward};
+    Page *p = page_new(c);
+    int64_t most = slowest(u);
+    if (u->parent && slowest(u->parent) > most)
+        most = slowest(u->parent);
+    for (int i = 0; i < COUNT(halves); i++)
+        if (halves[i]) {
+            pipeline_build(pl, halves[i]->index, STAGE_kernels);
+            most = slowest(halves[i]) > most ? slowest(halves[i]) : most;
+        }
+    step_lines(c, p, u, 0, most);
+    for (int i = 0; i < COUNT(halves); i++)
+        if (halves[i] && halves[i]->steps.n)
+            step_lines(c, p, halves[i], unit_n_steps(halves[i]) - halves[i]->steps.n, most);
     return true;
+}
+
+static void count_steps(const Unit *u, int *all, int *changed) {
+    for (int i = 0; u && i < u->steps.n; i++) {
+        ++*all;
+        *changed += u->steps.at[i]->changed;
+    }
 }
 
 static void passes_title(ViewCtx *c, Buf *left, Buf *right) {
     const Unit *u = pipeline_unit(session_pipeline(c->session), c->unit);
-    int changed = 0;
-    for (int i = 0; i < unit_n_steps(u); i++)
-        changed += unit_step(u, i)->changed;
-    buf_printf(left, "passes · %s", u->kind);
-    buf_printf(right, "%d steps, %d changed something", unit_n_steps(u), changed);
+    int all = 0, changed = 0;
+    count_steps(u, &all, &changed);
+    count_steps(u->parent, &all, &changed);
+    count_steps(u->forward, &all, &changed);
+    count_steps(u->backward, &all, &changed);
+    buf_printf(left, "passes · %s%s", u->kind, u->forward ? ", forward, backward" : "");
+    buf_printf(right, "%d steps, %d changed something", all, changed);
 }
 
 const View view_passes = {

@@ -7,6 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+typedef struct Doc {
+    Page page; // first: the functions of a page work on it
+    Saved saved;
+} Doc;
+
 enum { NAME_COLS = 18, TYPE_COLS = 17, BYTES_COLS = 11, BAR_COLS = 8, COST_COLS = 21, WIDE = 104 };
 
 // ---- the head: totals, budget, peaks, and the same before
@@ -117,25 +122,22 @@ static const char *cost_text(Arena *a, const SavedCost *k) {
     return arena_printf(a, "%d op%s %.0f%s flop", k->ops, k->ops == 1 ? "" : "s", v, unit[u]);
 }
 
-static const char *node_text(ViewCtx *c, const SavedRow *r) {
+static void node_text(ViewCtx *c, const SavedRow *r, Buf *out) {
     const SavedValue *v = r->value;
-    Buf b = {.arena = c->arena};
-    buf_printf(&b, "%s = %s(%s)  ", r->node->name, brief_target(c->arena, r->node),
-               full_args(c->arena, r->node));
+    buf_printf(out, "%s = %s(%s)  ", r->node->name, brief_target(c->tmp, r->node),
+               full_args(c->tmp, r->node));
     if (v->is_input)
-        buf_puts(&b, "an input: it is there anyway");
+        buf_puts(out, "an input: it is there anyway");
     else if (v->recomputed)
-        buf_printf(&b, "computed again in backward (%s): %s, saves %s",
-                   v->why ? v->why : "", cost_text(c->arena, &r->cost),
-                   text_bytes(c->arena, v->bytes));
+        buf_printf(out, "computed again in backward (%s): %s, saves %s", v->why ? v->why : "",
+                   cost_text(c->tmp, &r->cost), text_bytes(c->tmp, v->bytes));
     else
-        buf_printf(&b, "saved (%s)", v->why ? v->why : "");
+        buf_printf(out, "saved (%s)", v->why ? v->why : "");
     if (is_choice(r) && !v->recomputed)
-        buf_printf(&b, ".  computed again instead: %s, %s less saved",
-                   cost_text(c->arena, &r->cost), text_bytes(c->arena, v->bytes));
+        buf_printf(out, ".  computed again instead: %s, %s less saved",
+                   cost_text(c->tmp, &r->cost), text_bytes(c->tmp, v->bytes));
     else if (r->cost.random && !v->is_input)
-        buf_puts(&b, ".  a random op would draw other numbers: it must be saved");
-    return buf_str(&b);
+        buf_puts(out, ".  a random op would draw other numbers: it must be saved");
 }
 
 static void row(ViewCtx *c, Page *p, const Saved *s, const SavedRow *r, int64_t most) {
@@ -143,9 +145,7 @@ static void row(ViewCtx *c, Page *p, const Saved *s, const SavedRow *r, int64_t 
     bool wide = c->opt.cols >= WIDE;
     DocLine *l = page_line(p);
     l->item = (Item){s->art->id, r->node->id};
-    l->enter = arena_printf(c->arena, "stage partition graph %d ; goto %s", s->unit->index,
-                            r->node->name);
-    l->node = node_text(c, r);
+    l->enter = ""; // made when it is asked for, as is the node line
     l->frozen = NAME_COLS + 1;
     if (r->wish) {
         l->sign = v->pinned ? *r->wish ? "+" : "!" : "✗";
@@ -223,6 +223,30 @@ static void rows(ViewCtx *c, Page *p, const Saved *s) {
     }
 }
 
+static const SavedRow *row_at(ViewCtx *c, int row) {
+    const Doc *d = c->doc;
+    int id = d->page.lines.at[row].item.id;
+    for (int i = 0; id >= 0 && i < d->saved.n; i++)
+        if (d->saved.rows[i].node->id == id)
+            return &d->saved.rows[i];
+    return NULL;
+}
+
+static void saved_node(ViewCtx *c, int row, Buf *out) {
+    const SavedRow *r = row_at(c, row);
+    if (r)
+        node_text(c, r, out);
+    else
+        page_node(c, row, out);
+}
+
+static const char *saved_enter(ViewCtx *c, int row) {
+    const SavedRow *r = row_at(c, row);
+    return r ? arena_printf(c->tmp, "stage partition graph %d ; goto %s",
+                            ((Doc *)c->doc)->saved.unit->index, r->node->name)
+             : NULL;
+}
+
 static bool saved_open(ViewCtx *c, Buf *why) {
     Diag d = {.arena = c->arena};
     Saved *s = ARENA_NEW(c->arena, Saved);
@@ -232,7 +256,11 @@ static bool saved_open(ViewCtx *c, Buf *why) {
             buf_printf(why, "   %s", d.at[0].hint);
         return false;
     }
+    Doc *doc = ARENA_NEW(c->arena, Doc);
     Page *p = page_new(c);
+    doc->page = *p;
+    doc->saved = *s;
+    c->doc = p = &doc->page;
     head(c, p, s);
     rows(c, p, s);
     return true;
@@ -246,21 +274,15 @@ static void saved_title(ViewCtx *c, Buf *left, Buf *right) {
 
 // saved → recomputed, or the other way round; then back to the rule.
 static bool saved_toggle(ViewCtx *c, int row, const char **command) {
-    const DocLine *l = &((Page *)c->doc)->lines.at[row];
-    const Node *n = l->item.id >= 0 && c->art ? graph_by_id(c->art->graph, l->item.id) : NULL;
-    const PartitionResult *r = c->art ? c->art->partition : NULL;
-    for (int i = 0; n && r && i < r->n_values; i++) {
-        const SavedValue *v = &r->values[i];
-        if (v->node != n->id || v->is_input || v->is_size)
-            continue;
-        if (decide_override_at(session_overrides(c->session), DECIDE_save, n->name))
-            *command = arena_printf(c->tmp, "unpin %s", n->name);
-        else
-            *command = arena_printf(c->tmp, "pin %s %s", n->name,
-                                    v->recomputed ? "saved" : "recomputed");
-        return true;
-    }
-    return false;
+    const SavedRow *r = row_at(c, row);
+    if (!r || r->value->is_input || r->value->is_size)
+        return false;
+    if (r->wish)
+        *command = arena_printf(c->tmp, "unpin %s", r->node->name);
+    else
+        *command = arena_printf(c->tmp, "pin %s %s", r->node->name,
+                                r->value->recomputed ? "saved" : "recomputed");
+    return true;
 }
 
 static const char *const sorts[] = {"order of forward", "bytes", "cost of computing it again",
@@ -276,8 +298,8 @@ const View view_saved = {
     .line = page_line_of,
     .row_of = page_row_of,
     .title = saved_title,
-    .node = page_node,
-    .enter = page_enter,
+    .node = saved_node,
+    .enter = saved_enter,
     .toggle = saved_toggle,
     .start = page_start,
     .sorts = sorts,

@@ -104,6 +104,7 @@ typedef struct AotWrite {
     int value;          // node with the new value of what was written
     int base, new_base; // nodes of the whole storage before and after
     int from, to;       // nodes made to put the value into the base, ids from … to - 1
+    bool backward;      // by the derivative of `at`
 } AotWrite;
 
 // What happened in the trace, in order.

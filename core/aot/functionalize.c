@@ -102,7 +102,7 @@ Traced *functional_sync(Trace *t, Traced *x) {
         int from = trace_next_id(t);
         const Node *before = f->set->base->node;
         f->set->base = apply_update(t, u, f->set->base);
-        if (u->logged < 0)
+        if (u->logged < 0 || !trace_is_logged(t))
             continue;
         AotWrite *w = &t->log->writes[u->logged];
         w->from = from;
@@ -287,6 +287,7 @@ static int note_write(Trace *t, const Op *op, const Traced *self, const Traced *
         return -1;
     AotWrite *w = log_write(t);
     w->op = op;
+    w->backward = t->flags & NODE_backward;
     w->chain = chain_text(t->req->arena, self->fn->steps, self->fn->n_steps);
     w->value = value->node ? value->node->id : -1;
     return t->log->n_writes - 1;
