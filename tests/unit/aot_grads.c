@@ -1,23 +1,273 @@
 // aot_grads.c: joint graphs of small graphs, run and checked (aot_grads.h).
 #include "tests/unit/aot_grads.h"
 
+#include <ctype.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/debug/case_values.h"
-#include "core/debug/cases.h"
-#include "core/fx/graph.h"
+#include "core/eager/eager.h"
 #include "tests/unit/unit.h"
 
-enum { MAX_INPUTS = 64 };
+enum { MOST = 8 };
+
+typedef struct Check {
+    const GradCase *c;
+    Arena a;
+    Diag d;
+    const char *text;         // of the graph, for messages
+    const Graph *g;           // as it was written
+    const char *values[MOST]; // by placeholder: what its parameter says of them; "": nothing
+    bool needs[MOST];         // by placeholder
+    RtValue in[MOST];         // by placeholder
+    int n;                    // placeholders
+    EagerRun plain;           // g's outputs
+    const AotMeta *meta;      // of the first trace; NULL before it
+    RtValue weights[MOST];    // by tangent
+    double *want[MOST];       // by placeholder: (elements) differences; NULL: not asked for
+    uint64_t dice;
+} Check;
+
+// the graph's text
 
 static const Graph *parsed(Arena *a, const char *text, Diag *d) {
     FxDoc doc = {.arena = a};
     bool ok = fx_parse(&doc, sym_new(a), (Str){text, strlen(text)}, "graph", d);
     return ok ? doc.at[0].graph : NULL;
 }
+
+// Names of op packets are spelled out.
+static void put_spelled(Buf *b, const char *text, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        bool starts = !i || (text[i - 1] != '.' && text[i - 1] != '_' && !isalnum(text[i - 1]));
+        if (starts && n - i > 5 && !strncmp(text + i, "aten.", 5))
+            buf_puts(b, "torch.ops.");
+        buf_putc(b, text[i]);
+    }
+}
+
+static void put_lines(Buf *b, const char *text, const char *end, int indent) {
+    for (const char *p = text; p < end;) {
+        size_t len = strcspn(p, "\n");
+        buf_printf(b, "%*s", len ? indent : 0, "");
+        put_spelled(b, p, len);
+        buf_putc(b, '\n');
+        p += len + (p[len] != 0);
+    }
+}
+
+// `f64[2, 3]` with sizes that are the symbol's replaced; strides stay.
+static void put_type(Buf *b, const char *type, size_t n, int64_t symbol) {
+    bool sizes = true;
+    for (size_t i = 0; i < n;) {
+        size_t len = type[i] == ',' || type[i] == ' ' ? strspn(type + i, ", ") : 1;
+        bool digits = i && isdigit(type[i]) && strchr("[ ", type[i - 1]);
+        if (digits)
+            len = strspn(type + i, "0123456789");
+        if (digits && sizes && symbol && strtoll(type + i, NULL, 10) == symbol)
+            buf_puts(b, "s77");
+        else
+            buf_add(b, type + i, len);
+        sizes &= type[i] != ']';
+        i += len;
+    }
+}
+
+static void put_params(Check *c, Buf *b) {
+    const GradCase *t = c->c;
+    int n = 0;
+    if (t->symbol) {
+        buf_puts(b, ", s77: \"Sym(s77)\"");
+        c->values[n++] = "";
+    }
+    for (const char *p = t->params; *p; n++) {
+        size_t len = strcspn(p, ";"), name = strcspn(p, ":");
+        const char *type = p + name + 2, *last = type + strcspn(type, "]") + 1;
+        last += *last == '[' ? strcspn(last, "]") + 1 : 0;
+        ck_assert_int_lt(n, MOST);
+        bool not = *p == '-';
+        c->needs[n] = !not &&(*type == 'f' || *type == 'b') && type[1] != '8';
+        buf_printf(b, ", %.*s: \"", (int)name - not, p + not );
+        put_type(b, type, (size_t)(last - type), t->symbol);
+        buf_puts(b, "\"");
+        last += strspn(last, " ");
+        c->values[n] = arena_strndup(&c->a, last, (size_t)(p + len - last));
+        p += len + strspn(p + len, "; ");
+    }
+    c->n = n;
+}
+
+static void put_results(const GradCase *t, Buf *b) {
+    Buf outs = {.arena = b->arena};
+    int i = 0;
+    for (const char *p = t->out; *p; i++) {
+        int len = (int)strcspn(p, " ");
+        if (t->squared)
+            buf_printf(b, "        out_%d = torch.ops.aten.mul.Tensor(%.*s, %.*s)\n", i, len, p,
+                       len, p);
+        if (t->squared)
+            buf_printf(&outs, "out_%d, ", i);
+        else
+            buf_printf(&outs, "%.*s, ", len, p);
+        p += len + (int)strspn(p + len, " ");
+    }
+    buf_printf(b, "        return (%s)\n", buf_str(&outs));
+}
+
+static void make_graph(Check *c) {
+    const GradCase *t = c->c;
+    Buf b = {.arena = &c->a};
+    buf_puts(&b, "class G(torch.nn.Module):\n    def forward(self");
+    put_params(c, &b);
+    buf_puts(&b, "):\n");
+    const char *end = t->body + strlen(t->body), *classes = strstr(t->body, "\nclass ");
+    put_lines(&b, t->body, classes ? classes : end, 8);
+    put_results(t, &b);
+    put_lines(&b, classes ? classes : end, end, 4);
+    c->text = buf_str(&b);
+    c->g = parsed(&c->a, c->text, &c->d);
+    ck_assert_msg(c->g != NULL, "%s\n%s", diag_first(&c->d), c->text);
+    if (t->symbol)
+        sym_set_hint(c->g->sym, sym_symbol(c->g->sym, "s77"), t->symbol);
+}
+
+// values
+
+static double draw(Check *c) {
+    c->dice = c->dice * 6364136223846793005u + 1442695040888963407u;
+    return (double)(c->dice >> 11) / 9007199254740992.0;
+}
+
+// Distinct numbers, none near another or near zero: nothing changes its order under the step.
+static double spread(Check *c, int64_t i, int64_t n) {
+    int64_t k = (i * 7 + 3) % (n > 7 && n % 7 ? n : n + 1);
+    double v = 0.35 + 1.7 * ((double)k + 0.3 * draw(c)) / ((double)n + 1);
+    return draw(c) < 0.4 ? -v : v;
+}
+
+static void fill(Check *c, Tensor *x, const char *values) {
+    int64_t n = tensor_numel(x);
+    char *listed = (char *)values + 1;
+    double low = 0, high = 0;
+    if (str_starts(values, "in ")) {
+        low = strtod(values + 3, &listed);
+        high = strtod(listed, NULL);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        if (*values == '=')
+            tensor_set_f64(x, i, strtod(listed, &listed));
+        else if (low < high && x->dtype == DT_b8)
+            tensor_set_f64(x, i, draw(c) < 0.5);
+        else if (low < high && dtype_is_float(x->dtype))
+            tensor_set_f64(x, i, low + (high - low) * draw(c));
+        else if (low < high)
+            tensor_set_f64(x, i, floor(low + (high - low) * draw(c)));
+        else if (dtype_is_float(x->dtype))
+            tensor_set_f64(x, i, spread(c, i, n));
+        else
+            tensor_set_f64(x, i, i % 3 != 1);
+    }
+}
+
+static void make_value(Check *c, const Node *p, const char *values, RtValue *out) {
+    const TensorMeta *m = node_tensor(p);
+    if (!m) {
+        *out = (RtValue){.kind = RT_int, .i = c->c->symbol};
+        return;
+    }
+    int64_t size[TENSOR_DIMS], stride[TENSOR_DIMS];
+    for (int i = 0; i < m->ndim; i++) {
+        size[i] = sym_size_hint(c->g->sym, m->size[i], 0);
+        stride[i] = sym_size_hint(c->g->sym, m->stride[i], 0);
+    }
+    out->kind = RT_tensor;
+    ck_assert(tensor_new_strided(&out->tensor, m->dtype, m->ndim, size, stride, &c->d));
+    fill(c, &out->tensor, values);
+}
+
+static void drop_all(RtValue *v, int n) {
+    for (int i = 0; i < n && v; i++)
+        rt_drop(&v[i]);
+}
+
+// The inputs stay as they are, also if the graph writes them.
+static EagerRun run(Check *c, const Graph *g, const RtValue *in, int n) {
+    RtValue copies[2 * MOST] = {0};
+    for (int i = 0; i < n; i++) {
+        copies[i] = in[i];
+        if (in[i].kind == RT_tensor) {
+            const Tensor *x = &in[i].tensor;
+            copies[i] = (RtValue){.kind = RT_tensor};
+            ck_assert(tensor_new_strided(&copies[i].tensor, x->dtype, x->ndim, x->size, x->stride,
+                                         &c->d));
+            tensor_copy(&copies[i].tensor, x);
+        }
+    }
+    Generator gen;
+    generator_seed(&gen, 3);
+    EagerCtx ctx = {.arena = &c->a, .diag = &c->d, .threads = 1, .generator = &gen};
+    EagerRun r = {.graph = g, .inputs = copies, .n_inputs = n};
+    ck_assert_msg(eager_run(&ctx, &r), "%s\n%s", diag_first(&c->d), c->text);
+    drop_all(copies, n);
+    return r;
+}
+
+static void begin(Check *c, const GradCase *t) {
+    *c = (Check){.c = t, .dice = 17};
+    c->d.arena = &c->a;
+    make_graph(c);
+    Node **places;
+    ck_assert_int_eq(graph_placeholders(c->g, &places, &c->a), c->n);
+    for (int i = 0; i < c->n; i++)
+        make_value(c, places[i], c->values[i], &c->in[i]);
+    c->plain = run(c, c->g, c->in, c->n);
+}
+
+static void end(Check *c) {
+    drop_all(c->plain.outputs, c->plain.n_outputs);
+    drop_all(c->in, MOST);
+    drop_all(c->weights, MOST);
+    arena_free(&c->a);
+}
+
+// differences
+
+static double inner(const Tensor *a, const Tensor *b) {
+    double sum = 0;
+    for (int64_t i = 0; i < tensor_numel(a); i++)
+        sum += tensor_get_f64(a, i) * tensor_get_f64(b, i);
+    return sum;
+}
+
+// The weighed sum of the outputs that have tangents.
+static double loss(Check *c) {
+    ArenaMark mark = arena_mark(&c->a);
+    EagerRun r = run(c, c->g, c->in, c->n);
+    double sum = 0;
+    for (int i = 0; i < c->meta->n_tangents; i++)
+        sum += inner(&r.outputs[c->meta->tangents[i] - c->meta->n_mutated].tensor,
+                     &c->weights[i].tensor);
+    drop_all(r.outputs, r.n_outputs);
+    arena_rewind(&c->a, mark);
+    return sum;
+}
+
+static double *differences(Check *c, int input) {
+    Tensor *x = &c->in[input].tensor;
+    int64_t n = tensor_numel(x);
+    double *want = ARENA_ARRAY(&c->a, n + 1, double);
+    for (int64_t i = 0; i < n; i++) {
+        double was = tensor_get_f64(x, i), step = 1e-5 * fmax(1, fabs(was));
+        tensor_set_f64(x, i, was + step);
+        want[i] = loss(c);
+        tensor_set_f64(x, i, was - step);
+        want[i] = (want[i] - loss(c)) / (2 * step);
+        tensor_set_f64(x, i, was);
+    }
+    return want;
+}
+
+// the joint graph
 
 static AotResult trace(Arena *a, const Graph *g, const bool *needs, DecompTable table, Diag *d) {
     AotRequest r = {.graph = g,
@@ -29,125 +279,94 @@ static AotResult trace(Arena *a, const Graph *g, const bool *needs, DecompTable 
     return aot_trace_joint(&r);
 }
 
-static bool run(Arena *a, const Graph *g, RtValue *in, int n, EagerRun *out, Diag *d) {
-    Generator gen;
-    generator_seed(&gen, 0);
-    EagerCtx c = {.arena = a, .diag = d, .threads = 1, .generator = &gen};
-    *out = (EagerRun){.graph = g, .inputs = in, .n_inputs = n};
-    return eager_run(&c, out);
-}
-
-static void drop_outputs(EagerRun *r) {
-    for (int i = 0; i < r->n_outputs && r->outputs; i++)
-        rt_drop(&r->outputs[i]);
-}
-
-// recorded cases
-
-static const char *compare(Arena *a, const RtValue *got, const RtValue *want, double rtol,
-                           double atol, const char *what, int i) {
-    if (want->kind != RT_tensor)
-        return want->kind == RT_none && got->kind == RT_tensor
-                   ? arena_printf(a, "%s %d should be unused", what, i)
-                   : NULL;
-    if (got->kind != RT_tensor)
-        return arena_printf(a, "%s %d is missing", what, i);
-    const Tensor *x = &got->tensor, *y = &want->tensor;
-    if (x->dtype != y->dtype || x->ndim != y->ndim)
-        return arena_printf(a, "%s %d has another type", what, i);
-    for (int k = 0; k < x->ndim; k++)
-        if (x->size[k] != y->size[k])
-            return arena_printf(a, "%s %d has another shape", what, i);
-    TensorDiff diff = {0};
-    tensor_diff(x, y, rtol, atol, &diff);
-    if (!diff.bad && !diff.nan_differs)
-        return NULL;
-    int64_t at = diff.first_bad < 0 ? 0 : diff.first_bad;
-    return arena_printf(a, "%s %d: element %lld is %.12g, expected %.12g", what, i, (long long)at,
-                        tensor_get_f64(x, at), tensor_get_f64(y, at));
-}
-
-static const char *compare_all(Arena *a, const AotResult *joint, const EagerRun *got,
-                               const RtValue *outputs, const RtValue *grads, const bool *needs,
-                               int n_inputs) {
-    const AotMeta *m = joint->meta;
-    const char *wrong = NULL;
-    for (int i = 0; i < outputs->n && !wrong; i++)
-        wrong =
-            compare(a, &got->outputs[m->n_mutated + i], &outputs->at[i], 1e-7, 1e-9, "output", i);
-    int at = 0;
-    for (int i = 0; i < n_inputs && !wrong; i++)
-        if (needs[i])
-            wrong = compare(a, &got->outputs[m->n_fwd_outputs + i], &grads->at[at++], 1e-6, 1e-8,
-                            "gradient", i);
-    return wrong;
-}
-
-// The graph's text with differentiable outputs that are results of their own: one that is a view of
-// an input or of another output has no tangent.
-static const char *own_outputs(Arena *a, const char *code, const Json *differentiable) {
-    const char *ret = strstr(code, "return ["), *p = ret ? ret + strlen("return [") : "";
-    Buf b = {.arena = a}, outs = {.arena = a};
-    buf_add(&b, code, ret ? (size_t)(ret - code) : strlen(code));
-    for (int i = 0; *p && *p != ']'; i++) {
-        int len = (int)strcspn(p, ",]");
-        bool own = json_bool(json_at(differentiable, i), false);
-        if (own)
-            buf_printf(&b, "own_%d = torch.ops.aten.add.Scalar(%.*s, 0)\n        ", i, len, p);
-        buf_puts(&outs, i ? ", " : "");
-        buf_puts(&outs, own ? arena_printf(a, "own_%d", i) : arena_strndup(a, p, (size_t)len));
-        p += len + strspn(p + len, ", ");
+// The joint trace and its run. Weights of the tangents are made for the first one.
+static AotResult run_joint(Check *c, DecompTable table, const double *weights, EagerRun *out) {
+    AotResult r = trace(&c->a, c->g, c->needs, table, &c->d);
+    ck_assert_msg(r.graph && r.meta && r.meta->training && graph_verify(r.graph, &c->d), "%s\n%s",
+                  diag_first(&c->d), c->text);
+    Node **places;
+    int n = graph_placeholders(r.graph, &places, &c->a);
+    ck_assert_int_eq(n, c->n + r.meta->n_tangents);
+    ck_assert_int_le(r.meta->n_tangents, MOST);
+    for (int i = 0; i < r.meta->n_tangents; i++) {
+        ck_assert_int_ge(r.meta->tangents[i], r.meta->n_mutated);
+        if (!c->meta)
+            make_value(c, places[c->n + i], "in 0.5 1.5", &c->weights[i]);
+        else
+            ck_assert_int_eq(r.meta->tangents[i], c->meta->tangents[i]);
     }
-    if (ret)
-        buf_printf(&b, "return [%s]\n", buf_str(&outs));
-    return buf_str(&b);
+    c->meta = c->meta ? c->meta : r.meta;
+    for (int64_t i = 0; weights && i < tensor_numel(&c->weights[0].tensor); i++)
+        tensor_set_f64(&c->weights[0].tensor, i, weights[i]);
+    RtValue in[2 * MOST];
+    memcpy(in, c->in, sizeof c->in);
+    memcpy(in + c->n, c->weights, sizeof c->weights);
+    *out = run(c, r.graph, in, n);
+    ck_assert_int_eq(out->n_outputs, r.meta->n_fwd_outputs + c->n);
+    return r;
 }
 
-static const char *check_line(Arena *a, const Json *j, DecompTable table, RtValue *values,
-                              Diag *d) {
-    RtValue *in = &values[0], *outputs = &values[1], *cotangents = &values[2], *grads = &values[3];
-    const char *code = json_str(json_get(j, "code"), "");
-    const Graph *g = parsed(a, own_outputs(a, code, json_get(j, "differentiable")), d);
-    if (!g || !case_value(a, json_get(j, "inputs"), in, d) ||
-        !case_value(a, json_get(j, "outputs"), outputs, d) ||
-        !case_value(a, json_get(j, "cotangents"), cotangents, d) ||
-        !case_value(a, json_get(j, "grads"), grads, d) || in->n > MAX_INPUTS)
-        return arena_printf(a, "not read: %s", diag_first(d));
-    bool needs[MAX_INPUTS] = {0};
-    RtValue all[2 * MAX_INPUTS];
-    for (int i = 0; i < in->n; i++)
-        needs[i] = json_bool(json_at(json_get(j, "needs_grad"), i), false);
-    AotResult joint = trace(a, g, needs, table, d);
-    if (!joint.graph)
-        return arena_printf(a, "not traced: %s", diag_first(d));
-    if (!joint.meta || !joint.meta->training)
-        return "no output needs a gradient";
-    if (!graph_verify(joint.graph, d))
-        return arena_printf(a, "broken: %s", diag_first(d));
-    if (joint.meta->n_tangents != cotangents->n || in->n + cotangents->n > 2 * MAX_INPUTS)
-        return arena_printf(a, "%d tangents, expected %d", joint.meta->n_tangents, cotangents->n);
-    if (in->n)
-        memcpy(all, in->at, (size_t)in->n * sizeof *all);
-    memcpy(all + in->n, cotangents->at, (size_t)cotangents->n * sizeof *all);
+static void check_outputs(Check *c, const AotMeta *m, const EagerRun *got) {
+    for (int i = 0; i < c->plain.n_outputs; i++) {
+        TensorDiff diff = {0};
+        const RtValue *y = &got->outputs[m->n_mutated + i], *want = &c->plain.outputs[i];
+        ck_assert_int_eq(y->kind, want->kind);
+        if (want->kind != RT_tensor)
+            continue;
+        tensor_diff(&y->tensor, &want->tensor, 1e-12, 1e-12, &diff);
+        ck_assert_msg(!diff.bad && !diff.nan_differs, "output %d differs\n%s", i, c->text);
+    }
+}
+
+// A gradient has its tensor's type and shape; undefined, it is zeros.
+static void check_grad(Check *c, int input, const RtValue *grad) {
+    const Tensor *x = &c->in[input].tensor, *y = &grad->tensor;
+    bool is_there = grad->kind == RT_tensor;
+    ck_assert_msg(!is_there || (x->dtype == y->dtype && x->ndim == y->ndim &&
+                                !memcmp(x->size, y->size, (size_t)x->ndim * sizeof *x->size)),
+                  "gradient %d has another type or shape\n%s", input, c->text);
+    if (x->dtype != DT_f64)
+        return;
+    if (!c->want[input])
+        c->want[input] = differences(c, input);
+    for (int64_t i = 0; i < tensor_numel(x); i++) {
+        double got = is_there ? tensor_get_f64(y, i) : 0, want = c->want[input][i];
+        ck_assert_msg(fabs(got - want) <= 1e-7 * (1 + fabs(want)),
+                      "gradient %d at %d is %.9g, by differences %.9g\n%s", input, (int)i, got,
+                      want, c->text);
+    }
+}
+
+void grad_check(const GradCase *t) {
+    static const DecompTable tables[] = {DECOMP_none, DECOMP_empty, DECOMP_core_aten,
+                                         DECOMP_inductor};
+    Check c;
+    begin(&c, t);
+    for (int k = 0; k < COUNT(tables); k++) {
+        EagerRun got;
+        AotResult r = run_joint(&c, tables[k], NULL, &got);
+        check_outputs(&c, r.meta, &got);
+        for (int i = 0; i < c.n; i++)
+            if (c.needs[i])
+                check_grad(&c, i, &got.outputs[r.meta->n_fwd_outputs + i]);
+        drop_all(got.outputs, got.n_outputs);
+    }
+    end(&c);
+}
+
+void grad_expect(const GradCase *t, const double *weights, const double *want) {
+    Check c;
+    begin(&c, t);
     EagerRun got;
-    const char *wrong = NULL;
-    if (!run(a, joint.graph, all, in->n + cotangents->n, &got, d))
-        wrong = arena_printf(a, "not run: %s", diag_first(d));
-    else
-        wrong = compare_all(a, &joint, &got, outputs, grads, needs, in->n);
-    drop_outputs(&got);
-    return wrong;
-}
-
-const char *check_recorded(Arena *a, Str line, DecompTable table, const char **opinfo) {
-    Diag d = {.arena = a};
-    RtValue values[4] = {0};
-    Json *j = json_parse(a, line, "case", &d);
-    *opinfo = json_str(json_get(j, "opinfo"), "?");
-    const char *wrong = check_line(a, j, table, values, &d);
-    for (int i = 0; i < 4; i++)
-        rt_drop(&values[i]);
-    return wrong;
+    AotResult r = run_joint(&c, DECOMP_none, weights, &got);
+    const RtValue *grad = &got.outputs[r.meta->n_fwd_outputs];
+    ck_assert_int_eq(grad->kind, RT_tensor);
+    for (int64_t i = 0; i < tensor_numel(&c.in[0].tensor); i++)
+        ck_assert_msg(fabs(tensor_get_f64(&grad->tensor, i) - want[i]) < 1e-12,
+                      "element %d is %g, expected %g\n%s", (int)i, tensor_get_f64(&grad->tensor, i),
+                      want[i], c.text);
+    drop_all(got.outputs, got.n_outputs);
+    end(&c);
 }
 
 const char *joint_text(Arena *a, const char *graph, const bool *needs, DecompTable table) {
@@ -162,148 +381,4 @@ const char *joint_text(Arena *a, const char *graph, const bool *needs, DecompTab
         if (n->op == FX_call_function)
             buf_printf(&b, "%s\n", n->target);
     return buf_str(&b);
-}
-
-// differences
-
-// A tensor of the annotation `f64[3, 4]` with values spread over a range in no order.
-static void make_input(RtValue *v, const char *annotation, double low, double high, uint64_t *seed,
-                       Diag *d) {
-    static const struct {
-        const char *name;
-        DType dtype;
-    } types[] = {{"f64[", DT_f64}, {"f32[", DT_f32}, {"i64[", DT_i64}, {"b8[", DT_b8}};
-    int64_t size[8];
-    int ndim = 0;
-    DType dtype = DT_none;
-    for (int i = 0; i < COUNT(types); i++)
-        if (strncmp(annotation, types[i].name, strlen(types[i].name)) == 0)
-            dtype = types[i].dtype;
-    ck_assert_msg(dtype != DT_none, "%s", annotation);
-    for (const char *p = strchr(annotation, '[') + 1; *p && *p != ']';) {
-        char *end;
-        size[ndim++] = strtoll(p, &end, 10);
-        p = end + strspn(end, ", ");
-    }
-    v->kind = RT_tensor;
-    ck_assert(tensor_new(&v->tensor, dtype, ndim, size, d));
-    for (int64_t i = 0; i < tensor_numel(&v->tensor); i++) {
-        *seed = *seed * 6364136223846793005u + 1442695040888963407u;
-        double unit = (double)(*seed >> 11) / 9007199254740992.0;
-        double x = low + unit * (high - low);
-        if (dtype == DT_i64 || dtype == DT_b8)
-            x = dtype == DT_b8 ? (double)(unit < 0.5) : floor(x);
-        tensor_set_f64(&v->tensor, i, x);
-    }
-}
-
-// The sum of every float output times its weights; weights are made at first sight.
-static double weighed(Arena *a, const Graph *g, RtValue *in, int n, const RtValue *weights,
-                      int n_weights, Diag *d) {
-    EagerRun r;
-    ck_assert_msg(run(a, g, in, n, &r, d), "%s", diag_first(d));
-    double sum = 0;
-    int at = 0;
-    for (int i = 0; i < r.n_outputs; i++) {
-        const Tensor *y = &r.outputs[i].tensor;
-        if (r.outputs[i].kind != RT_tensor || !dtype_is_float(y->dtype) || at == n_weights)
-            continue;
-        for (int64_t k = 0; k < tensor_numel(y); k++)
-            sum += tensor_get_f64(y, k) * tensor_get_f64(&weights[at].tensor, k);
-        at++;
-    }
-    drop_outputs(&r);
-    return sum;
-}
-
-static void add_lines(Buf *b, const char *text, const char *end, int indent) {
-    for (const char *p = text; p < end;) {
-        size_t len = strcspn(p, "\n");
-        buf_printf(b, "%*s%.*s\n", len ? indent : 0, "", (int)len, p);
-        p += len + (p[len] != 0);
-    }
-}
-
-static const char *graph_of(Arena *a, const Difference *c, int *n) {
-    Buf b = {.arena = a};
-    buf_puts(&b, "class G(torch.nn.Module):\n    def forward(self");
-    for (*n = 0; *n < 4 && c->args[*n]; ++*n)
-        buf_printf(&b, ", %c: \"%s\"", 'a' + *n, c->args[*n] + (c->args[*n][0] == '-'));
-    buf_puts(&b, "):\n");
-    const char *classes = strstr(c->body, "\nclass "), *end = c->body + strlen(c->body);
-    add_lines(&b, c->body, classes ? classes : end, 8);
-    buf_puts(&b, "        return (y,)\n");
-    add_lines(&b, classes ? classes : end, end, 4);
-    return buf_str(&b);
-}
-
-static void check_input(Arena *a, const Difference *c, const Graph *g, RtValue *in, int n,
-                        int which, const RtValue *weights, int n_weights, const RtValue *grad,
-                        Diag *d) {
-    Tensor *x = &in[which].tensor;
-    for (int64_t k = 0; k < tensor_numel(x); k++) {
-        double at = tensor_get_f64(x, k), h = 1e-5 * fmax(1, fabs(at));
-        tensor_set_f64(x, k, at + h);
-        double up = weighed(a, g, in, n, weights, n_weights, d);
-        tensor_set_f64(x, k, at - h);
-        double down = weighed(a, g, in, n, weights, n_weights, d);
-        tensor_set_f64(x, k, at);
-        double want = (up - down) / (2 * h);
-        double got = grad->kind == RT_tensor ? tensor_get_f64(&grad->tensor, k) : 0;
-        ck_assert_msg(fabs(got - want) <= 2e-6 * fmax(1, fabs(want)),
-                      "%s: gradient of %c at element %lld (%g) is %.9g, differences say %.9g",
-                      c->name, 'a' + which, (long long)k, at, got, want);
-    }
-}
-
-// A gradient has its tensor's type and shape.
-static void check_type(const Difference *c, const Tensor *x, const RtValue *grad, int which) {
-    if (grad->kind != RT_tensor)
-        return;
-    const Tensor *y = &grad->tensor;
-    ck_assert_msg(x->dtype == y->dtype && x->ndim == y->ndim, "%s: gradient of %c has another type",
-                  c->name, 'a' + which);
-    for (int k = 0; k < x->ndim; k++)
-        ck_assert_msg(x->size[k] == y->size[k], "%s: gradient of %c has another shape", c->name,
-                      'a' + which);
-}
-
-void check_differences(const Difference *c, DecompTable table) {
-    Arena a = {0};
-    Diag d = {.arena = &a};
-    int n = 0;
-    const Graph *g = parsed(&a, graph_of(&a, c, &n), &d);
-    ck_assert_msg(g != NULL, "%s: %s", c->name, diag_first(&d));
-    RtValue all[8] = {0};
-    bool needs[4] = {0};
-    uint64_t seed = 12345;
-    for (int i = 0; i < n; i++) {
-        make_input(&all[i], c->args[i] + (c->args[i][0] == '-'), c->low, c->high, &seed, &d);
-        needs[i] = c->args[i][0] == 'f';
-    }
-    AotResult joint = trace(&a, g, needs, table, &d);
-    ck_assert_msg(joint.graph && graph_verify(joint.graph, &d), "%s: %s", c->name, diag_first(&d));
-    ck_assert_msg(joint.meta && joint.meta->training, "%s: nothing to differentiate", c->name);
-    Node **places;
-    int n_places = graph_placeholders(joint.graph, &places, &a);
-    ck_assert_int_le(n_places, COUNT(all));
-    for (int i = n; i < n_places; i++) {
-        Buf b = {.arena = &a};
-        meta_print(&b, places[i]->val.tensor, false, false);
-        make_input(&all[i], buf_str(&b), -1, 1, &seed, &d);
-    }
-    EagerRun got;
-    ck_assert_msg(run(&a, joint.graph, all, n_places, &got, &d), "%s: %s", c->name, diag_first(&d));
-    for (int i = 0; i < n; i++) {
-        const RtValue *grad = &got.outputs[joint.meta->n_fwd_outputs + i];
-        if (!needs[i])
-            continue;
-        check_type(c, &all[i].tensor, grad, i);
-        if (all[i].tensor.dtype == DT_f64)
-            check_input(&a, c, g, all, n, i, all + n, n_places - n, grad, &d);
-    }
-    drop_outputs(&got);
-    for (int i = 0; i < n_places; i++)
-        rt_drop(&all[i]);
-    arena_free(&a);
 }

@@ -1,26 +1,33 @@
-// aot_grads.h: gradients of small graphs, for the suites of derivatives: a graph is traced jointly,
-// its forward and backward run op by op, and what comes out is held against recorded gradients or
-// against central differences of the graph itself, which know nothing of derivatives.
+// aot_grads.h: gradients of small graphs against central differences in float64. A graph is traced
+// jointly, forward and backward run op by op; the differences come from the graph as it was
+// written, so that they know nothing of the tracer and of derivatives.
 #ifndef TESTS_UNIT_AOT_GRADS_H
 #define TESTS_UNIT_AOT_GRADS_H
 
 #include "core/aot/aot.h"
-#include "core/eager/eager.h"
 
-typedef struct Difference {
-    const char *name;     // of the case
-    const char *args[4];  // annotations: `f64[3, 4]`; floats need gradients, `-f64[3]` does not
-    // Lines; arguments are a, b, c, d; the last one sets y. Behind it may stand classes of nested
-    // graphs, from column 0.
+typedef struct GradCase {
+    // `a: f64[2, 3][1, 2]; i: i64[2] = 0 2; -w: f64[4] in 0.5 1.5`. Contiguous if no strides are
+    // given. Values are listed, or lie in a range (whole numbers below its end); else floats are
+    // distinct and none is near zero, integers and bools 1 and 0. Floats want gradients unless `-`
+    // stands before the name.
+    const char *params;
+    // Statements, a line each; `aten.` stands for torch.ops.aten. Behind them may stand classes of
+    // nested graphs, from column 0.
     const char *body;
-    double low, high;     // of the values
-} Difference;
+    const char *out;  // names of results, by spaces
+    bool squared;     // each result is multiplied by itself, so that gradients depend on values
+    int64_t symbol;   // sizes equal to it are s77; 0: none is
+} GradCase;
 
-// Fails the test if a gradient is not what differences say.
-void check_differences(const Difference *c, DecompTable table);
-// Of one line of recorded gradient cases: NULL, or what is wrong with it. Lives in a.
-const char *check_recorded(Arena *a, Str line, DecompTable table, const char **opinfo);
-// The printed joint graph: nodes only, one a line. In a.
+// Under every table of decompositions; outputs are those of the graph as it was written. A gradient
+// may be off by 1e-7 of 1 + |difference|. Fails the test that is running.
+void grad_check(const GradCase *t);
+// Where the gradient is a matter of definition: that of the first parameter, given what the results
+// are weighed with, element by element.
+void grad_expect(const GradCase *t, const double *weights, const double *want);
+// Targets of a joint graph's calls, a line each, in a. graph is FX text; needs has a row a
+// placeholder.
 const char *joint_text(Arena *a, const char *graph, const bool *needs, DecompTable table);
 
 #endif

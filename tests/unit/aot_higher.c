@@ -2,6 +2,7 @@
 // in the joint graph, and refusals.
 #include <string.h>
 
+#include "core/eager/eager.h"
 #include "tests/unit/aot_grads.h"
 #include "tests/unit/unit.h"
 
@@ -29,93 +30,88 @@
     "r = h[0]\ns = h[1]\n"                                                                         \
     "y = " T "mul.Tensor(r, s)\n" BRANCHES
 
-static const Difference calls[] = {
-    {"a condition that is true", {"f64[3, 4]", "f64[3, 4]"}, COND(T "gt.Scalar(u, -100)"), -1, 1},
-    {"a condition that is false", {"f64[3, 4]", "f64[3, 4]"}, COND(T "gt.Scalar(u, 100)"), -1, 1},
-    {"one operand without gradient",
-     {"f64[3, 4]", "-f64[3, 4]"},
-     COND(T "lt.Scalar(u, 100)"),
-     -1,
-     1},
-    {"a result that is not used",
-     {"f64[3, 4]", "f64[3, 4]"},
-     "u = " T "sum.default(a)\nt0 = self.t0\nf0 = self.f0\n"
-     "p = " T "lt.Scalar(u, 100)\n"
-     "h = " H "cond(p, t0, f0, (a, b))\ny = h[1]\n" BRANCHES,
-     -1,
-     1},
-    {"a condition in a condition",
-     {"f64[3, 4]"},
-     "u = " T "sum.default(a)\nt0 = self.t0\nf0 = self.f0\n"
-     "p = " T "lt.Scalar(u, 100)\n"
-     "h = " H "cond(p, t0, f0, (a,))\ny = h[0]\n" BODY(
-         "t0", "p: \"f64[3, 4]\"",
-         "        u = torch.ops.aten.sum.default(p)\n"
-         "        g = torch.ops.aten.gt.Scalar(u, -100)\n"
-         "        t1 = self.t1\n        f1 = self.f1\n"
-         "        h = torch.ops.higher_order.cond(g, t1, f1, (p,))\n"
-         "        r = h[0]\n        s = torch.ops.aten.mul.Tensor(r, p)\n        return (s,)\n"
-         "    class t1(torch.nn.Module):\n"
-         "        def forward(self, p: \"f64[3, 4]\"):\n"
-         "            s = torch.ops.aten.sin.default(p)\n            return (s,)\n"
-         "    class f1(torch.nn.Module):\n"
-         "        def forward(self, p: \"f64[3, 4]\"):\n"
-         "            s = torch.ops.aten.neg.default(p)\n            return (s,)\n")
-         BODY("f0", "p: \"f64[3, 4]\"", "        return (p,)\n"),
-     -1,
-     1},
-    {"a checkpointed region in another",
-     {"f64[3, 4]", "f64[4, 4]"},
-     "w0 = self.w0\n"
-     "h = " H "tag_activation_checkpoint(w0, a, b, use_reentrant = False)\n"
-     "r = h[0]\ny = " T "mul.Tensor(r, a)\n" BODY(
-         "w0", "p: \"f64[3, 4]\", q: \"f64[4, 4]\"",
-         "        m = torch.ops.aten.mm.default(p, q)\n        s = torch.ops.aten.tanh.default(m)\n"
-         "        w1 = self.w1\n"
-         "        h = torch.ops.higher_order.tag_activation_checkpoint(w1, s, q, use_reentrant = "
-         "False)\n"
-         "        r = h[0]\n        return (r,)\n"
-         "    class w1(torch.nn.Module):\n"
-         "        def forward(self, p: \"f64[3, 4]\", q: \"f64[4, 4]\"):\n"
-         "            m = torch.ops.aten.mm.default(p, q)\n"
-         "            s = torch.ops.aten.sigmoid.default(m)\n            return (s,)\n"),
-     -1,
-     1},
-    {"map, with an argument of all steps",
-     {"f64[5, 3]", "f64[3]"},
-     "m0 = self.m0\nh = " H "map_impl(m0, [a], [b])\ny = h[0]\n" BODY(
+static const GradCase calls[] = {
+    // a condition that is true
+    {.params = "a: f64[3, 4]; b: f64[3, 4]", .body = COND(T "gt.Scalar(u, -100)"), .out = "y"},
+    // a condition that is false
+    {.params = "a: f64[3, 4]; b: f64[3, 4]", .body = COND(T "gt.Scalar(u, 100)"), .out = "y"},
+    // one operand without gradient
+    {.params = "a: f64[3, 4]; -b: f64[3, 4]", .body = COND(T "lt.Scalar(u, 100)"), .out = "y"},
+    // a result that is not used
+    {.params = "a: f64[3, 4]; b: f64[3, 4]",
+     .body = "u = " T "sum.default(a)\nt0 = self.t0\nf0 = self.f0\n"
+             "p = " T "lt.Scalar(u, 100)\n"
+             "h = " H "cond(p, t0, f0, (a, b))\ny = h[1]\n" BRANCHES,
+     .out = "y"},
+    // a condition in a condition
+    {.params = "a: f64[3, 4]",
+     .body =
+         "u = " T "sum.default(a)\nt0 = self.t0\nf0 = self.f0\n"
+         "p = " T "lt.Scalar(u, 100)\n"
+         "h = " H "cond(p, t0, f0, (a,))\ny = h[0]\n" BODY(
+             "t0", "p: \"f64[3, 4]\"",
+             "        u = torch.ops.aten.sum.default(p)\n"
+             "        g = torch.ops.aten.gt.Scalar(u, -100)\n"
+             "        t1 = self.t1\n        f1 = self.f1\n"
+             "        h = torch.ops.higher_order.cond(g, t1, f1, (p,))\n"
+             "        r = h[0]\n        s = torch.ops.aten.mul.Tensor(r, p)\n        return (s,)\n"
+             "    class t1(torch.nn.Module):\n"
+             "        def forward(self, p: \"f64[3, 4]\"):\n"
+             "            s = torch.ops.aten.sin.default(p)\n            return (s,)\n"
+             "    class f1(torch.nn.Module):\n"
+             "        def forward(self, p: \"f64[3, 4]\"):\n"
+             "            s = torch.ops.aten.neg.default(p)\n            return (s,)\n")
+             BODY("f0", "p: \"f64[3, 4]\"", "        return (p,)\n"),
+     .out = "y"},
+    // a checkpointed region in another
+    {.params = "a: f64[3, 4]; b: f64[4, 4]",
+     .body = "w0 = self.w0\n"
+             "h = " H "tag_activation_checkpoint(w0, a, b, use_reentrant = False)\n"
+             "r = h[0]\ny = " T "mul.Tensor(r, a)\n" BODY(
+                 "w0", "p: \"f64[3, 4]\", q: \"f64[4, 4]\"",
+                 "        m = torch.ops.aten.mm.default(p, q)\n        s = "
+                 "torch.ops.aten.tanh.default(m)\n"
+                 "        w1 = self.w1\n"
+                 "        h = torch.ops.higher_order.tag_activation_checkpoint(w1, s, q, "
+                 "use_reentrant = "
+                 "False)\n"
+                 "        r = h[0]\n        return (r,)\n"
+                 "    class w1(torch.nn.Module):\n"
+                 "        def forward(self, p: \"f64[3, 4]\", q: \"f64[4, 4]\"):\n"
+                 "            m = torch.ops.aten.mm.default(p, q)\n"
+                 "            s = torch.ops.aten.sigmoid.default(m)\n            return (s,)\n"),
+     .out = "y"},
+    // map, with an argument of all steps
+    {.params = "a: f64[5, 3]; b: f64[3]",
+     .body = "m0 = self.m0\nh = " H "map_impl(m0, [a], [b])\ny = h[0]\n" BODY(
          "m0", "p: \"f64[3]\", q: \"f64[3]\"",
          "        s = torch.ops.aten.sin.default(p)\n        r = torch.ops.aten.mul.Tensor(s, q)\n"
          "        return (r,)\n"),
-     -1,
-     1},
-    {"scan",
-     {"f64[3]", "f64[5, 3]", "f64[3]"},
-     "s0 = self.s0\nh = " H "scan(s0, [a], [b], (c,))\n"
-     "r = h[0]\ns = h[1]\ny = " T "mul.Tensor(r, s)\n" BODY(
-         "s0", "p: \"f64[3]\", q: \"f64[3]\", w: \"f64[3]\"",
-         "        m = torch.ops.aten.mul.Tensor(p, w)\n        n = torch.ops.aten.add.Tensor(m, "
-         "q)\n"
-         "        t = torch.ops.aten.tanh.default(n)\n        return (n, t)\n"),
-     -1,
-     1},
-    {"a wrapped graph, and one under gradients",
-     {"f64[3, 4]", "f64[3, 4]"},
-     "w0 = self.w0\nh = " H "wrap(w0, a, b)\nr = h[0]\n"
-     "w1 = self.w1\nk = " H "wrap_with_set_grad_enabled(True, w1, r, b)\ny = k[0]\n" BODY(
-         "w0", "p: \"f64[3, 4]\", q: \"f64[3, 4]\"",
-         "        m = torch.ops.aten.mul.Tensor(p, q)\n        return (m,)\n")
-         BODY("w1", "p: \"f64[3, 4]\", q: \"f64[3, 4]\"",
-              "        m = torch.ops.aten.sin.default(p)\n        return (m,)\n"),
-     -1,
-     1},
+     .out = "y"},
+    // scan
+    {.params = "a: f64[3]; b: f64[5, 3]; c: f64[3]",
+     .body = "s0 = self.s0\nh = " H "scan(s0, [a], [b], (c,))\n"
+             "r = h[0]\ns = h[1]\ny = " T "mul.Tensor(r, s)\n" BODY(
+                 "s0", "p: \"f64[3]\", q: \"f64[3]\", w: \"f64[3]\"",
+                 "        m = torch.ops.aten.mul.Tensor(p, w)\n        n = "
+                 "torch.ops.aten.add.Tensor(m, "
+                 "q)\n"
+                 "        t = torch.ops.aten.tanh.default(n)\n        return (n, t)\n"),
+     .out = "y"},
+    // a wrapped graph, and one under gradients
+    {.params = "a: f64[3, 4]; b: f64[3, 4]",
+     .body = "w0 = self.w0\nh = " H "wrap(w0, a, b)\nr = h[0]\n"
+             "w1 = self.w1\nk = " H "wrap_with_set_grad_enabled(True, w1, r, b)\ny = k[0]\n" BODY(
+                 "w0", "p: \"f64[3, 4]\", q: \"f64[3, 4]\"",
+                 "        m = torch.ops.aten.mul.Tensor(p, q)\n        return (m,)\n")
+                 BODY("w1", "p: \"f64[3, 4]\", q: \"f64[3, 4]\"",
+                      "        m = torch.ops.aten.sin.default(p)\n        return (m,)\n"),
+     .out = "y"},
 };
 
 START_TEST(gradients) {
-    for (int i = 0; i < COUNT(calls); i++) {
-        check_differences(&calls[i], DECOMP_none);
-        check_differences(&calls[i], DECOMP_inductor);
-    }
+    for (int i = 0; i < COUNT(calls); i++)
+        grad_check(&calls[i]);
 }
 END_TEST
 

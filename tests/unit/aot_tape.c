@@ -7,108 +7,114 @@
 #include "tests/unit/unit.h"
 
 #define T "torch.ops.aten."
-#define X "x = " T "mul.Tensor(a, 2)\n"
 
-static const Difference writes[] = {
-    {"a slice, then a row",
-     {"f64[4, 6]", "f64[4, 2]"},
-     X "s = " T "slice.Tensor(x, 1, 1, 3)\n"
-       "m = " T "mul_.Tensor(s, b)\n"
-       "r = " T "select.int(x, 0, 0)\n"
-       "i = " T "add_.Tensor(r, 1)\n"
-       "y = " T "sin.default(x)",
-     -1, 1},
-    {"a view of a view, the base read after",
-     {"f64[4, 6]", "f64[8]"},
-     X "v = " T "view.default(x, [-1])\n"
-       "s = " T "slice.Tensor(v, 0, 2, 10)\n"
-       "c = " T "copy_.default(s, b)\n"
-       "t = " T "t.default(x)\n"
-       "y = " T "mul.Tensor(t, t)",
-     -1, 1},
-    {"a sibling read after",
-     {"f64[4, 6]", "f64[6]"},
-     X "p = " T "permute.default(x, [1, 0])\n"
-       "r = " T "select.int(x, 0, 1)\n"
-       "m = " T "mul_.Tensor(r, b)\n"
-       "y = " T "tanh.default(p)",
-     -1, 1},
-    {"a view of what is written as a whole",
-     {"f64[4, 6]", "f64[4, 6]"},
-     X "r = " T "select.int(x, 0, 1)\n"
-       "m = " T "mul_.Tensor(x, b)\n"
-       "y = " T "mul.Tensor(r, r)",
-     -1, 1},
-    {"a diagonal",
-     {"f64[5, 5]", "f64[]"},
-     X "d = " T "diagonal.default(x)\n"
-       "f = " T "fill_.Tensor(d, b)\n"
-       "y = " T "mm.default(x, x)",
-     -1, 1},
-    {"by as_strided",
-     {"f64[4, 6]", "f64[2, 3]"},
-     X "s = " T "as_strided.default(x, [2, 3], [6, 2], 1)\n"
-       "m = " T "mul_.Tensor(s, b)\n"
-       "y = " T "sin.default(x)",
-     -1, 1},
-    {"a base without gradient written with one",
-     {"-f64[4, 6]", "f64[6]"},
-     "x = " T "clone.default(a)\n"
-     "r = " T "select.int(x, 0, 2)\n"
-     "c = " T "copy_.default(r, b)\n"
-     "y = " T "sin.default(x)",
-     -1, 1},
-    {"a squeezed and unsqueezed view",
-     {"f64[4, 1, 6]", "f64[4, 6]"},
-     X "s = " T "squeeze.dim(x, 1)\n"
-       "m = " T "mul_.Tensor(s, b)\n"
-       "u = " T "unsqueeze.default(x, 0)\n"
-       "y = " T "cos.default(u)",
-     -1, 1},
-    {"the same place twice",
-     {"f64[4, 6]", "f64[6]"},
-     X "r = " T "select.int(x, 0, 2)\n"
-       "m = " T "mul_.Tensor(r, b)\n"
-       "q = " T "select.int(x, 0, 2)\n"
-       "n = " T "mul_.Tensor(q, b)\n"
-       "y = " T "sin.default(x)",
-     -1, 1},
+static const GradCase writes[] = {
+    // a slice, then a row
+    {.params = "a: f64[4, 6]; b: f64[4, 2]",
+     .body = "x = aten.mul.Tensor(a, 2)\n"
+             "s = aten.slice.Tensor(x, 1, 1, 3)\n"
+             "m = aten.mul_.Tensor(s, b)\n"
+             "r = aten.select.int(x, 0, 0)\n"
+             "i = aten.add_.Tensor(r, 1)\n"
+             "y = aten.sin.default(x)",
+     .out = "y"},
+    // a view of a view, the base read after
+    {.params = "a: f64[4, 6]; b: f64[8]",
+     .body = "x = aten.mul.Tensor(a, 2)\n"
+             "v = aten.view.default(x, [-1])\n"
+             "s = aten.slice.Tensor(v, 0, 2, 10)\n"
+             "c = aten.copy_.default(s, b)\n"
+             "t = aten.t.default(x)\n"
+             "y = aten.mul.Tensor(t, t)",
+     .out = "y"},
+    // a sibling read after
+    {.params = "a: f64[4, 6]; b: f64[6]",
+     .body = "x = aten.mul.Tensor(a, 2)\n"
+             "p = aten.permute.default(x, [1, 0])\n"
+             "r = aten.select.int(x, 0, 1)\n"
+             "m = aten.mul_.Tensor(r, b)\n"
+             "y = aten.tanh.default(p)",
+     .out = "y"},
+    // a view of what is written as a whole
+    {.params = "a: f64[4, 6]; b: f64[4, 6]",
+     .body = "x = aten.mul.Tensor(a, 2)\n"
+             "r = aten.select.int(x, 0, 1)\n"
+             "m = aten.mul_.Tensor(x, b)\n"
+             "y = aten.mul.Tensor(r, r)",
+     .out = "y"},
+    // a diagonal
+    {.params = "a: f64[5, 5]; b: f64[]",
+     .body = "x = aten.mul.Tensor(a, 2)\n"
+             "d = aten.diagonal.default(x)\n"
+             "f = aten.fill_.Tensor(d, b)\n"
+             "y = aten.mm.default(x, x)",
+     .out = "y"},
+    // by as_strided
+    {.params = "a: f64[4, 6]; b: f64[2, 3]",
+     .body = "x = aten.mul.Tensor(a, 2)\n"
+             "s = aten.as_strided.default(x, [2, 3], [6, 2], 1)\n"
+             "m = aten.mul_.Tensor(s, b)\n"
+             "y = aten.sin.default(x)",
+     .out = "y"},
+    // a base without gradient written with one
+    {.params = "-a: f64[4, 6]; b: f64[6]",
+     .body = "x = aten.clone.default(a)\n"
+             "r = aten.select.int(x, 0, 2)\n"
+             "c = aten.copy_.default(r, b)\n"
+             "y = aten.sin.default(x)",
+     .out = "y"},
+    // a squeezed and unsqueezed view
+    {.params = "a: f64[4, 1, 6]; b: f64[4, 6]",
+     .body = "x = aten.mul.Tensor(a, 2)\n"
+             "s = aten.squeeze.dim(x, 1)\n"
+             "m = aten.mul_.Tensor(s, b)\n"
+             "u = aten.unsqueeze.default(x, 0)\n"
+             "y = aten.cos.default(u)",
+     .out = "y"},
+    // the same place twice
+    {.params = "a: f64[4, 6]; b: f64[6]",
+     .body = "x = aten.mul.Tensor(a, 2)\n"
+             "r = aten.select.int(x, 0, 2)\n"
+             "m = aten.mul_.Tensor(r, b)\n"
+             "q = aten.select.int(x, 0, 2)\n"
+             "n = aten.mul_.Tensor(q, b)\n"
+             "y = aten.sin.default(x)",
+     .out = "y"},
 };
 
-static const Difference sums[] = {
-    {"used three times",
-     {"f64[3, 4]"},
-     "x = " T "sin.default(a)\n"
-     "m = " T "mul.Tensor(x, a)\n"
-     "n = " T "mul.Tensor(m, x)\n"
-     "y = " T "add.Tensor(n, x)",
-     -1, 1},
-    {"cut off on one side",
-     {"f64[3, 4]"},
-     "x = " T "sin.default(a)\n"
-     "d = " T "relu.default(x)\n"
-     "y = " T "mul.Tensor(d, x)",
-     0.2, 1},
-    {"broadcast both ways",
-     {"f64[3, 1]", "f64[1, 4]", "f64[]"},
-     "x = " T "mul.Tensor(a, b)\n"
-     "m = " T "add.Tensor(x, c)\n"
-     "y = " T "mul.Tensor(m, a)",
-     -1, 1},
-    {"nothing in it", {"f64[0, 4]"}, "y = " T "sin.default(a)", -1, 1},
+static const GradCase sums[] = {
+    // used three times
+    {.params = "a: f64[3, 4]",
+     .body = "x = aten.sin.default(a)\n"
+             "m = aten.mul.Tensor(x, a)\n"
+             "n = aten.mul.Tensor(m, x)\n"
+             "y = aten.add.Tensor(n, x)",
+     .out = "y"},
+    // cut off on one side
+    {.params = "a: f64[3, 4] in 0.2 1",
+     .body = "x = aten.sin.default(a)\n"
+             "d = aten.relu.default(x)\n"
+             "y = aten.mul.Tensor(d, x)",
+     .out = "y"},
+    // broadcast both ways
+    {.params = "a: f64[3, 1]; b: f64[1, 4]; c: f64[]",
+     .body = "x = aten.mul.Tensor(a, b)\n"
+             "m = aten.add.Tensor(x, c)\n"
+             "y = aten.mul.Tensor(m, a)",
+     .out = "y"},
+    // nothing in it
+    {.params = "a: f64[0, 4]", .body = "y = aten.sin.default(a)", .out = "y"},
 };
 
 START_TEST(writes_through_views) {
     for (int i = 0; i < COUNT(writes); i++)
-        for (DecompTable k = DECOMP_none; k <= DECOMP_inductor; k++)
-            check_differences(&writes[i], k);
+        grad_check(&writes[i]);
 }
 END_TEST
 
 START_TEST(gradients_add_up) {
     for (int i = 0; i < COUNT(sums); i++)
-        for (DecompTable k = DECOMP_none; k <= DECOMP_inductor; k++)
-            check_differences(&sums[i], k);
+        grad_check(&sums[i]);
 }
 END_TEST
 
@@ -147,8 +153,8 @@ START_TEST(refusals) {
         {"    x = " T "mul.Tensor(a, 2)\n    r = " T "select.int(x, 0, 0)\n    s = " T
          "sin.default(r)\n    m = " T "add_.Tensor(x, 1)\n    return (s, m)\n",
          "modified by an inplace operation"},
-        {"    x = " T "mul.Tensor(a, 2)\n    u = " T
-         "unbind.int(x)\n    v = u[0]\n    m = " T "mul_.Tensor(v, 2)\n    return (m,)\n",
+        {"    x = " T "mul.Tensor(a, 2)\n    u = " T "unbind.int(x)\n    v = u[0]\n    m = " T
+         "mul_.Tensor(v, 2)\n    return (m,)\n",
          "one of several views"},
         {"    x = " T "mul.Tensor(a, 2)\n    m = " T "mul_.Tensor(x, x)\n    return (m,)\n",
          "modified by an inplace operation"},
@@ -165,13 +171,13 @@ END_TEST
 
 // A formula that asks only for the shape of what was written later is none the worse for it.
 START_TEST(shapes_of_written_values_may_be_read) {
-    static const Difference c = {"add, then a write",
-                                 {"f64[3, 4]", "f64[4]"},
-                                 X "s = " T "add.Tensor(x, b)\n"
-                                   "m = " T "mul_.Tensor(x, 3)\n"
-                                   "y = " T "mul.Tensor(s, m)",
-                                 -1, 1};
-    check_differences(&c, DECOMP_none);
+    static const GradCase c = {.params = "a: f64[3, 4]; b: f64[4]",
+                               .body = "x = aten.mul.Tensor(a, 2)\n"
+                                       "s = aten.add.Tensor(x, b)\n"
+                                       "m = aten.mul_.Tensor(x, 3)\n"
+                                       "y = aten.mul.Tensor(s, m)",
+                               .out = "y"};
+    grad_check(&c);
 }
 END_TEST
 
