@@ -6,11 +6,13 @@
 
 #include <string.h>
 
+// In the result's arena: the trace's own may end before it.
 static Tensor *make(Trace *t, const Value *v, const Tensor *shape) {
-    Tensor *x = ARENA_NEW(t->arena, Tensor);
+    Arena *a = t->req->arena;
+    Tensor *x = ARENA_NEW(a, Tensor);
     *x = *shape;
     size_t bytes = tensor_bytes(x);
-    x->storage = storage_borrow(arena_alloc(t->arena, bytes + 1), bytes);
+    x->storage = storage_borrow(arena_alloc(a, bytes + 1), bytes);
     ops_literal_fill(x, v);
     return x;
 }

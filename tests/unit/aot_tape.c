@@ -181,11 +181,44 @@ START_TEST(shapes_of_written_values_may_be_read) {
 }
 END_TEST
 
+// A tensor made of numbers while the model was traced outlives the trace.
+START_TEST(constants_outlive_the_trace) {
+    Arena a = {0};
+    Diag d = {.arena = &a};
+    FxDoc doc = {.arena = &a};
+    static const char text[] =
+        "def forward(self, L_x_ : \"f32[3, 4][4, 1]cpu\"):\n"
+        "    l_x_ = L_x_\n"
+        "    i : \"i64[3][1]cpu\" = torch.tensor([0, 2, 2])\n"
+        "    y : \"f32[3, 4][4, 1]cpu\" = l_x_[i];  l_x_ = i = None\n"
+        "    return (y,)\n";
+    ck_assert_msg(fx_parse(&doc, sym_new(&a), (Str){text, strlen(text)}, "graph", &d), "%s",
+                  diag_first(&d));
+    static const bool needs[1] = {true};
+    AotRequest r = {.graph = doc.at[0].graph,
+                    .arena = &a,
+                    .diag = &d,
+                    .decomps = DECOMP_inductor,
+                    .requires_grad = needs};
+    AotResult joint = aot_trace_joint(&r);
+    ck_assert_msg(joint.graph && joint.graph->consts.n == 1, "%s", diag_first(&d));
+    Arena other = {0}; // takes memory that the trace gave back
+    memset(arena_alloc(&other, 1 << 20), 0x5a, 1 << 20);
+    const Tensor *x = joint.graph->consts.at[0].tensor;
+    static const int64_t want[] = {0, 2, 2};
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(tensor_get_i64(x, i), want[i]);
+    arena_free(&other);
+    arena_free(&a);
+}
+END_TEST
+
 Suite *suite_aot_tape(void) {
-    static const TTest *tests[4];
+    static const TTest *tests[5];
     tests[0] = writes_through_views;
     tests[1] = gradients_add_up;
     tests[2] = refusals;
     tests[3] = shapes_of_written_values_may_be_read;
-    return unit_suite("aot_tape", tests, 4);
+    tests[4] = constants_outlive_the_trace;
+    return unit_suite("aot_tape", tests, 5);
 }
