@@ -3,6 +3,7 @@
 // the graph itself; refusals against what PyTorch raises.
 #include <string.h>
 
+#include "core/tensor/tensor.h"
 #include "tests/unit/aot_grads.h"
 #include "tests/unit/unit.h"
 
