@@ -26,6 +26,9 @@ Graph *pattern_trace(const PatternSource *s, Diag *d) {
     if (s->grads)
         g = pass_early_patterns.run(&ctx, g);
     graph_dce(g);
+    // The lines of its text are nobody's.
+    GRAPH_EACH (g, n)
+        n->stack = NULL, n->modules = NULL;
     return g;
 }
 
@@ -62,6 +65,8 @@ static Node *put(PassCtx *ctx, const Match *m, Graph *g, const Node *n, Node *co
                                   n->n_kwargs);
     r->val = n->val;
     r->original_aten = n->original_aten;
+    r->stack = n->stack;
+    r->modules = n->modules;
     r->flags = n->flags;
     link(ctx, m, r);
     return r;

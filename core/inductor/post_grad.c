@@ -8,10 +8,15 @@
 #include "core/inductor/ir.h"
 
 const GraphPass *const post_grad_passes[] = {
-    &pass_view_to_reshape, &pass_reorder_for_locality,
-    &pass_remove_noop_ops, &pass_remove_assert_ops,
-    &pass_add_mm,          &pass_stable_sort,
-    &pass_reinplace,       &pass_decompose_auto_functionalized,
+    &pass_view_to_reshape,
+    &pass_reorder_for_locality,
+    &pass_remove_noop_ops,
+    &pass_remove_assert_ops,
+    &pass_post_grad_patterns,
+    &pass_add_mm,
+    &pass_stable_sort,
+    &pass_reinplace,
+    &pass_decompose_auto_functionalized,
 };
 const int n_post_grad_passes = COUNT(post_grad_passes);
 

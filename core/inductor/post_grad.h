@@ -5,7 +5,7 @@
 #include "core/aot/aot.h"
 
 extern const GraphPass pass_view_to_reshape, pass_reorder_for_locality, pass_remove_noop_ops,
-    pass_remove_assert_ops, pass_add_mm, pass_stable_sort, pass_reinplace,
+    pass_remove_assert_ops, pass_post_grad_patterns, pass_add_mm, pass_stable_sort, pass_reinplace,
     pass_decompose_auto_functionalized;
 
 // Whether the pass runs at all, and whether it rewrites at n (counted as a match): both may be

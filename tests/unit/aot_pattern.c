@@ -7,6 +7,7 @@
 #include "core/aot/pattern.h"
 #include "core/base/file.h"
 #include "core/eager/eager.h"
+#include "core/inductor/post_grad.h"
 #include "core/tensor/tensor.h"
 #include "tests/unit/unit.h"
 
@@ -360,8 +361,36 @@ START_TEST(attention_becomes_one_operator) {
 }
 END_TEST
 
+static void check_count(const char *dtype, const char *fill, const char *pinned, int matches) {
+    Arena a = {0};
+    Diag d = {.arena = &a};
+    const char *body = arena_printf(
+        &a,
+        "    f = " P "full.default([2, 3], %s, dtype = torch.%s, device = device(type='cpu'), "
+        "pin_memory = %s)\n    c = " P "cumsum.default(f, -1)\n    return (c, f)\n",
+        fill, dtype, pinned);
+    Graph *g = parse(&a, sym_new(&a), "x: \"" SQUARE "\"", body);
+    PassCtx ctx = {.arena = &a, .diag = &d, .origins = origins_new(&a), .inference = true};
+    Graph *after = pass_post_grad_patterns.run(&ctx, g);
+    ck_assert_msg(graph_verify(after, &d), "%s", diag_first(&d));
+    ck_assert_int_eq(ctx.matches, matches);
+    GRAPH_EACH (after, n)
+        ck_assert(!matches || !node_is(n, OP_aten_cumsum_default));
+    check_values(&a, g, after, body);
+    arena_free(&a);
+}
+
+START_TEST(a_running_sum_over_one_value_counts) {
+    check_count("float32", "0.5", "False", 1);
+    check_count("int64", "3", "False", 1);
+    check_count("int32", "-2", "False", 1); // cumsum makes int64 of it
+    check_count("bool", "True", "False", 0);
+    check_count("float32", "1", "True", 0);
+}
+END_TEST
+
 Suite *suite_aot_pattern(void) {
-    static const TTest *tests[7];
+    static const TTest *tests[8];
     tests[0] = all_patterns_are_traced;
     tests[1] = constants_users_and_ops_decide;
     tests[2] = one_argument_is_one_value;
@@ -369,5 +398,6 @@ Suite *suite_aot_pattern(void) {
     tests[4] = outputs_are_found_by_what_they_share;
     tests[5] = no_match_across_a_write;
     tests[6] = attention_becomes_one_operator;
-    return unit_suite("aot_pattern", tests, 7);
+    tests[7] = a_running_sum_over_one_value_counts;
+    return unit_suite("aot_pattern", tests, 8);
 }
