@@ -310,7 +310,7 @@ static void training_words(ViewCtx *c, const Node *n, Buf *out) {
     Twins t = session_twins(c->session, c->unit, c->art, n->id, c->art, c->tmp);
     if (t.by)
         buf_printf(out, "  │ %s %s", t.by->kind == DERIVED_sum ? "adds up behind" : "derivative of",
-                   t.by->op ? t.by->op->name : "?");
+                   t.by->op ? t.by->op->name : "a call");
 }
 
 static void graph_view_node(ViewCtx *c, int row, Buf *out) {

@@ -78,8 +78,11 @@ static void derived_fields(ViewCtx *c, Page *p, const AotDerived *d) {
     const Node *at = NULL;
     if (trace && trace->parent && trace->parent->kind == ART_graph)
         at = graph_by_id(trace->parent->graph, d->at);
-    page_field(p, "gradient", "%s %s%s%s", kinds[d->kind],
-               d->op ? d->op->qualname + strlen("torch.ops.") : "?", at ? ", called by " : "",
+    const char *op = d->op ? d->op->qualname + strlen("torch.ops.") : "the call";
+    page_field(p, "gradient", "%s %s%s%s", kinds[d->kind], op,
+               !at     ? ""
+               : d->op ? ", called by "
+                       : " ",
                at ? at->name : "");
     if (d->kind != DERIVED_sum)
         formula_fields(p, d->formula);
