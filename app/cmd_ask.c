@@ -1,6 +1,7 @@
 // cmd_ask.c: commands that answer: explain, why, diff, history, ops, doctor, help, glossary.
 #include "app/app.h"
 #include "app/model.h"
+#include "core/aot/aot.h"
 #include "core/base/file.h"
 
 #include <stdio.h>
@@ -201,8 +202,21 @@ bool cmd_list(App *app, Args *args) {
 
 // ---- tools ----
 
+// In which of the decomposition tables each op stands, by its number.
+static const char **decomp_facets(Arena *a) {
+    const char **facet = ARENA_ARRAY(a, OP_count, const char *);
+    DecompInfo *rows;
+    int n = decomp_infos(a, &rows);
+    for (int i = 0; i < n; i++)
+        facet[rows[i].op] = rows[i].core ? rows[i].inductor ? "both" : "core"
+                            : rows[i].inductor ? "inductor"
+                                               : "composite";
+    return facet;
+}
+
 bool cmd_ops(App *app, Args *args) {
-    int n = 0, meta = 0, eager = 0, at, len;
+    const char **decomp = decomp_facets(&app->frame);
+    int n = 0, meta = 0, eager = 0, apart = 0, at, len;
     for (int id = 1; id < OP_count; id++) {
         const Op *op = op_at((OpId)id);
         if (args->n && !search_match(op->qualname, args->at[0], &at, &len))
@@ -210,15 +224,18 @@ bool cmd_ops(App *app, Args *args) {
         n++;
         meta += op->meta != NULL;
         eager += eager_has(op->id);
-        buf_printf(&app->out, "%-52s %-5s %-6s %s\n", op->qualname, op->meta ? "meta" : "-",
-                   eager_has(op->id) ? "kernel" : "-", op->hole ? op->hole : "");
+        apart += decomp[id] != NULL;
+        buf_printf(&app->out, "%-52s %-5s %-6s %-9s %s\n", op->qualname, op->meta ? "meta" : "-",
+                   eager_has(op->id) ? "kernel" : "-", decomp[id] ? decomp[id] : "-",
+                   op->hole ? op->hole : "");
     }
     if (!n) {
         diag_fail(&app->diag, "no op's name contains '%s'", args->at[0]);
         return false;
     }
-    buf_printf(&app->out, "%d ops, %d with a meta function, %d with a reference kernel\n", n, meta,
-               eager);
+    buf_printf(&app->out,
+               "%d ops, %d with a meta function, %d with a reference kernel, %d taken apart\n", n,
+               meta, eager, apart);
     return true;
 }
 
