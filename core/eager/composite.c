@@ -460,3 +460,64 @@ bool kern_weight_norm_backward(K *k) {
     k->out = tuple_value(k->x, dv, dg, END);
     return eager_ok(k->x);
 }
+
+// _masked_softmax(self, mask, dim, mask_type): what the mask has gets no share. A mask of type 0 is
+// one of (L, L), of type 1 one of (batch, L), for scores of (batch, heads, L, L).
+bool kern_masked_softmax(K *k) {
+    const Tensor *x = k->in[0], *m = k->in[1];
+    Value mask = k->args[1];
+    int64_t type = ki(k, 3, 2);
+    if (type == 1 && x->ndim == 4 && m->ndim == 2)
+        mask = CALL(k, aten_view_default, mask,
+                    ints_value(k->x, (int64_t[]){m->size[0], 1, 1, m->size[1]}, 4));
+    Value low = CALL(k, aten_masked_fill_Scalar, k->args[0], mask, FLT(-INFINITY));
+    Value r = CALL(k, aten__softmax_default, low, INT(ki(k, 2, -1)), BOOL(false));
+    return r.kind == VAL_tensor && copy_into(k->x, k->res[0], tensor_at(&r));
+}
+
+// (grad_output, output, mask, dim)
+bool kern_masked_softmax_backward(K *k) {
+    Value g = CALL(k, aten_masked_fill_Scalar, k->args[0], k->args[2], INT(0));
+    Value y = CALL(k, aten_masked_fill_Scalar, k->args[1], k->args[2], INT(0));
+    Value r = CALL(k, aten__softmax_backward_data_default, g, y, INT(ki(k, 3, -1)),
+                   (Value){.kind = VAL_dtype, .dtype = k->in[0]->dtype});
+    r = CALL(k, aten_masked_fill_Scalar, r, k->args[2], INT(0));
+    return r.kind == VAL_tensor && copy_into(k->x, k->res[0], tensor_at(&r));
+}
+
+static Value axes(K *k, Value x, int64_t a, int64_t b, int64_t c) {
+    return CALL(k, aten_permute_default, x, ints_value(k->x, (int64_t[]){a, b, c}, 3));
+}
+
+static Value one_int(K *k, int64_t v) {
+    return ints_value(k->x, &v, 1);
+}
+
+// conv_tbc(self, weight, bias, pad): time, batch, channels; weights of (time, in, out)
+bool kern_conv_tbc(K *k) {
+    Value x = axes(k, k->args[0], 1, 2, 0), w = axes(k, k->args[1], 2, 1, 0);
+    Value one = one_int(k, 1), none = one_int(k, 0);
+    Value y = CALL(k, aten_convolution_default, x, w, k->args[2], one, one_int(k, ki(k, 3, 0)), one,
+                   BOOL(false), none, INT(1));
+    if (y.kind != VAL_tensor)
+        return false;
+    y = axes(k, y, 2, 0, 1);
+    return y.kind == VAL_tensor && copy_into(k->x, k->res[0], tensor_at(&y));
+}
+
+// (grad_output, input, weight, bias, pad) -> of input, weight, bias
+bool kern_conv_tbc_backward(K *k) {
+    Value g = axes(k, k->args[0], 1, 2, 0), x = axes(k, k->args[1], 1, 2, 0);
+    Value w = axes(k, k->args[2], 2, 1, 0), one = one_int(k, 1), none = one_int(k, 0);
+    Value all = list_value(k->x, BOOL(true), BOOL(true), BOOL(true), END);
+    Value r = CALL(k, aten_convolution_backward_default, g, x, w,
+                   one_int(k, k->in[2]->size[2]), one, one_int(k, ki(k, 4, 0)), one, BOOL(false),
+                   none, INT(1), all);
+    if (r.n != 3)
+        return false;
+    Value of[3] = {axes(k, r.at[0], 2, 0, 1), axes(k, r.at[1], 2, 1, 0), r.at[2]};
+    for (int i = 0; i < 3; i++)
+        if (of[i].kind != VAL_tensor || !copy_into(k->x, k->res[i], tensor_at(&of[i])))
+            return false;
+    return true;
+}

@@ -117,3 +117,67 @@ bool kern_multilabel_margin_backward(K *k) {
     }
     return finish_margins(k, &o);
 }
+
+// What formulas of derivatives are written with: zeros that get the gradient at some places.
+
+// (grad, dim, indices, sizes, keepdim)
+bool kern_value_selecting_backward(K *k) {
+    Value grad = k->args[0], index = k->args[2];
+    if (!kb(k, 4) && k->args[3].n) {
+        grad = CALL(k, aten_unsqueeze_default, grad, k->args[1]);
+        index = CALL(k, aten_unsqueeze_default, index, k->args[1]);
+    }
+    k->out = CALL(k, aten_scatter_src, CALL(k, aten_new_zeros_default, grad, k->args[3]),
+                  k->args[1], index, grad);
+    return eager_ok(k->x);
+}
+
+// (grad, self_sizes, dim, index)
+bool kern_index_select_backward(K *k) {
+    Value zeros = CALL(k, aten_new_zeros_default, k->args[0], k->args[1]);
+    k->out = CALL(k, aten_index_add_default, zeros, k->args[2], k->args[3], k->args[0]);
+    return eager_ok(k->x);
+}
+
+// gather_backward(grad, self, dim, index, sparse_grad), cummaxmin_backward(grad, input, indices, dim)
+bool kern_gather_backward(K *k) {
+    bool gather = k->op->id == OP_aten_gather_backward_default;
+    const Value *dim = &k->args[gather ? 2 : 3], *index = &k->args[gather ? 3 : 2];
+    Value zeros = CALL(k, aten_zeros_like_default, k->args[1]);
+    k->out = CALL(k, aten_scatter_add_default, zeros, *dim, *index, k->args[0]);
+    return eager_ok(k->x);
+}
+
+// (grad, input, mask)
+bool kern_masked_select_backward(K *k) {
+    Value zeros = CALL(k, aten_zeros_like_default, k->args[1]);
+    zeros = CALL(k, aten_where_self, k->args[2], zeros, zeros); // of all together
+    k->out = CALL(k, aten_masked_scatter_default, zeros, k->args[2], k->args[0]);
+    return eager_ok(k->x);
+}
+
+// (grad, sizes): every so many elements. Where there are more rows than columns these go on behind
+// the diagonal's end, as in PyTorch (issue 171704, open in 2.11).
+bool kern_trace_backward(K *k) {
+    k->out = CALL(k, aten_new_zeros_default, k->args[0], k->args[1]);
+    Value flat = CALL(k, aten_view_default, k->out, list_value(k->x, INT(-1), END));
+    if (k->args[1].n != 2 || flat.kind != VAL_tensor)
+        return k_fail(k, "RuntimeError: expected matrix input");
+    flat = CALL(k, aten_slice_Tensor, flat, INT(0), INT(0), NONE, INT(k->args[1].at[1].i + 1));
+    CALL(k, aten_fill__Tensor, flat, k->args[0]);
+    return eager_ok(k->x);
+}
+
+// (grad, indices, num_weights, padding_idx, scale_grad_by_freq, sparse)
+bool kern_embedding_backward_any(K *k) {
+    if (kb(k, 5))
+        return k_fail(k, "NotImplementedError: sparse gradients");
+    k->out = CALL(k, aten_embedding_dense_backward_default, k->args[0], k->args[1], k->args[2],
+                  k->args[3], k->args[4]);
+    return eager_ok(k->x);
+}
+
+// (grad, self)
+bool kern_gelu_backward_again(K *k) {
+    return finish(k, 0, CALL(k, aten_gelu_backward_default, k->args[0], k->args[1]));
+}

@@ -59,6 +59,12 @@ static const Taken rows[] = {
      "slice_scatter"},
     {"a: \"f64[4, 3]\", b: \"i64[4]\"", "cross_entropy_loss.default(a, b, None, 1, -100, 0.1)",
      "_log_softmax nll_loss_forward sum neg eq masked_fill bitwise_not sum sum div mul mul add"},
+    {"a: \"f64[3]\", b: \"i64[3]\"",
+     "value_selecting_reduction_backward.default(a, 1, b, [3, 5], False)",
+     "unsqueeze unsqueeze zeros scatter"},
+    {"a: \"f64[3, 4]\", b: \"i64[4]\"", "index_select_backward.default(a, [3, 5], 1, b)",
+     "new_zeros index_add"},
+    {"a: \"f64[]\"", "trace_backward.default(a, [3, 5])", "zeros arange index_fill view"},
 };
 
 // Packet names of a graph's calls, by spaces.

@@ -66,7 +66,7 @@ static bool differs(const RtValue *got, const RtValue *want, double rtol, double
 static bool in_table(OpId id, DecompTable table) {
     int flag = table == DECOMP_core_aten ? IN_core : IN_inductor;
     int in = decomp_rules[id].tables & IN_both;
-    return decomp_rules[id].rule && (in == IN_before || in & flag);
+    return composite_rules[id].rule || (decomp_rules[id].rule && (in == IN_before || in & flag));
 }
 
 // recorded cases
@@ -519,6 +519,23 @@ static const Sample samples[] = {
     {"aten.index_reduce.default(x, 0, i4, g, 'mean', include_self = False)", F64("x", "4, 2") ", "
      I64("i4", "7") ", " F64("g", "7, 2"), false},
     {"aten.tril.default(x, -1)", F64("x", "0, 3"), false},
+    // composites that formulas of derivatives are written with
+    {"aten.value_selecting_reduction_backward.default(g, 1, i5, [3, 5], False)",
+     F64("g", "3") ", " I64("i5", "3"), true},
+    {"aten.value_selecting_reduction_backward.default(g, -1, i5, [3, 5], True)",
+     F64("g", "3, 2") ", " I64("i5", "3, 2"), false},
+    {"aten.index_select_backward.default(g, [3, 5], 1, i5)", F64("g", "3, 4") ", " I64("i5", "4"),
+     true},
+    {"aten.gather_backward.default(g, x, 1, i5, False)",
+     F64("g", "3, 4") ", " F64("x", "3, 5") ", " I64("i5", "3, 4"), true},
+    {"aten.cummaxmin_backward.default(g, x, i5, 1)", GX ", " I64("i5", "3, 5"), true},
+    {"aten.masked_select_backward.default(g, x, m)",
+     F64("g", "15") ", " F64("x", "3, 1") ", " B8("m", "3, 5"), true},
+    {"aten.trace_backward.default(g, [3, 5])", F64("g", ""), false},
+    {"aten.trace_backward.default(g, [5, 3])", F64("g", ""), false},
+    {"aten.embedding_backward.default(g, i4, 4, 1, True, False)",
+     F64("g", "6, 2") ", " I64("i4", "6"), false},
+    {"aten.infinitely_differentiable_gelu_backward.default(g, x)", GX, false},
     {"aten.mse_loss.default(x, y, 1)", F64("x", "0") ", " F64("y", "0"), false},
     {"aten.native_layer_norm_backward.default(g, x, [5], m, s, w, b, [True, True, True])",
      F64("g", "0, 5") ", " F64("x", "0, 5") ", " F64("m", "0, 1") ", " F64("s", "0, 1") ", "
