@@ -208,7 +208,7 @@ static const char **decomp_facets(Arena *a) {
     DecompInfo *rows;
     int n = decomp_infos(a, &rows);
     for (int i = 0; i < n; i++)
-        facet[rows[i].op] = rows[i].core ? rows[i].inductor ? "both" : "core"
+        facet[rows[i].op] = rows[i].core       ? rows[i].inductor ? "both" : "core"
                             : rows[i].inductor ? "inductor"
                                                : "composite";
     return facet;

@@ -131,9 +131,8 @@ bool decomp_batch_norm_reserve(Trace *t, const Op *op, const Value *a, Value *ou
     Batch b = {a[0], a[1], a[2], a[3], a[4], a[5], a[6]};
     BatchOut r = batch_norm(t, &b, op->id != OP_aten__batch_norm_no_update_default);
     Value none = no_reserve(t, a[0]);
-    *out = op->n_returns == 6
-               ? tuple_of(t, r.y, r.mean, r.rstd, none, r.new_mean, r.new_var, END)
-               : tuple_of(t, r.y, r.mean, r.rstd, none, END);
+    *out = op->n_returns == 6 ? tuple_of(t, r.y, r.mean, r.rstd, none, r.new_mean, r.new_var, END)
+                              : tuple_of(t, r.y, r.mean, r.rstd, none, END);
     return true;
 }
 
@@ -185,9 +184,8 @@ static bool backward(Trace *t, const Value *a, bool training, Value *out) {
     Value scale = py_mul(t, dot, norm);
     Value sq = py_mul(t, invstd, invstd);
     scale = along_channels(t, py_mul(t, scale, sq), x);
-    Value grad_scale = w[2].kind == VAL_tensor
-                           ? along_channels(t, py_mul(t, invstd, w[2]), x)
-                           : py_mul(t, along_channels(t, invstd, x), FLT(1));
+    Value grad_scale = w[2].kind == VAL_tensor ? along_channels(t, py_mul(t, invstd, w[2]), x)
+                                               : py_mul(t, along_channels(t, invstd, x), FLT(1));
     Value g = w[0];
     if (training) {
         Value proj = py_sub(t, x, mean);

@@ -6,9 +6,8 @@
 #include <string.h>
 
 static Value cloned(Trace *t, Value x) {
-    return x.kind == VAL_tensor
-               ? CALL(t, aten_clone_default, x, memory_format_of(MF_contiguous))
-               : x;
+    return x.kind == VAL_tensor ? CALL(t, aten_clone_default, x, memory_format_of(MF_contiguous))
+                                : x;
 }
 
 // squeeze_copy.dim is squeeze.dim and a clone of each result.
@@ -63,9 +62,8 @@ bool decomp_nothing(Trace *t, const Op *op, const Value *a, Value *out) {
 // relu_ is relu and copy. Functionalization takes in-place ops before the table is asked, so this
 // is for what calls the table itself.
 bool decomp_in_place(Trace *t, const Op *op, const Value *a, Value *out) {
-    const Op *form = op_find_overload(op->ns, arena_strndup(t->arena, op->name,
-                                                            strlen(op->name) - 1),
-                                      op->overload);
+    const Op *form = op_find_overload(
+        op->ns, arena_strndup(t->arena, op->name, strlen(op->name) - 1), op->overload);
     if (!form || form->n_args != op->n_args)
         return false;
     Value r = trace_dispatch(t, form, a);
@@ -115,9 +113,8 @@ bool decomp_block_diag(Trace *t, const Op *op, const Value *a, Value *out) {
     const Expr *cols = sym_int(t->sym, 0), *start = cols;
     for (int i = 0; i < blocks.n; i++) {
         Value x = a[0].at[i];
-        blocks.at[i] = dim_of(x) <= 1
-                           ? CALL(t, aten_view_default, x, list_of(t, INT(1), INT(-1), END))
-                           : x;
+        blocks.at[i] =
+            dim_of(x) <= 1 ? CALL(t, aten_view_default, x, list_of(t, INT(1), INT(-1), END)) : x;
         cols = sym_add(t->sym, cols, size_of(t, blocks.at[i], 1));
     }
     for (int i = 0; i < blocks.n; i++) {

@@ -251,8 +251,7 @@ bool decomp_eye(Trace *t, const Op *op, const Value *a, Value *out) {
     Value width = two ? a[1] : a[0];
     if (!val_as_expr(t->sym, &a[0], &n) || !val_as_expr(t->sym, &width, &m))
         return false;
-    Value d = DTY(counter_type(n, m)),
-          dev = a[at + 2].kind == VAL_device ? a[at + 2] : NONE;
+    Value d = DTY(counter_type(n, m)), dev = a[at + 2].kind == VAL_device ? a[at + 2] : NONE;
     Value rows = CALL(t, aten_arange_default, a[0], d, NONE, dev, BOOL(false));
     Value cols = CALL(t, aten_arange_default, width, d, NONE, dev, BOOL(false));
     rows = py_unsqueeze(t, rows, -1);
@@ -327,8 +326,7 @@ bool decomp_logspace(Trace *t, const Op *op, const Value *a, Value *out) {
     for (int i = 0; i < 2; i++) {
         Value *b = bounds[i];
         if (dtype_is_int(d))
-            *b = b->kind == VAL_tensor ? to_dtype(t, *b, d)
-                                       : INT((int64_t)float_arg(b, 0));
+            *b = b->kind == VAL_tensor ? to_dtype(t, *b, d) : INT((int64_t)float_arg(b, 0));
         *b = cast_list(t, *b, DT_f64);
     }
     Value x = spaced(t, &s);
@@ -337,11 +335,12 @@ bool decomp_logspace(Trace *t, const Op *op, const Value *a, Value *out) {
     return true;
 }
 
-// tril_indices, triu_indices: the places of a triangle, of which one part is a trapezoid (counted by
-// a root) and the other a rectangle (counted by division)
+// tril_indices, triu_indices: the places of a triangle, of which one part is a trapezoid (counted
+// by a root) and the other a rectangle (counted by division)
 
 typedef struct Triangle {
-    int64_t trapezoid, rectangle, first; // elements of each part, length of the trapezoid's first row
+    int64_t trapezoid, rectangle; // elements of each part
+    int64_t first;                // length of the trapezoid's first row
 } Triangle;
 
 static int64_t at_least_0(int64_t v) {

@@ -192,8 +192,8 @@ bool decomp_rrelu_backward(Trace *t, const Op *op, const Value *a, Value *out) {
     double low = float_arg(&a[3], 0), high = float_arg(&a[4], 0);
     Value x = bool_arg(&a[5]) && high - low > 1e-6
                   ? py_mul(t, w.a[0], w.a[2])
-                  : CALL(t, aten_leaky_relu_backward_default, w.a[0], w.a[1],
-                         FLT((low + high) / 2), a[6]);
+                  : CALL(t, aten_leaky_relu_backward_default, w.a[0], w.a[1], FLT((low + high) / 2),
+                         a[6]);
     return decomp_narrow(t, &w, x, out);
 }
 

@@ -54,8 +54,7 @@ bool decomp_index_fill(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     bool scalar = dim_of(a[0]) == 0;
     Value v = a[3].kind == VAL_tensor ? a[3]
-                                      : scalar_tensor(t, a[3], dtype_of(a[0]),
-                                                      a[0].tensor->device);
+                                      : scalar_tensor(t, a[3], dtype_of(a[0]), a[0].tensor->device);
     Value x = scalar ? py_unsqueeze(t, a[0], 0) : a[0], shape = sizes_of(t, x);
     shape.at[wrap_dim(t, int_arg(&a[1], 0), shape.n)] = numel_of(t, a[2]);
     v = CALL(t, aten_expand_default, v, shape);
@@ -188,10 +187,10 @@ bool decomp_repeat_interleave(Trace *t, const Op *op, const Value *a, Value *out
         return a[1].kind == VAL_int;
     Value ends = CALL(t, aten_cumsum_default, a[0], INT(0));
     Value places = py_arange(t, a[1], DT_none, a[0]);
-    Value i = CALL(t, aten_searchsorted_Tensor, ends, places, BOOL(dtype_of(a[0]) == DT_i32),
-                   BOOL(true));
-    *out = CALL(t, aten_clamp_default, i, NONE,
-                val_sym(sym_add_int(t->sym, size_of(t, a[0], 0), -1)));
+    Value i =
+        CALL(t, aten_searchsorted_Tensor, ends, places, BOOL(dtype_of(a[0]) == DT_i32), BOOL(true));
+    *out =
+        CALL(t, aten_clamp_default, i, NONE, val_sym(sym_add_int(t->sym, size_of(t, a[0], 0), -1)));
     return true;
 }
 
@@ -214,8 +213,7 @@ bool decomp_index_reduce(Trace *t, const Op *op, const Value *a, Value *out) {
         counts = CALL(t, aten_masked_fill_Scalar, counts, none, INT(1));
     }
     x = CALL(t, aten_index_add_default, x, a[1], a[2], a[3]);
-    *out = dtype_is_float(d) ? py_div(t, x, counts)
-                             : CALL(t, aten_floor_divide_default, x, counts);
+    *out = dtype_is_float(d) ? py_div(t, x, counts) : CALL(t, aten_floor_divide_default, x, counts);
     return true;
 }
 

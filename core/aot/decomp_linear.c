@@ -206,7 +206,8 @@ bool decomp_flash_attention_cpu(Trace *t, const Op *op, const Value *a, Value *o
     (void)op;
     if (!out)
         return value_is_zero(&a[3]) && !t->tape;
-    bool grouped = !expr_guard(t, sym_cmp(t->sym, SYM_eq, size_of(t, a[0], 1), size_of(t, a[1], 1)));
+    bool grouped =
+        !expr_guard(t, sym_cmp(t->sym, SYM_eq, size_of(t, a[0], 1), size_of(t, a[1], 1)));
     Value both = CALL(t, aten__scaled_dot_product_attention_math_default, a[0], a[1], a[2], a[5],
                       a[3], a[4], NONE, a[6], BOOL(grouped));
     Value x = CALL(t, aten_permute_default, item_of(both, 0),

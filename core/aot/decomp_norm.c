@@ -267,10 +267,9 @@ static Value group_input_grad(Trace *t, const Groups *s, const Value *a, const W
     Value ds = grouped_sum(t, s, s->ds, gamma);
     Value db = grouped_sum(t, s, s->db, gamma);
     Value c1 = py_unsqueeze(t, rstd, -1), one = list_of(t, INT(1), s->group, s->per, END);
-    Value per_group = gamma.kind == VAL_tensor
-                          ? reshape(t, gamma, one)
-                          : CALL(t, aten_ones_default, one, NONE, NONE, device_of_tensor(rstd),
-                                 BOOL(false));
+    Value per_group = gamma.kind == VAL_tensor ? reshape(t, gamma, one)
+                                               : CALL(t, aten_ones_default, one, NONE, NONE,
+                                                      device_of_tensor(rstd), BOOL(false));
     c1 = py_mul(t, c1, per_group);
     Value c2 = py_mul(t, db, mean);
     c2 = py_sub(t, c2, ds);

@@ -5,7 +5,8 @@ typedef Value PadIndex(Trace *t, Value x, const Expr *left, const Expr *middle, 
 
 static Value places(Trace *t, Value x, const Expr *left, const Expr *middle, const Expr *right) {
     return CALL(t, aten_arange_start, val_sym(sym_neg(t->sym, left)),
-                val_sym(sym_add(t->sym, middle, right)), NONE, NONE, device_of_tensor(x), BOOL(false));
+                val_sym(sym_add(t->sym, middle, right)), NONE, NONE, device_of_tensor(x),
+                BOOL(false));
 }
 
 static Value mirrored(Trace *t, Value x, const Expr *left, const Expr *middle, const Expr *right) {
@@ -92,11 +93,11 @@ static Part region(Mirror *m, int i, int side) {
     Sym *s = m->t->sym;
     if (side == 0)
         return (Part){m->center[i], m->center[i], sym_int(s, 0),
-                        sym_add(s, sym_add(s, m->last[i], m->pad_left[i]), m->pad_right[i])};
+                      sym_add(s, sym_add(s, m->last[i], m->pad_left[i]), m->pad_right[i])};
     if (side < 0)
         return (Part){m->left[i], m->at[i], sym_int(s, 1), m->pad_left[i]};
     return (Part){m->right[i], m->at[i], sym_sub(s, m->last[i], m->pad_right[i]),
-                    sym_add_int(s, m->last[i], -1)};
+                  sym_add_int(s, m->last[i], -1)};
 }
 
 static bool mirror_init(Mirror *m, const Value *a) {
@@ -148,8 +149,8 @@ bool decomp_reflection_pad_backward(Trace *t, const Op *op, const Value *a, Valu
             center = center && side == 0;
             r[i] = region(&m, i, side);
             int64_t low, high;
-            nothing = nothing || (expr_int(r[i].low, &low) && expr_int(r[i].high, &high) &&
-                                  high < low);
+            nothing =
+                nothing || (expr_int(r[i].low, &low) && expr_int(r[i].high, &high) && high < low);
         }
         if (!center && !nothing)
             g = py_add(t, g, gathered(&m, r));

@@ -25,8 +25,8 @@ static bool draw_like(Trace *t, const Draw *d, Value *out) {
     Value mf = d->a[4], back, size;
     if (mf.kind == VAL_memory_format && mf.mf != MF_preserve) {
         Value x = drawn(t, d, sizes_of(t, d->x));
-        *out = CALL(t, aten_to_dtype_layout, x, NONE, NONE, NONE, NONE, BOOL(false), BOOL(false),
-                    mf);
+        *out =
+            CALL(t, aten_to_dtype_layout, x, NONE, NONE, NONE, NONE, BOOL(false), BOOL(false), mf);
         return true;
     }
     size = layout_sizes(t, d->x, &back);
@@ -36,9 +36,7 @@ static bool draw_like(Trace *t, const Draw *d, Value *out) {
 
 bool decomp_rand_like(Trace *t, const Op *op, const Value *a, Value *out) {
     bool normal = op->id == OP_aten_randn_like_default;
-    Draw d = {.a = a + 1,
-              .x = a[0],
-              .op = normal ? OP_aten_randn_default : OP_aten_rand_default};
+    Draw d = {.a = a + 1, .x = a[0], .op = normal ? OP_aten_randn_default : OP_aten_rand_default};
     return draw_like(t, &d, out);
 }
 
@@ -159,13 +157,11 @@ static Value broadcast_shape(Trace *t, Value a, Value b) {
 bool decomp_normal(Trace *t, const Op *op, const Value *a, Value *out) {
     bool sized = op->id == OP_aten_normal_float_float;
     Wide w = decomp_widen(t, a, 2);
-    Value like = w.a[0].kind == VAL_tensor ? w.a[0] : w.a[1], size = NONE, dev, d;
+    Value like = w.a[0].kind == VAL_tensor ? w.a[0] : w.a[1], size, dev, d;
     if (sized) {
         size = a[2];
         d = a[4].kind == VAL_dtype ? a[4] : DTY(DT_f32);
-        dev = a[6].kind == VAL_device
-                  ? a[6]
-                  : (Value){.kind = VAL_device, .device = {DEV_cpu, -1}};
+        dev = a[6].kind == VAL_device ? a[6] : (Value){.kind = VAL_device, .device = {DEV_cpu, -1}};
     } else {
         size = broadcast_shape(t, w.a[0], w.a[1]);
         d = DTY(dtype_of(like));

@@ -61,7 +61,6 @@ bool decomp_im2col(Trace *t, const Op *op, const Value *a, Value *out) {
     return true;
 }
 
-
 // The inverse of im2col: windows are added up.
 bool decomp_col2im(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
@@ -77,9 +76,9 @@ bool decomp_col2im(Trace *t, const Op *op, const Value *a, Value *out) {
     bool single = dim_of(a[0]) == 2;
     Value x = single ? py_unsqueeze(t, w.a[0], 0) : w.a[0], at[2];
     Value n = val_sym(size_of(t, x, 0));
-    Value c = val_sym(
-        sym_floordiv(t->sym, size_of(t, x, 1), sym_int(t->sym, v[1][0] * v[1][1])));
-    x = reshape(t, x, list_of(t, n, c, INT(v[1][0]), INT(v[1][1]), INT(cols[0]), INT(cols[1]), END));
+    Value c = val_sym(sym_floordiv(t->sym, size_of(t, x, 1), sym_int(t->sym, v[1][0] * v[1][1])));
+    x = reshape(t, x,
+                list_of(t, n, c, INT(v[1][0]), INT(v[1][1]), INT(cols[0]), INT(cols[1]), END));
     x = CALL(t, aten_permute_default, x,
              list_of(t, INT(0), INT(1), INT(2), INT(4), INT(3), INT(5), END));
     for (int i = 0; i < 2; i++) {
@@ -165,12 +164,12 @@ enum { PAD_zeros, PAD_border, PAD_reflection };
 
 typedef struct Sampler {
     Trace *t;
-    Value x;              // image (n, c, h, w)
-    int64_t h, w;         // its sizes
-    int64_t padding;      // PAD_*
-    bool align;           // corners are middles of places
-    Value n_at, c_at;     // indices of batch and channel
-    Value shape;          // of one sample's weights
+    Value x;          // image (n, c, h, w)
+    int64_t h, w;     // its sizes
+    int64_t padding;  // PAD_*
+    bool align;       // corners are middles of places
+    Value n_at, c_at; // indices of batch and channel
+    Value shape;      // of one sample's weights
 } Sampler;
 
 // From [-1, 1] to places.
@@ -265,7 +264,9 @@ static Value bicubic(const Sampler *s, Value x, Value y, bool expanded) {
     for (int k = 0; k < 4; k++) {
         Value row = py_add(t, north, INT(k - 1)), v[4];
         for (int i = 0; i < 4; i++) {
-            Value at = i == 0 ? py_sub(t, west, INT(1)) : i == 1 ? west : py_add(t, west, INT(i - 1));
+            Value at = i == 0   ? py_sub(t, west, INT(1))
+                       : i == 1 ? west
+                                : py_add(t, west, INT(i - 1));
             at = bounded(s, at, s->w);
             v[i] = sample(s, at, bounded(s, row, s->h), INT(1));
         }

@@ -71,8 +71,8 @@ bool decomp_embedding_dense_backward(Trace *t, const Op *op, const Value *a, Val
     if (bool_arg(&a[4])) {
         Value counts = CALL(t, aten_new_zeros_default, i, weights);
         Value ones = CALL(t, aten_ones_like_default, i);
-        counts = CALL(t, aten__unsafe_index_put_default, counts, list_of(t, i, END), ones,
-                      BOOL(true));
+        counts =
+            CALL(t, aten__unsafe_index_put_default, counts, list_of(t, i, END), ones, BOOL(true));
         Value scale = CALL(t, aten_index_Tensor, counts, list_of(t, i, END));
         scale = py_unsqueeze(t, scale, -1);
         g = py_div(t, g, scale);
@@ -105,8 +105,8 @@ static Value clamped_indices(Trace *t, Value x, Value indices, bool negative) {
             continue;
         const Expr *len = size_of(t, x, i);
         Value low = negative ? val_sym(sym_neg(t->sym, len)) : INT(0);
-        list.at[i] = CALL(t, aten_clamp_default, list.at[i], low,
-                          val_sym(sym_add_int(t->sym, len, -1)));
+        list.at[i] =
+            CALL(t, aten_clamp_default, list.at[i], low, val_sym(sym_add_int(t->sym, len, -1)));
     }
     return list;
 }

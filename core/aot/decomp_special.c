@@ -155,8 +155,7 @@ static Value pairs(Trace *t, Value x, DType real) {
     Value shape = sizes_of(t, x), split = val_list(t->arena, VAL_list, shape.n + 1);
     for (int i = 0; i + 1 < shape.n; i++)
         split.at[i] = shape.at[i];
-    split.at[shape.n - 1] =
-        val_sym(sym_floordiv(t->sym, size_of(t, x, -1), sym_int(t->sym, 2)));
+    split.at[shape.n - 1] = val_sym(sym_floordiv(t->sym, size_of(t, x, -1), sym_int(t->sym, 2)));
     split.at[shape.n] = INT(2);
     return CALL(t, aten_view_default, x, split);
 }

@@ -264,8 +264,8 @@ bool decomp_upsample_bicubic(Trace *t, const Op *op, const Value *a, Value *out)
     Value size = vec ? output_sizes(t, a[0], a[1], a[3]) : a[1];
     if (size.kind == VAL_none)
         return false;
-    *out = upsample_bicubic(t, a[0], size, vec ? a[3] : list_of(t, a[3], a[4], END),
-                            bool_arg(&a[2]));
+    *out =
+        upsample_bicubic(t, a[0], size, vec ? a[3] : list_of(t, a[3], a[4], END), bool_arg(&a[2]));
     return true;
 }
 

@@ -510,9 +510,8 @@ bool kern_conv_tbc_backward(K *k) {
     Value g = axes(k, k->args[0], 1, 2, 0), x = axes(k, k->args[1], 1, 2, 0);
     Value w = axes(k, k->args[2], 2, 1, 0), one = one_int(k, 1), none = one_int(k, 0);
     Value all = list_value(k->x, BOOL(true), BOOL(true), BOOL(true), END);
-    Value r = CALL(k, aten_convolution_backward_default, g, x, w,
-                   one_int(k, k->in[2]->size[2]), one, one_int(k, ki(k, 4, 0)), one, BOOL(false),
-                   none, INT(1), all);
+    Value r = CALL(k, aten_convolution_backward_default, g, x, w, one_int(k, k->in[2]->size[2]),
+                   one, one_int(k, ki(k, 4, 0)), one, BOOL(false), none, INT(1), all);
     if (r.n != 3)
         return false;
     Value of[3] = {axes(k, r.at[0], 2, 0, 1), axes(k, r.at[1], 2, 1, 0), r.at[2]};

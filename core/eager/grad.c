@@ -26,9 +26,8 @@ bool kern_rrelu_backward(K *k) {
 bool kern_soft_margin_backward(K *k) {
     enum { MEAN = 1 };
     double n = (double)tensor_numel(k->in[1]), norm = ki(k, 3, MEAN) == MEAN ? 1 / n : 1;
-    return finish(k, 0,
-                  point_loop3(k, "soft_margin_backward", k->args[0], k->args[1], k->args[2], norm,
-                              0));
+    return finish(
+        k, 0, point_loop3(k, "soft_margin_backward", k->args[0], k->args[1], k->args[2], norm, 0));
 }
 
 // Margins between classes: rows of c scores, gradients in float64 until the end.
@@ -139,7 +138,8 @@ bool kern_index_select_backward(K *k) {
     return eager_ok(k->x);
 }
 
-// gather_backward(grad, self, dim, index, sparse_grad), cummaxmin_backward(grad, input, indices, dim)
+// gather_backward(grad, self, dim, index, sparse_grad),
+// cummaxmin_backward(grad, input, indices, dim)
 bool kern_gather_backward(K *k) {
     bool gather = k->op->id == OP_aten_gather_backward_default;
     const Value *dim = &k->args[gather ? 2 : 3], *index = &k->args[gather ? 3 : 2];

@@ -456,10 +456,12 @@ bool meta_conv_tbc(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *x = meta_self(m, op, args), *w = meta_arg_tensor(op, args, "weight");
     const TensorMeta *bias = meta_arg_tensor(op, args, "bias");
     if (!x || !w || !bias || x->ndim != 3 || w->ndim != 3 || bias->ndim != 1)
-        return x && meta_fail(m, "RuntimeError: conv_tbc: expected input and weight of 3 dimensions, "
-                                 "bias of 1");
+        return x &&
+               meta_fail(m, "RuntimeError: conv_tbc: expected input and weight of 3 dimensions, "
+                            "bias of 1");
     if (!meta_eq(m, x->size[2], w->size[1]) || !meta_eq(m, bias->size[0], w->size[2]))
-        return meta_fail(m, "RuntimeError: conv_tbc: input, weight and bias have different channels");
+        return meta_fail(m,
+                         "RuntimeError: conv_tbc: input, weight and bias have different channels");
     int64_t pad = meta_arg_int(op, args, "pad", 0);
     const Expr *time = sym_sub(m->sym, sym_add_int(m->sym, x->size[0], 2 * pad + 1), w->size[0]);
     return meta_out_new(m, out, x->dtype, 3, (const Expr *[3]){time, x->size[1], w->size[2]},

@@ -197,8 +197,7 @@ static void recorded(Str line, Score *s) {
     bool any = op && (in_table(op->id, DECOMP_core_aten) || in_table(op->id, DECOMP_inductor));
     if (any && !json_get(j, "args_after")) {
         RtValue *args = ARENA_ARRAY(&a, op->n_args + 1, RtValue), want;
-        bool ok =
-            case_bind(&a, op, j, args, &d) && case_value(&a, json_get(j, "out"), &want, &d);
+        bool ok = case_bind(&a, op, j, args, &d) && case_value(&a, json_get(j, "out"), &want, &d);
         ck_assert_msg(ok, "%s", diag_first(&d));
         for (int k = DECOMP_core_aten; k <= DECOMP_inductor && !is_other(op, args); k++)
             if (in_table(op->id, (DecompTable)k))
@@ -375,7 +374,7 @@ static const Sample samples[] = {
      GX ", " F64("p", "3, 5"), true},
     {"aten.rrelu_with_noise_backward.default(g, x, p, 0.1, 0.3, False, False)",
      GX ", " F64("p", "3, 5"), true},
-    {"aten.log_sigmoid_backward.default(g, x, s)", 
+    {"aten.log_sigmoid_backward.default(g, x, s)",
      GX "|    f = torch.ops.aten.log_sigmoid_forward.default(x)\n    s = f[1]\n", false},
     {"aten.logit_backward.default(g, p, 0.1)", F64("g", "3, 5") ", " F64("p", "3, 5"), false},
     {"aten.logit_backward.default(g, p)", F64("g", "3, 5") ", " F64("p", "3, 5"), true},
@@ -394,15 +393,19 @@ static const Sample samples[] = {
     {"aten._fused_rms_norm_backward.default(g, x, [5], s, w, [True, True])",
      GX ", " F64("s", "3, 1") ", " F64("w", "5"), false},
     {"aten.native_group_norm_backward.default(g, x, m, s, w, 2, 6, 4, 3, [True, True, True])",
-     F64("g", "2, 6, 4") ", " F64("x", "2, 6, 4") ", " F64("m", "2, 3") ", " F64("s", "2, 3") ", "
-     F64("w", "6"), false},
-    {"aten.native_batch_norm_backward.default(g, x, w, m, s, m, s, True, 1e-05, [True, True, True])",
-     F64("g", "2, 3, 4") ", " F64("x", "2, 3, 4") ", " F64("w", "3") ", " F64("m", "3") ", "
-     F64("s", "3"), false},
+     F64("g", "2, 6, 4") ", " F64("x", "2, 6, 4") ", " F64("m", "2, 3") ", " F64(
+         "s", "2, 3") ", " F64("w", "6"),
+     false},
+    {"aten.native_batch_norm_backward.default(g, x, w, m, s, m, s, True, 1e-05, [True, True, "
+     "True])",
+     F64("g", "2, 3, 4") ", " F64("x", "2, 3, 4") ", " F64("w", "3") ", " F64("m", "3") ", " F64(
+         "s", "3"),
+     false},
     {"aten.native_batch_norm_backward.default(g, x, w, m, s, m, s, False, 1e-05, [True, True, "
      "True])",
-     F64("g", "2, 1, 4") ", " F64("x", "2, 1, 4") ", " F64("w", "1") ", " F64("m", "1") ", "
-     F64("s", "1"), false},
+     F64("g", "2, 1, 4") ", " F64("x", "2, 1, 4") ", " F64("w", "1") ", " F64("m", "1") ", " F64(
+         "s", "1"),
+     false},
     {"aten.slice_backward.default(g, [4, 5], 1, 1, 4, 2)", F64("g", "4, 2"), true},
     {"aten.select_backward.default(g, [4, 5], 0, -1)", F64("g", "5"), true},
     {"aten.diagonal_backward.default(g, [4, 5], 1, 0, 1)", F64("g", "4"), true},
@@ -420,28 +423,31 @@ static const Sample samples[] = {
      F64("x", "4") ", " B8("b", "6") ", " I64("i4", "6") ", " F64("g", "6"), false},
     {"aten.put.default(x, i12, g, True)", F64("x", "4, 3") ", " I64("i12", "5") ", " F64("g", "5"),
      false},
-    {"aten.max_unpool2d.default(x, i16, [4, 4])", F64("x", "2, 3, 2, 2") ", "
-     I64("i16", "2, 3, 2, 2"), false},
-    {"aten.mse_loss_backward.default(g, x, y, 1)", F64("g", "") ", " F64("x", "3, 5") ", "
-     F64("y", "3, 5"), false},
+    {"aten.max_unpool2d.default(x, i16, [4, 4])",
+     F64("x", "2, 3, 2, 2") ", " I64("i16", "2, 3, 2, 2"), false},
+    {"aten.mse_loss_backward.default(g, x, y, 1)",
+     F64("g", "") ", " F64("x", "3, 5") ", " F64("y", "3, 5"), false},
     {"aten.mse_loss_backward.default(g, x, y, 0)", GX ", " F64("y", "3, 5"), true},
-    {"aten.smooth_l1_loss_backward.default(g, x, y, 1, 0.5)", F64("g", "") ", "
-     F64("x", "3, 5") ", " F64("y", "3, 5"), false},
-    {"aten.huber_loss_backward.default(g, x, y, 2, 0.75)", F64("g", "") ", " F64("x", "3, 5") ", "
-     F64("y", "3, 5"), false},
-    {"aten.huber_loss_backward.default(g, x, y, 1, 0.75)", F64("g", "") ", " F64("x", "3, 5") ", "
-     F64("y", "3, 5"), false},
-    {"aten.binary_cross_entropy_backward.default(g, p, q, w, 1)", F64("g", "") ", "
-     F64("p", "3, 5") ", " F64("q", "3, 5") ", " F64("w", "3, 5"), false},
+    {"aten.smooth_l1_loss_backward.default(g, x, y, 1, 0.5)",
+     F64("g", "") ", " F64("x", "3, 5") ", " F64("y", "3, 5"), false},
+    {"aten.huber_loss_backward.default(g, x, y, 2, 0.75)",
+     F64("g", "") ", " F64("x", "3, 5") ", " F64("y", "3, 5"), false},
+    {"aten.huber_loss_backward.default(g, x, y, 1, 0.75)",
+     F64("g", "") ", " F64("x", "3, 5") ", " F64("y", "3, 5"), false},
+    {"aten.binary_cross_entropy_backward.default(g, p, q, w, 1)",
+     F64("g", "") ", " F64("p", "3, 5") ", " F64("q", "3, 5") ", " F64("w", "3, 5"), false},
     {"aten.soft_margin_loss.default(x, y, 1)", F64("x", "3, 5") ", " F64("y", "3, 5"), false},
-    {"aten.soft_margin_loss_backward.default(g, x, y, 1)", F64("g", "") ", " F64("x", "3, 5") ", "
-     F64("y", "3, 5"), false},
-    {"aten.nll_loss_backward.default(g, x, i5, w, 1, 2, s)", F64("g", "") ", " F64("x", "3, 5")
-     ", " I64("i5", "3") ", " F64("w", "5") ", " F64("s", ""), false},
-    {"aten.nll_loss_backward.default(g, x, i5, None, 0, -100, s)", F64("g", "3") ", "
-     F64("x", "3, 5") ", " I64("i5", "3") ", " F64("s", ""), false},
-    {"aten.nll_loss2d_backward.default(g, x, i5, w, 2, 1, s)", F64("g", "") ", "
-     F64("x", "2, 5, 3, 2") ", " I64("i5", "2, 3, 2") ", " F64("w", "5") ", " F64("s", ""), false},
+    {"aten.soft_margin_loss_backward.default(g, x, y, 1)",
+     F64("g", "") ", " F64("x", "3, 5") ", " F64("y", "3, 5"), false},
+    {"aten.nll_loss_backward.default(g, x, i5, w, 1, 2, s)",
+     F64("g", "") ", " F64("x", "3, 5") ", " I64("i5", "3") ", " F64("w", "5") ", " F64("s", ""),
+     false},
+    {"aten.nll_loss_backward.default(g, x, i5, None, 0, -100, s)",
+     F64("g", "3") ", " F64("x", "3, 5") ", " I64("i5", "3") ", " F64("s", ""), false},
+    {"aten.nll_loss2d_backward.default(g, x, i5, w, 2, 1, s)",
+     F64("g", "") ", " F64("x", "2, 5, 3, 2") ", " I64("i5", "2, 3, 2") ", " F64("w", "5") ", " F64(
+         "s", ""),
+     false},
     {"aten.fill.Tensor(x, s)", F64("x", "3, 5") ", " F64("s", ""), true},
     {"aten.floor_divide.Scalar(x, 3)", F64("x", "3, 5"), false},
     {"aten.isin.Scalar_Tensor(2, i5)", I64("i5", "9"), false},
@@ -488,36 +494,40 @@ static const Sample samples[] = {
     {"aten._upsample_nearest_exact3d.default(x, [7, 3, 4])", F64("x", "1, 2, 4, 5, 3"), false},
     {"aten.upsample_bicubic2d.vec(x, None, False, [2.0, 1.5])", F64("x", "1, 2, 4, 4"), false},
     {"aten._batch_norm_no_update.default(x, w, b, m, s, 0.1, 1e-05)",
-     F64("x", "2, 3, 4") ", " F64("w", "3") ", " F64("b", "3") ", " F64("m", "3") ", "
-     F64("s", "3"), false},
+     F64("x", "2, 3, 4") ", " F64("w", "3") ", " F64("b", "3") ", " F64("m", "3") ", " F64("s",
+                                                                                           "3"),
+     false},
     {"aten._batch_norm_with_update_functional.default(x, w, b, m, s, 0.1, 1e-05)",
-     F64("x", "2, 3, 4") ", " F64("w", "3") ", " F64("b", "3") ", " F64("m", "3") ", "
-     F64("s", "3"), false},
+     F64("x", "2, 3, 4") ", " F64("w", "3") ", " F64("b", "3") ", " F64("m", "3") ", " F64("s",
+                                                                                           "3"),
+     false},
     {"aten.batch_norm_backward.default(g, x, w, m, s, m, s, True, 1e-05, [True, True, True], b)",
-     F64("g", "2, 3, 4") ", " F64("x", "2, 3, 4") ", " F64("w", "3") ", " F64("m", "3") ", "
-     F64("s", "3") ", b: \"u8[0]\"", false},
+     F64("g", "2, 3, 4") ", " F64("x", "2, 3, 4") ", " F64("w", "3") ", " F64("m", "3") ", " F64(
+         "s", "3") ", b: \"u8[0]\"",
+     false},
     {"aten._fused_rms_norm.default(x, [5], w, None)", F64("x", "3, 5") ", " F64("w", "5"), false},
     {"aten.l1_loss.default(x, y, 1)", F64("x", "3, 5") ", " F64("y", "3, 5"), false},
     {"aten.conj_physical.default(x)", F64("x", "3, 5"), true},
     {"prims.fmax.default(x, y)", F64("x", "3, 5") ", " F64("y", "3, 5"), true},
     {"prims.fmin.default(x, y)", F64("x", "3, 5") ", " F64("y", "3, 5"), true},
-    {"aten.multi_margin_loss.default(x, i5, 2, 0.75, w, 1)", F64("x", "3, 5") ", "
-     I64("i5", "3") ", " F64("w", "5"), false},
-    {"aten.multilabel_margin_loss_forward.default(x, i4, 1)", F64("x", "3, 5") ", "
-     I64("i4", "3, 5"), false},
-    {"aten.grid_sampler_2d.default(x, g, 2, 1, True)", F64("x", "2, 3, 4, 5") ", "
-     F64("g", "2, 2, 3, 2"), false},
-    {"aten.grid_sampler_2d.default(x, g, 0, 2, False)", F64("x", "2, 3, 4, 5") ", "
-     F64("g", "2, 2, 3, 2"), false},
-    {"aten.col2im.default(x, [5, 6], [2, 3], [1, 1], [1, 0], [2, 1])", F64("x", "1, 12, 12"), false},
+    {"aten.multi_margin_loss.default(x, i5, 2, 0.75, w, 1)",
+     F64("x", "3, 5") ", " I64("i5", "3") ", " F64("w", "5"), false},
+    {"aten.multilabel_margin_loss_forward.default(x, i4, 1)",
+     F64("x", "3, 5") ", " I64("i4", "3, 5"), false},
+    {"aten.grid_sampler_2d.default(x, g, 2, 1, True)",
+     F64("x", "2, 3, 4, 5") ", " F64("g", "2, 2, 3, 2"), false},
+    {"aten.grid_sampler_2d.default(x, g, 0, 2, False)",
+     F64("x", "2, 3, 4, 5") ", " F64("g", "2, 2, 3, 2"), false},
+    {"aten.col2im.default(x, [5, 6], [2, 3], [1, 1], [1, 0], [2, 1])", F64("x", "1, 12, 12"),
+     false},
     {"aten.cat.default([x, x], 1)", F64("x", "3, 5"), true},
     {"aten.linspace.Tensor_Scalar(x, 2.5, 6, dtype = torch.float64)", F64("x", ""), false},
     {"aten.logspace.Scalar_Tensor(0.5, y, 5, 2.0, dtype = torch.float64)", F64("y", ""), false},
     {"aten.renorm.default(x, 2, 1, 1.5)", F64("x", "3, 4, 2"), false},
-    {"aten.index_fill.int_Tensor(x, 1, i4, s)", F64("x", "3, 4") ", " I64("i4", "2") ", "
-     F64("s", ""), true},
-    {"aten.index_reduce.default(x, 0, i4, g, 'mean', include_self = False)", F64("x", "4, 2") ", "
-     I64("i4", "7") ", " F64("g", "7, 2"), false},
+    {"aten.index_fill.int_Tensor(x, 1, i4, s)",
+     F64("x", "3, 4") ", " I64("i4", "2") ", " F64("s", ""), true},
+    {"aten.index_reduce.default(x, 0, i4, g, 'mean', include_self = False)",
+     F64("x", "4, 2") ", " I64("i4", "7") ", " F64("g", "7, 2"), false},
     {"aten.tril.default(x, -1)", F64("x", "0, 3"), false},
     // composites that formulas of derivatives are written with
     {"aten.value_selecting_reduction_backward.default(g, 1, i5, [3, 5], False)",
@@ -538,8 +548,9 @@ static const Sample samples[] = {
     {"aten.infinitely_differentiable_gelu_backward.default(g, x)", GX, false},
     {"aten.mse_loss.default(x, y, 1)", F64("x", "0") ", " F64("y", "0"), false},
     {"aten.native_layer_norm_backward.default(g, x, [5], m, s, w, b, [True, True, True])",
-     F64("g", "0, 5") ", " F64("x", "0, 5") ", " F64("m", "0, 1") ", " F64("s", "0, 1") ", "
-     F64("w", "5") ", " F64("b", "5"), false},
+     F64("g", "0, 5") ", " F64("x", "0, 5") ", " F64("m", "0, 1") ", " F64("s", "0, 1") ", " F64(
+         "w", "5") ", " F64("b", "5"),
+     false},
     {"aten.threshold_backward.default(g, x, 0)", F64("g", "") ", " F64("x", ""), true},
     {"aten.leaky_relu_backward.default(g, x, 0.1, False)", F64("g", "3, 5") ", " F64("x", "1, 5"),
      true},
@@ -558,11 +569,15 @@ static void random_inputs(void) {
 // Every row of the table has been run by one of the above, but for those that draw random numbers,
 // write in place, or make what has no values.
 static bool has_no_result(const Op *op) {
-    static const OpId without[] = {
-        OP_aten_empty_like_default, OP_aten_empty_permuted_default, OP_aten_new_empty_default,
-        OP_aten_cauchy_default,     OP_aten_exponential_default,    OP_aten_geometric_default,
-        OP_aten_log_normal_default, OP_aten_rrelu_with_noise_functional_default,
-        OP_aten_sym_constrain_range_for_size_default};
+    static const OpId without[] = {OP_aten_empty_like_default,
+                                   OP_aten_empty_permuted_default,
+                                   OP_aten_new_empty_default,
+                                   OP_aten_cauchy_default,
+                                   OP_aten_exponential_default,
+                                   OP_aten_geometric_default,
+                                   OP_aten_log_normal_default,
+                                   OP_aten_rrelu_with_noise_functional_default,
+                                   OP_aten_sym_constrain_range_for_size_default};
     for (int i = 0; i < COUNT(without); i++)
         if (op->id == without[i])
             return true;

@@ -83,7 +83,8 @@ START_TEST(kernels_agree_with_other_ops) {
             const Tensor *x = &r.outputs[k].tensor, *y = &r.outputs[k + 1].tensor;
             ck_assert_msg(tensor_numel(x) == tensor_numel(y), "%d: results %d: sizes", i, k);
             tensor_diff(x, y, 1e-12, 1e-12, &diff);
-            ck_assert_msg(!diff.bad && !diff.nan_differs && diff.numel, "%d: results %d differ", i, k);
+            ck_assert_msg(!diff.bad && !diff.nan_differs && diff.numel, "%d: results %d differ", i,
+                          k);
         }
         for (int k = 0; k < r.n_outputs; k++)
             rt_drop(&r.outputs[k]);
