@@ -125,9 +125,9 @@ bool app_goto_twin(App *app) {
         t = session_twins(app->session, p->ctx.unit, p->ctx.art, now.id, to, &app->frame);
     const char *name = arena_strdup(&app->frame, item_name(p->ctx.art, now.id));
     if (!t.n) {
-        app_message(app, ST_dim, t.of_backward ? "%s: nothing of forward is there that it stems from"
-                                               : "%s: nothing in backward stems from its derivative",
-                    *name ? name : "this line");
+        app_message(app, ST_dim, "%s: nothing %s", *name ? name : "this line",
+                    t.of_backward ? "of forward is there that it stems from"
+                                  : "in backward stems from its derivative");
         return true;
     }
     int at = 0;

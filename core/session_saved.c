@@ -265,7 +265,8 @@ static void print_row(Buf *out, Arena *a, const SavedRow *r) {
     else
         buf_printf(out, "  %4d op%s %10.0f flop", r->cost.ops, r->cost.ops == 1 ? " " : "s",
                    r->cost.flops);
-    buf_printf(out, "  %s%s\n", v->why ? v->why : "", r->wish && !v->pinned ? "  (pin refused)" : "");
+    buf_printf(out, "  %s%s\n", v->why ? v->why : "",
+               r->wish && !v->pinned ? "  (pin refused)" : "");
 }
 
 static void print_budget(Buf *out, const PartitionResult *r) {

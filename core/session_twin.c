@@ -13,10 +13,14 @@ const Artifact *session_trace(const Session *s, int unit) {
     return a;
 }
 
+static bool is_tangent(const Node *n) {
+    return n->op == FX_placeholder && n->target && str_starts(n->target, "tangents_");
+}
+
 // Without flags, as in a graph read from text, backward is what a tangent leads to.
 static void by_tangents(const Graph *g, uint8_t *half) {
     GRAPH_EACH (g, n) {
-        bool tangent = n->op == FX_placeholder && str_starts(n->target, "tangents_");
+        bool tangent = is_tangent(n);
         half[n->id] = tangent ? HALF_backward : HALF_forward;
         if (tangent)
             for (int i = 0; i < n->n_users; i++)
@@ -31,8 +35,7 @@ const uint8_t *session_halves(const Graph *g, Arena *a) {
     bool flags = false, tangents = false;
     GRAPH_EACH (g, n) {
         flags = flags || n->flags & NODE_backward;
-        tangents =
-            tangents || (n->op == FX_placeholder && n->target && str_starts(n->target, "tangents_"));
+        tangents = tangents || is_tangent(n);
     }
     if (!flags && !tangents)
         return NULL;
@@ -43,10 +46,9 @@ const uint8_t *session_halves(const Graph *g, Arena *a) {
     }
     uint8_t now = HALF_forward; // a node that a pass made stands with its neighbours
     GRAPH_EACH (g, n) {
-        bool tangent = n->op == FX_placeholder && n->target && str_starts(n->target, "tangents_");
         if (n->op != FX_placeholder && n->flags & (NODE_backward | NODE_forward))
             now = n->flags & NODE_backward ? HALF_backward : HALF_forward;
-        half[n->id] = n->op == FX_placeholder ? tangent ? HALF_backward : HALF_forward : now;
+        half[n->id] = n->op == FX_placeholder ? is_tangent(n) ? HALF_backward : HALF_forward : now;
     }
     return half;
 }

@@ -99,10 +99,11 @@ static void fill_writes(Page *p, const Artifact *art, const Node *n) {
             page_field(p, "write", "the new value that %s wrote%s%s", op, *w->chain ? " to " : "",
                        w->chain);
         if (w->value == n->id && *w->chain)
-            page_field(p, "", "of %s; the base is then %s", base ? base->name : "a value gone since",
-                       back ? back->name : "not needed");
+            page_field(p, "", "of %s; the base is then %s",
+                       base ? base->name : "a value gone since", back ? back->name : "not needed");
         if (n->id >= w->from && n->id < w->to)
-            page_field(p, "write", "puts what %s wrote back into its base through %s", op, w->chain);
+            page_field(p, "write", "puts what %s wrote back into its base through %s", op,
+                       w->chain);
     }
 }
 
@@ -114,7 +115,8 @@ static void fill_training(ViewCtx *c, Page *p, const Artifact *art, const Node *
     const Artifact *parted =
         pipeline_at(session_pipeline(c->session), joint->index, STAGE_partition);
     Link *links = NULL;
-    int k = parted ? pipeline_links(session_pipeline(c->session), art, n->id, parted, c->tmp, &links)
+    int k = parted ? pipeline_links(session_pipeline(c->session), art, n->id, parted, c->tmp,
+                                    &links)
                    : 0;
     const SavedValue *v = k && links[0].strength == LINK_same
                               ? session_saved_value(c->session, c->unit,
@@ -130,7 +132,7 @@ static void fill_training(ViewCtx *c, Page *p, const Artifact *art, const Node *
         return;
     Twins t = session_twins(c->session, c->unit, art, n->id, art, c->tmp);
     const Artifact *other = art;
-    if (!t.n && art->stage >= STAGE_partition && !art->partition) { // in the graph of the other half
+    if (!t.n && art->stage >= STAGE_partition && !art->partition) { // in the other half's graph
         const Unit *u = t.of_backward ? joint->forward : joint->backward;
         other = pipeline_at(session_pipeline(c->session), u->index, art->stage);
         t = session_twins(c->session, c->unit, art, n->id, other ? other : art, c->tmp);

@@ -173,8 +173,8 @@ static void output_lines(ViewCtx *c, Page *p, const Names *g, const AotMeta *m) 
         const AotOutput *o = &m->outputs[i];
         DocLine *l = page_line(p);
         l->frozen = NAME_COLS;
-        l->node = arena_printf(c->arena, "output %d: OutputType.%s%s", i, output_types[o->type].name,
-                               o->requires_grad ? ", requires_grad" : "");
+        l->node = arena_printf(c->arena, "output %d: OutputType.%s%s", i,
+                               output_types[o->type].name, o->requires_grad ? ", requires_grad" : "");
         page_cell(p, ST_name, NAME_COLS, "output %d", i);
         page_cell(p, ST_type, 16, "%s", brief_type(c->arena, o->meta));
         page_add(p, ST_text, " ");
@@ -215,7 +215,7 @@ static bool writes_open(ViewCtx *c, Buf *why) {
     page_section(p, "writes in place, and what became of them");
     for (int i = 0; i < log->n_writes; i++) {
         if (log->writes[i].backward && (i == 0 || !log->writes[i - 1].backward))
-            page_section(p, "writes of backward: gradients of bases that were written through views");
+            page_section(p, "writes of backward: gradients of bases written through views");
         write_lines(c, p, &g, &log->writes[i]);
     }
     if (!log->n_writes) {
