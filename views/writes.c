@@ -174,7 +174,8 @@ static void output_lines(ViewCtx *c, Page *p, const Names *g, const AotMeta *m) 
         DocLine *l = page_line(p);
         l->frozen = NAME_COLS;
         l->node = arena_printf(c->arena, "output %d: OutputType.%s%s", i,
-                               output_types[o->type].name, o->requires_grad ? ", requires_grad" : "");
+                               output_types[o->type].name,
+                               o->requires_grad ? ", requires_grad" : "");
         page_cell(p, ST_name, NAME_COLS, "output %d", i);
         page_cell(p, ST_type, 16, "%s", brief_type(c->arena, o->meta));
         page_add(p, ST_text, " ");
