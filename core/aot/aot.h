@@ -51,6 +51,7 @@ typedef enum OutputType {
 
 typedef struct AotInput {
     bool requires_grad;
+    bool grad_after; // it needs a gradient behind the run: also if one that did was written to it
     bool mutates_data, mutates_metadata;
     bool in_graph; // its mutation is a copy_ of the graph; else its new value is an output
     const TensorMeta *meta; // NULL: no tensor

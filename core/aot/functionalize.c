@@ -196,7 +196,7 @@ static Traced *new_view(Trace *t, Traced *base, Traced *value, const Op *op, con
 static Value view(Trace *t, const Op *op, const Value *args) {
     Traced *self = traced(&args[0]);
     if (!self || !self->fn)
-        return lower(t, op, args);
+        return lower(t, op, synced_args(t, op, args)); // one that must not be read is told of
     Value *low = ARENA_ARRAY(t->arena, op->n_args, Value);
     memcpy(low, args, (size_t)op->n_args * sizeof *low);
     low[0] = val_tensor(&functional_sync(t, self)->meta);

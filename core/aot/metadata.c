@@ -15,10 +15,10 @@ static const TensorMeta *kept(Arena *a, const TensorMeta *x) {
     return m;
 }
 
-static void describe_inputs(const Run *r, AotMeta *m, Arena *a) {
+static void describe_inputs(Run *r, AotMeta *m, Arena *a) {
     const AotRequest *req = r->t.req;
     for (int i = 0; i < r->n_inputs; i++) {
-        const Traced *x = r->inputs[i];
+        Traced *x = r->inputs[i];
         AotInput *in = &m->inputs[i];
         if (!x)
             continue;
@@ -26,10 +26,11 @@ static void describe_inputs(const Run *r, AotMeta *m, Arena *a) {
         in->requires_grad = req->requires_grad && req->requires_grad[i];
         in->mutates_data = functional_is_mutated(x);
         in->mutates_metadata = functional_is_reshaped(x);
+        in->grad_after = in->requires_grad ||
+                         (r->t.tape && tape_requires_grad(&r->t, val_tensor(&x->meta)));
         bool hidden = !functional_is_graded(x);
         in->in_graph = req->keep_input_mutations && in->mutates_data &&
-                       ((!in->mutates_metadata && !in->requires_grad) ||
-                        (in->requires_grad && hidden));
+                       ((!in->mutates_metadata && !in->grad_after) || (in->grad_after && hidden));
         if ((in->mutates_data || in->mutates_metadata) && !in->in_graph)
             m->mutated[m->n_mutated++] = i;
     }
@@ -134,7 +135,7 @@ static void describe_output(Run *r, AotMeta *m, Arena *a, int i) {
 
 static void describe_tangents(AotMeta *m) {
     for (int i = 0; i < m->n_mutated; i++)
-        if (m->inputs[m->mutated[i]].requires_grad && m->inputs[m->mutated[i]].mutates_data)
+        if (m->inputs[m->mutated[i]].grad_after && m->inputs[m->mutated[i]].mutates_data)
             m->tangents[m->n_tangents++] = i;
     for (int i = 0; i < m->n_outputs; i++)
         if (m->outputs[i].requires_grad && (m->outputs[i].type == OUTPUT_non_alias ||

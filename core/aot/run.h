@@ -37,8 +37,8 @@ Value run_node_of(Run *r, const Value *v);
 // Writes mutated inputs back by copy_, where in_graph says so (NULL: all that keep their metadata);
 // the new values of the others are added to extra. The number of inputs that changed.
 int run_write_back(Run *r, const bool *in_graph, Value *extra);
-// The placeholder if the value is an input that was written back, else run_node_of.
-Value run_output_of(Run *r, const Value *e);
+// The placeholder if the value is an input that was written back in the graph, else run_node_of.
+Value run_output_of(Run *r, const bool *in_graph, const Value *e);
 // Adds the output, drops what nobody uses, settles the links.
 void run_finish(Run *r, Value outputs);
 // metadata.c: what inputs and outputs mean, after run_nodes. All of it lives in a.

@@ -346,14 +346,19 @@ bool run_body(Run *r, const Graph *body, const Value *args, int n, Value *out) {
 
 // outputs
 
+// Is a written input written back by a copy_ of the graph? in_graph NULL: there are no gradients.
+static bool is_in_graph(const Run *r, const bool *in_graph, int i) {
+    return in_graph ? in_graph[i]
+                    : !functional_is_reshaped(r->inputs[i]) && r->t.req->keep_input_mutations;
+}
+
 // An output that is an input written in the graph is the input itself: it has been written back by
 // then.
-Value run_output_of(Run *r, const Value *e) {
+Value run_output_of(Run *r, const bool *in_graph, const Value *e) {
     Traced *x = traced(e);
-    if (x && functional_is_mutated(x) && !functional_is_reshaped(x) &&
-        r->t.req->keep_input_mutations)
+    if (x && functional_is_mutated(x))
         for (int i = 0; i < r->n_inputs; i++)
-            if (r->inputs[i] == x)
+            if (r->inputs[i] == x && is_in_graph(r, in_graph, i))
                 return val_node(r->placeholders[i]);
     return run_node_of(r, e);
 }
@@ -402,9 +407,7 @@ int run_write_back(Run *r, const bool *in_graph, Value *extra) {
         if (value == r->placeholders[i])
             continue;
         n++;
-        bool inside = in_graph ? in_graph[i]
-                               : !functional_is_reshaped(x) && t->req->keep_input_mutations;
-        if (inside)
+        if (is_in_graph(r, in_graph, i))
             copy_back(r, i, value);
         else
             run_append(r, extra, val_node(value));
@@ -528,7 +531,7 @@ AotResult aot_trace_inference(const AotRequest *req) {
         result.n_mutated = run_write_back(&r, NULL, &outs);
     t->stack = NULL;
     for (int i = 0; i < r.outputs.n && !t->failed; i++)
-        run_append(&r, &outs, run_output_of(&r, &r.outputs.at[i]));
+        run_append(&r, &outs, run_output_of(&r, NULL, &r.outputs.at[i]));
     if (t->failed || req->diag->errors > errors)
         return (AotResult){0};
     run_finish(&r, outs);

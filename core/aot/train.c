@@ -49,17 +49,19 @@ static const TensorMeta *tangent_meta(const AotMeta *m, int out) {
     return out < m->n_outputs ? m->outputs[out].meta : m->bases[out - m->n_outputs];
 }
 
-// A leaf that the model writes is cloned first: what it writes is no leaf. What is written under
-// no_grad stays the leaf.
-static void clone_leaf(Run *r, const AotInput *in, const Node *placeholder, int i) {
+// An input that the model writes is cloned first if it needs a gradient then: what it writes is no
+// leaf, and the primal stays as it was. What is written under no_grad stays the leaf.
+static void clone_written(Run *r, const AotInput *in, const Node *placeholder, int i) {
     Trace *t = &r->t;
     Value x = val_tensor(&r->inputs[i]->meta);
     if (in->in_graph || (!in->mutates_data && !in->mutates_metadata))
         return;
-    if (in->mutates_data)
+    if (in->mutates_data && in->grad_after)
         x = CALL(t, aten_clone_default, x);
-    else
+    else if (in->mutates_metadata)
         x = CALL(t, aten_view_default, x, sizes_of(t, x));
+    else
+        return;
     if (t->failed)
         return;
     r->env[placeholder->id] = x;
@@ -72,10 +74,10 @@ static void make_leaves(Run *r, const AotMeta *m, Traced **leaves) {
         if (n->op != FX_placeholder)
             continue;
         leaves[i] = r->inputs[i];
-        if (r->inputs[i] && m->inputs[i].requires_grad) {
+        if (r->inputs[i] && m->inputs[i].requires_grad)
             tape_make_leaf(&r->t, r->inputs[i]);
-            clone_leaf(r, &m->inputs[i], n, i);
-        }
+        if (r->inputs[i])
+            clone_written(r, &m->inputs[i], n, i);
         i++;
     }
 }
@@ -130,12 +132,12 @@ static Value joint_outputs(Run *r, const AotMeta *m, const Value *grads) {
         in_graph[i] = m->inputs[i].in_graph;
     Value outs = val_list(t->arena, VAL_list, 0);
     t->seq_nr = -1;
-    t->flags = NODE_forward;
+    t->flags = 0; // views made anew here stand behind backward, and are in neither half of the trace
     run_write_back(r, in_graph, &outs);
     t->stack = NULL;
     for (int i = m->n_mutated; i < m->n_fwd_outputs && !t->failed; i++) {
         Value v = forward_output(r, m, i);
-        run_append(r, &outs, run_output_of(r, &v));
+        run_append(r, &outs, run_output_of(r, in_graph, &v));
     }
     t->flags = NODE_backward;
     for (int i = 0; i < r->n_inputs && !t->failed; i++)
