@@ -128,8 +128,12 @@ bool layout_is_stride_ordered(Lower *l, const IrLayout *y, const int *order) {
     return true;
 }
 
+const Expr *layout_offset(Lower *l, const IrLayout *y) {
+    return y->kind == IRL_non_owning ? sym_int(l->sym, 0) : y->offset;
+}
+
 const Expr *layout_index(Lower *l, const IrLayout *y, Index idx) {
-    const Expr *e = y->kind == IRL_non_owning ? sym_int(l->sym, 0) : y->offset;
+    const Expr *e = layout_offset(l, y);
     for (int i = 0; i < y->ndim; i++)
         if (!size_is_one(l, y->size[i]))
             e = sym_add(l->sym, e, sym_mul(l->sym, idx[i], y->stride[i]));

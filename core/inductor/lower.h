@@ -206,6 +206,8 @@ void strides_order_to_fill(int n, const int *order, int *fill);
 const Expr **strides_filled(Lower *l, int n, const Expr *const *size, const int *fill);
 bool layout_is_stride_ordered(Lower *l, const IrLayout *y, const int *order);
 const Expr *layout_index(Lower *l, const IrLayout *y, Index idx);
+// Where it begins in its buffer: 0 for a part of a larger one, which has a name of its own.
+const Expr *layout_offset(Lower *l, const IrLayout *y);
 bool sizes_equal(Lower *l, int n, const Expr *const *a, const Expr *const *b);
 int64_t size_hint(Lower *l, const Expr *e);
 int64_t hint_of(Sym *sym, const Expr *e);

@@ -410,7 +410,8 @@ static Box *match_insignificant(Lower *l, Box *b, const Expr *const *exact) {
     if (sizes_equal(l, y->ndim, y->stride, exact))
         return b;
     IrLayout *v =
-        layout_new(l, IRL_fixed, y->device, y->dtype, y->ndim, y->size, y->stride, y->offset);
+        layout_new(l, IRL_fixed, y->device, y->dtype, y->ndim, y->size, y->stride,
+                   layout_offset(l, y));
     for (int i = 0; i < y->ndim; i++)
         if (size_is_one(l, y->size[i]))
             v->stride[i] = exact[i];
@@ -509,7 +510,7 @@ static IrLayout *mutation_layout(Lower *l, LBuf *b, Data *dst) {
     b->target = data_unwrap(dst)->buf;
     b->into = real;
     IrLayout *y = layout_new(l, IRL_mutation, real->device, real->dtype, real->ndim, real->size,
-                             real->stride, real->offset);
+                             real->stride, layout_offset(l, real));
     y->view_of = b->target->ir->name;
     vec_push(l->arena, &b->ir->mutations, y->view_of);
     vec_push(l->arena, &l->m->mutated_buffers, y->view_of);
@@ -535,6 +536,8 @@ LBuf *data_write_into(Lower *l, Data *src, Data *dst) {
 
 LBuf *buf_scatter_into(Lower *l, Loops *p, Data *dst) {
     data_realize(l, dst, "written in place");
+    if (dst->kind == D_view)
+        dst = data_as_input(l, dst);
     if (dst->kind == D_store)
         buf_decide(l, dst->buf);
     buf_mark_mutated(l, data_unwrap(dst)->buf);

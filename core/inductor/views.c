@@ -252,7 +252,8 @@ Data *view_expand(Lower *l, Data *x, int n, const Expr *const *size) {
             stride[i] = i < skip || size_is_one(l, y->size[i - skip]) ? sym_int(l->sym, 0)
                                                                       : y->stride[i - skip];
         return view_strided(
-            l, s, layout_new(l, IRL_fixed, y->device, y->dtype, n, want, stride, y->offset));
+            l, s,
+            layout_new(l, IRL_fixed, y->device, y->dtype, n, want, stride, layout_offset(l, y)));
     }
     ExpandCtx *c = ARENA_NEW(l->arena, ExpandCtx);
     *c = (ExpandCtx){skip, old_n, ARENA_ARRAY(l->arena, old_n, bool)};
@@ -289,7 +290,8 @@ Data *view_permute(Lower *l, Data *x, const int *dims) {
         for (int i = 0; i < n; i++)
             stride[i] = y->stride[dims[i]];
         return view_strided(
-            l, s, layout_new(l, IRL_fixed, y->device, y->dtype, n, size, stride, y->offset));
+            l, s,
+            layout_new(l, IRL_fixed, y->device, y->dtype, n, size, stride, layout_offset(l, y)));
     }
     PermuteCtx *c = ARENA_NEW(l->arena, PermuteCtx);
     *c = (PermuteCtx){n, copy};
@@ -351,9 +353,10 @@ Data *view_slice(Lower *l, Data *x, int dim, const Expr *start, const Expr *end,
     if (is_storage_and_layout(x)) {
         Data *st = storage_of(l, x);
         const IrLayout *y = data_layout(x);
-        IrLayout *v = layout_new(l, IRL_fixed, y->device, y->dtype, n, size, y->stride, y->offset);
+        const Expr *offset = layout_offset(l, y);
+        IrLayout *v = layout_new(l, IRL_fixed, y->device, y->dtype, n, size, y->stride, offset);
         v->stride[dim] = sym_mul(s, y->stride[dim], step);
-        v->offset = sym_add(s, y->offset, sym_mul(s, y->stride[dim], start));
+        v->offset = sym_add(s, offset, sym_mul(s, y->stride[dim], start));
         return view_strided(l, st, v);
     }
     SliceCtx *c = ARENA_NEW(l->arena, SliceCtx);
@@ -476,7 +479,8 @@ Data *view_reshape(Lower *l, Data *x, int n, const Expr *const *size) {
             buf_freeze(l, x->buf);
         const IrLayout *y = data_layout(x);
         return view_strided(
-            l, s, layout_new(l, IRL_fixed, y->device, y->dtype, n, size, NULL, y->offset));
+            l, s,
+            layout_new(l, IRL_fixed, y->device, y->dtype, n, size, NULL, layout_offset(l, y)));
     }
     for (int i = 0; i < n; i++)
         if (expr_is(size[i], 0)) {
