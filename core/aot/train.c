@@ -132,7 +132,7 @@ static Value joint_outputs(Run *r, const AotMeta *m, const Value *grads) {
         in_graph[i] = m->inputs[i].in_graph;
     Value outs = val_list(t->arena, VAL_list, 0);
     t->seq_nr = -1;
-    t->flags = 0; // views made anew here stand behind backward, and are in neither half of the trace
+    t->flags = 0; // views made anew here stand behind backward: they are in neither half
     run_write_back(r, in_graph, &outs);
     t->stack = NULL;
     for (int i = m->n_mutated; i < m->n_fwd_outputs && !t->failed; i++) {

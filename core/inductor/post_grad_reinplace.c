@@ -139,6 +139,24 @@ static bool used_later(const Reinplace *r, const Node *view, const Node *node, c
     return false;
 }
 
+// The parts of a cat are computed in its memory: is one of them read by the write, or after it?
+static bool parts_used(const Reinplace *r, const Node *node, const Node *cat) {
+    if (!node_is(cat, OP_aten_cat_default))
+        return false;
+    GRAPH_EACH(r->g, v) {
+        bool part = false;
+        for (int i = 0; i < cat->args[0].n && !part; i++) {
+            const Value *item = &cat->args[0].at[i];
+            part = item->kind == VAL_node && !is_input(item->node) &&
+                   r->storage[item->node->id] == r->storage[v->id];
+        }
+        for (int i = 0; i < v->n_users && part; i++)
+            if (r->order[v->users[i]->id] >= r->order[node->id])
+                return true;
+    }
+    return false;
+}
+
 static bool can_write(const Reinplace *r, const Node *node, const Node *target) {
     Node *copy = is_input(target) ? copy_back(target, node) : NULL;
     if (is_input(target) && !copy)
@@ -148,7 +166,7 @@ static bool can_write(const Reinplace *r, const Node *node, const Node *target) 
             continue;
         if (is_input(v) && v != target)
             return false;
-        if (used_later(r, v, node, copy, target))
+        if (used_later(r, v, node, copy, target) || parts_used(r, node, v))
             return false;
     }
     return true;

@@ -3,6 +3,7 @@
 #ifndef TESTS_UNIT_RANDOM_GRAPH_IMPL_H
 #define TESTS_UNIT_RANDOM_GRAPH_IMPL_H
 
+#include "core/base/base.h"
 #include "core/base/buf.h"
 #include "tests/unit/random_graph.h"
 

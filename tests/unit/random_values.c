@@ -12,14 +12,15 @@ bool make_unary(Gen *g) {
         "torch.nn.functional.gelu(%s)", "torch.nn.functional.silu(%s)", "%s.square()", "%s ** 2",
         "%s * 0.5", "%s + 1.5", "1.5 - %s", "%s.clone()", "torch.nn.functional.softplus(%s)",
         "%s.tanh()|%s.exp()", "torch.nn.functional.leaky_relu(%s, 0.1)", "%s.clamp(-0.4, 0.6)",
-        "torch.nn.functional.elu(%s)", "%s.square()|%s + 1|torch.reciprocal(%s)", "%s.abs()|%s + 1|%s.log()",
+        "torch.nn.functional.elu(%s)", "%s.square()|%s + 1|torch.reciprocal(%s)",
+        "%s.abs()|%s + 1|%s.log()",
         "%s.abs()|%s + 0.5|%s.sqrt()", "%s.abs()|%s + 0.5|%s.rsqrt()", "%s.atan()", "%s.erf()",
         "torch.nn.functional.hardtanh(%s)", "%s.sinh()", "%s.expm1()", "%s.flip([0])",
     };
     Var *a = gen_pick(g, fit_any_float);
     if (!a)
         return false;
-    int k = gen_below(g, COUNT(calls));
+    int k = gen_below(g, (int)COUNT(calls));
     if (strstr(calls[k], "flip") && !a->n)
         return false;
     // Parted by bars: statements that each take the one before.
@@ -95,12 +96,14 @@ bool make_compare(Gen *g) {
 }
 
 bool make_select_by_mask(Gen *g) {
-    Var *m = gen_pick(g, fit_any_mask), *a = gen_pick(g, fit_any_float), *b = gen_pick(g, fit_any_float);
+    Var *m = gen_pick(g, fit_any_mask), *a = gen_pick(g, fit_any_float);
+    Var *b = gen_pick(g, fit_any_float);
     if (!m || !a || !b)
         return false;
     Var both = gen_fresh(g, a), v = gen_fresh(g, a);
     if (gen_chance(g, 40))
-        return var_broadcast(a, m, &v) && gen_add(g, v, "%s.masked_fill(%s, 0.25)", a->name, m->name);
+        return var_broadcast(a, m, &v) &&
+               gen_add(g, v, "%s.masked_fill(%s, 0.25)", a->name, m->name);
     both.kind = v.kind = var_wider(a, b);
     return var_broadcast(a, b, &both) && var_broadcast(&both, m, &v) &&
            gen_add(g, v, "torch.where(%s, %s, %s)", m->name, a->name, b->name);
@@ -174,7 +177,8 @@ bool make_along(Gen *g) {
     case 1: return gen_add(g, v, "torch.log_softmax(%s, dim = %d)", a->name, k);
     case 2: return gen_add(g, v, "%s.cumsum(%d)", a->name, k);
     case 3:
-        return gen_add(g, v, "torch.nn.functional.layer_norm(%s, (%d,))", a->name, a->size[a->n - 1]);
+        return gen_add(g, v, "torch.nn.functional.layer_norm(%s, (%d,))", a->name,
+                       a->size[a->n - 1]);
     case 4: return gen_add(g, v, "%s.roll(1, %d)", a->name, k);
     default: return gen_add(g, v, "torch.nn.functional.normalize(%s, dim = %d)", a->name, k);
     }
@@ -352,11 +356,11 @@ bool make_create(Gen *g) {
     Buf text = {.arena = g->arena};
     for (int i = 0; i < a->n; i++)
         buf_printf(&text, "%d, ", a->size[i]);
+    const char *size = buf_str(&text), *dtype = gen_dtypes[a->kind];
     switch (gen_below(g, 4)) {
-    case 0: return gen_add(g, v, "torch.zeros((%s), dtype = %s)", buf_str(&text), gen_dtypes[a->kind]);
+    case 0: return gen_add(g, v, "torch.zeros((%s), dtype = %s)", size, dtype);
     case 1: return gen_add(g, v, "torch.ones_like(%s)", a->name);
-    case 2: return gen_add(g, v, "torch.full((%s), 0.5, dtype = %s)", buf_str(&text), gen_dtypes[a->kind]);
-    default: return gen_add(g, v, "%s.new_zeros((%s))", a->name, buf_str(&text));
+    case 2: return gen_add(g, v, "torch.full((%s), 0.5, dtype = %s)", size, dtype);
+    default: return gen_add(g, v, "%s.new_zeros((%s))", a->name, size);
     }
 }
-

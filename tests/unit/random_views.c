@@ -86,7 +86,8 @@ bool make_view_slice(Gen *g) {
     if (!a)
         return false;
     int k = gen_below(g, a->n), size = a->size[k];
-    int from = gen_below(g, size + 1), to = from + gen_below(g, size - from + 1), step = 1 + gen_below(g, 2);
+    int from = gen_below(g, size + 1), to = from + gen_below(g, size - from + 1);
+    int step = 1 + gen_below(g, 2);
     if (from == to && !gen_chance(g, 5))
         return false;
     Var v = var_view(a);
@@ -94,8 +95,7 @@ bool make_view_slice(Gen *g) {
     if (k == 0)
         return gen_add(g, v, "%s[slice(%d, %d, %d)]", a->name, from, to, step);
     if (k == a->n - 1)
-        return gen_add(g, v, "%s[(Ellipsis, slice(%d, %d, %d))]", a->name, from - size ? from : size,
-                   to, step);
+        return gen_add(g, v, "%s[(Ellipsis, slice(%d, %d, %d))]", a->name, from, to, step);
     v.size[k] = to - from;
     return gen_add(g, v, "%s.narrow(%d, %d, %d)", a->name, k, from, to - from);
 }
@@ -160,7 +160,7 @@ bool make_write_scalar(Gen *g) {
     Var *a = gen_pick(g, fit_writable);
     if (!a)
         return false;
-    const char *call = calls[gen_below(g, COUNT(calls))];
+    const char *call = calls[gen_below(g, (int)COUNT(calls))];
     return gen_write(g, "%s%s", a->name, call + 2);
 }
 
@@ -209,7 +209,8 @@ bool make_write_item(Gen *g) {
 }
 
 bool make_write_by_index(Gen *g) {
-    Var *a = gen_pick(g, fit_writable_1d), *i = gen_pick(g, fit_an_index), *b = gen_pick(g, fit_any_float);
+    Var *a = gen_pick(g, fit_writable_1d), *i = gen_pick(g, fit_an_index);
+    Var *b = gen_pick(g, fit_any_float);
     if (!a || !i || !b || a->memory == b->memory || a->size[0] < i->below || a->kind != b->kind)
         return false;
     Var rows = *a;
@@ -226,10 +227,10 @@ bool make_write_by_mask(Gen *g) {
     Var *a = gen_pick(g, fit_writable), *m = gen_pick(g, fit_any_mask);
     if (!a || !m || !var_fits_into(a, m))
         return false;
-    if (gen_chance(g, 40) && m->n == a->n && !memcmp(a->size, m->size, (size_t)a->n * sizeof *a->size)) {
+    bool same = m->n == a->n && !memcmp(a->size, m->size, (size_t)a->n * sizeof *a->size);
+    if (same && gen_chance(g, 40)) {
         buf_printf(&g->body, "        %s[%s] = 0.125\n", a->name, m->name);
         return true;
     }
     return gen_write(g, "%s.masked_fill_(%s, 0.25)", a->name, m->name);
 }
-
