@@ -11,7 +11,11 @@
 enum { DEPTH_MAX = 16 };
 
 void app_init(App *app, int cols, int rows) {
-    *app = (App){.colors = 256, .drag_border = -1, .runs.last = -1, .turn_from = ITEM_NONE, .twin_from = ITEM_NONE};
+    *app = (App){.colors = 256,
+                 .drag_border = -1,
+                 .runs.last = -1,
+                 .turn_from = ITEM_NONE,
+                 .twin_from = ITEM_NONE};
     app->out.arena = &app->frame;
     app->diag.arena = &app->frame;
     app->marks.arena = &app->arena;

@@ -153,13 +153,15 @@ static bool open_values(Session *s, const char *path, Diag *d) {
 
 static bool open_all(Session *s, const char *path, const SessionOptions *o, Diag *d) {
     // What the command line sets wins over what the file sets.
-    const SettingsFile *file = o->settings ? session_settings_read(&s->arena, o->settings, d) : NULL;
+    const SettingsFile *file =
+        o->settings ? session_settings_read(&s->arena, o->settings, d) : NULL;
     if (o->settings && (!file || !session_apply_settings(s, file, d)))
         return false;
     s->model = load_model(&s->arena, path, d);
     if (!s->model || (o->grad && !session_set(s, "grad", o->grad, d)) ||
         !check_device(s, o->device, d) || !open_values(s, o->values, d) ||
-        !apply_hints(s, o->hints, d) || !default_hints(s, o->binds, d) || !apply_sets(s, o->sets, d))
+        !apply_hints(s, o->hints, d) || !default_hints(s, o->binds, d) ||
+        !apply_sets(s, o->sets, d))
         return false;
     if (!s->model->graphs.n) {
         diag_fail(d, "%s: no graph in it", path);

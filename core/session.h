@@ -53,7 +53,7 @@ typedef struct SettingInfo {
     StageId from;           // stage that a change rebuilds from
     const char *values;     // what it takes: `number`, `file`, or words joined by |
     bool is_number, is_file;
-    const char *value;      // in a; "" for a file: none
+    const char *value; // in a; "" for a file: none
 } SettingInfo;
 int settings_count(void);
 SettingInfo settings_at(const Session *s, int i, Arena *a); // s NULL: the default value
@@ -65,8 +65,8 @@ Overrides *session_overrides(Session *s);
 // After changing overrides: drops what they may have touched.
 void session_changed(Session *s, StageId from);
 
-// session_device.c: settings files. NULL and errors with their places if anything in it is broken or
-// means nothing; nothing is applied then.
+// session_device.c: settings files. NULL and errors with their places if anything in it is broken
+// or means nothing; nothing is applied then.
 const SettingsFile *session_settings_read(Arena *a, const char *path, Diag *d);
 // The file's device and declared ops; the file must live as long as the session.
 void session_declare(Session *s, const SettingsFile *f);
@@ -113,9 +113,9 @@ typedef struct SavedTotals {
     int64_t forward_peak, backward_peak;          // of the memory plans; -1: not built
 } SavedTotals;
 typedef struct Saved {
-    const Unit *unit;     // the joint one
-    const Artifact *art;  // its partition
-    SavedRow *rows;       // saved ones first, as PartitionResult has them
+    const Unit *unit;    // the joint one
+    const Artifact *art; // its partition
+    SavedRow *rows;      // saved ones first, as PartitionResult has them
     int n;
     SavedTotals totals;
 } Saved;
@@ -135,9 +135,9 @@ const SavedValue *session_saved_value(Session *s, int unit, const Node *n);
 
 // session_twin.c: from forward to the backward nodes that its derivative made, and back.
 typedef struct Twins {
-    bool of_backward;      // the item is one of backward: its twins are the forward op's
-    const AotDerived *by;  // of a backward item: what made it; NULL: not on record
-    Link *links;           // items of the other artifact
+    bool of_backward;     // the item is one of backward: its twins are the forward op's
+    const AotDerived *by; // of a backward item: what made it; NULL: not on record
+    Link *links;          // items of the other artifact
     int n;
 } Twins;
 // `from` and `to` are artifacts of one tree. Nothing is found where no trace was made here.
@@ -145,7 +145,8 @@ Twins session_twins(Session *s, int unit, const Artifact *from, int item, const 
                     Arena *a);
 // The joint trace of a unit's tree, whose log says what happened; NULL: there is none.
 const Artifact *session_trace(const Session *s, int unit);
-// Which half of training each node of a graph belongs to, by id; NULL: the graph is not of training.
+// Which half of training each node of a graph belongs to, by id; NULL: the graph is not of
+// training.
 typedef enum Half { HALF_none, HALF_forward, HALF_backward } Half;
 const uint8_t *session_halves(const Graph *g, Arena *a);
 
@@ -197,8 +198,8 @@ int session_dump(Session *s, const char *dir, Diag *d);
 int session_report_run(Session *s, Buf *out, bool json, Diag *d);
 int session_check(Session *s, Buf *out, bool json, Diag *d);
 int session_bench(Session *s, Buf *out, bool json, Diag *d);
-// Recorded cases of a file through a backend (eager, or aot_eager for gradients, if none is given): 0 all passed, 1 some failed,
-// 2 a line that is no case. Runs in helpers of its own.
+// Recorded cases of a file through a backend (eager, or aot_eager for gradients, if none is given):
+// 0 all passed, 1 some failed, 2 a line that is no case. Runs in helpers of its own.
 int session_cases(const char *path, const SessionOptions *o, Buf *out, bool json, Diag *d);
 int session_diff(const char *a, const char *b, int stage, const SessionOptions *o, Buf *out,
                  bool json, Diag *d);

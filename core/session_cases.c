@@ -1,6 +1,6 @@
-// session_cases.c: `fxray cases`: a file's lines go to helpers in chunks, whole cases are run there.
-// A chunk whose helper dies or hangs is sent again line by line, so that only the line at fault is
-// lost.
+// session_cases.c: `fxray cases`: a file's lines go to helpers in chunks, whole cases are run
+// there. A chunk whose helper dies or hangs is sent again line by line, so that only the line at
+// fault is lost.
 #include <string.h>
 #include <unistd.h>
 

@@ -180,8 +180,8 @@ static bool say_unbound(Check *c, const Node *p) {
             buf_printf(&rows, "%s%s", rows.len ? ", " : "", e->key);
     meta_print(&want, node_tensor(p), false, false);
     diag_fail(c->diag, "input %s (%s) gets no row of the values file", p->name, buf_str(&want))
-        ->hint = arena_printf(c->diag->arena, "--bind %s=ROW names one of: %s", p->target,
-                              buf_str(&rows));
+        ->hint =
+        arena_printf(c->diag->arena, "--bind %s=ROW names one of: %s", p->target, buf_str(&rows));
     return false;
 }
 
@@ -205,7 +205,8 @@ static void add_rows(Check *c, const LoadedGraph *g) {
         bool grad = str_starts(e->key, "grad.");
         if (str_starts(e->key, "call") || (grad && unwanted_gradient(c, e->key)))
             row.needless = true;
-        else if (!grad && row_index(e->key, "out") < 0 && row_index(e->key, "after") < 0 && !after_state)
+        else if (!grad && row_index(e->key, "out") < 0 && row_index(e->key, "after") < 0 &&
+                 !after_state)
             continue;
         if (!row.needless)
             row.got = value_of(c, g, e->key, &c->run);

@@ -12,11 +12,11 @@ typedef struct Step {
     Message *m;
     Unit *joint;
     const RunRequest *run;
-    const AotMeta *meta;  // NULL: the file held a joint graph
-    Node **placeholders;  // of the loaded graph
-    RtValue *inputs;      // one a placeholder
+    const AotMeta *meta; // NULL: the file held a joint graph
+    Node **placeholders; // of the loaded graph
+    RtValue *inputs;     // one a placeholder
     int n_inputs;
-    const Graph *whole;   // with the tangents among its placeholders
+    const Graph *whole; // with the tangents among its placeholders
     Diag *diag;
 } Step;
 
@@ -236,7 +236,8 @@ static int saved_output(const Graph *forward, const char *name) {
     return -1;
 }
 
-// Number of the placeholder of that name that forward writes; -1: none. Backward wants it as it was.
+// Number of the placeholder of that name that forward writes; -1: none. Backward wants it as it
+// was.
 static int written_input(const Graph *forward, const char *name) {
     int i = 0;
     GRAPH_EACH (forward, p) {
@@ -244,8 +245,7 @@ static int written_input(const Graph *forward, const char *name) {
             break;
         if (!strcmp(p->name, name))
             for (int k = 0; k < p->n_users; k++)
-                if (node_is(p->users[k], OP_aten_copy__default) &&
-                    p->users[k]->args[0].node == p)
+                if (node_is(p->users[k], OP_aten_copy__default) && p->users[k]->args[0].node == p)
                     return i;
         i++;
     }
@@ -373,8 +373,8 @@ static bool find_joint(Step *t, bool undecomposed) {
 static bool fill_rung(Step *t) {
     Pipeline *p = t->s->pipeline;
     bool captured = pipeline_first_stage(p, t->joint->index) <= STAGE_fx;
-    bool upper = captured && (t->run->backend == BACKEND_eager ||
-                              t->run->backend == BACKEND_aot_eager);
+    bool upper =
+        captured && (t->run->backend == BACKEND_eager || t->run->backend == BACKEND_aot_eager);
     if (!find_joint(t, upper))
         return false;
     if (upper && t->run->backend == BACKEND_eager) {

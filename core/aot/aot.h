@@ -35,7 +35,8 @@ typedef struct AotRequest {
     int stage;                 // recorded with guards
     bool keep_input_mutations; // copy_ epilogue in the graph (Inductor: true)
     const bool *requires_grad; // by placeholder; NULL: none does
-    const struct AotMeta *meta; // of a joint trace: what aot_find_meta found; NULL: it is found again
+    const struct AotMeta
+        *meta; // of a joint trace: what aot_find_meta found; NULL: it is found again
 } AotRequest;
 
 // How an output stands to inputs and to other outputs (OutputType).
@@ -53,7 +54,7 @@ typedef struct AotInput {
     bool requires_grad;
     bool grad_after; // it needs a gradient behind the run: also if one that did was written to it
     bool mutates_data, mutates_metadata;
-    bool in_graph; // its mutation is a copy_ of the graph; else its new value is an output
+    bool in_graph;          // its mutation is a copy_ of the graph; else its new value is an output
     const TensorMeta *meta; // NULL: no tensor
 } AotInput;
 
@@ -99,10 +100,11 @@ typedef struct AotDerived {
 
 // One write in place, and how functionalization took it out.
 typedef struct AotWrite {
-    const Op *op;       // aten.add_.Tensor
-    int at;             // node of the input graph that wrote; -1: none
-    const char *chain;  // from the base to what was written: `view([2, 3]).select(0, 1)`; "": the base
-    int value;          // node with the new value of what was written
+    const Op *op; // aten.add_.Tensor
+    int at;       // node of the input graph that wrote; -1: none
+    const char
+        *chain; // from the base to what was written: `view([2, 3]).select(0, 1)`; "": the base
+    int value;  // node with the new value of what was written
     int base, new_base; // nodes of the whole storage before and after
     int from, to;       // nodes made to put the value into the base, ids from … to - 1
     bool backward;      // by the derivative of `at`

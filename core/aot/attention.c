@@ -1,5 +1,5 @@
-// attention.c: scaled dot product attention that a model spells out in matmuls and a softmax, by the
-// patterns of torch/_inductor/fx_passes/fuse_attention.py: each is traced for inference and for
+// attention.c: scaled dot product attention that a model spells out in matmuls and a softmax, by
+// the patterns of torch/_inductor/fx_passes/fuse_attention.py: each is traced for inference and for
 // training, in float and in half precision; what matches becomes the one operator, which is traced
 // in turn with the shapes of the place.
 #include "core/aot/pattern.h"
@@ -186,8 +186,8 @@ static bool has_dropout(const Row *r) {
     return strstr(r->extra, "dropout_p") != NULL;
 }
 
-// NULL if it cannot be traced: 7 to 10 in float multiply a half with a float. PyTorch's tracing lets
-// that pass, but nothing can match: query, key and value must have one dtype.
+// NULL if it cannot be traced: 7 to 10 in float multiply a half with a float. PyTorch's tracing
+// lets that pass, but nothing can match: query, key and value must have one dtype.
 static Sdp *make_pattern(Attention *at, Sym *sym, const Candidate *c, DType d, bool training) {
     Arena *a = at->arena;
     Sdp *s = ARENA_NEW(a, Sdp);

@@ -204,9 +204,9 @@ static void apply_rule(Trace *t, GradFn *fn, Value *grads, Value *out) {
 // gradient of what was there before.
 static void apply_copy_slices(Trace *t, GradFn *fn, Value *grads, Value *out) {
     const TensorMeta *base = fn->metas[0];
-    Value result = CALL(t, aten_new_empty_strided_default, grads[0],
-                        size_list(t, base->size, base->ndim),
-                        size_list(t, base->stride, base->ndim));
+    Value result =
+        CALL(t, aten_new_empty_strided_default, grads[0], size_list(t, base->size, base->ndim),
+             size_list(t, base->stride, base->ndim));
     CALL(t, aten_copy__default, result, grads[0]);
     Value slice = tape_replay(t, fn->view, result);
     Value dense = {.kind = VAL_memory_format, .mf = MF_contiguous};
@@ -227,7 +227,8 @@ static void apply_copy_slices(Trace *t, GradFn *fn, Value *grads, Value *out) {
 static void apply_call(Trace *t, GradFn *fn, Value *grads, Value *out) {
     zero_undefined(t, fn, grads);
     if (!t->failed && !fn->higher->rule(t, fn, grads, out))
-        trace_fail(t, "RuntimeError: derivative for %s is not implemented", fn->higher->call->target);
+        trace_fail(t, "RuntimeError: derivative for %s is not implemented",
+                   fn->higher->call->target);
 }
 
 static bool any_defined(const GradFn *fn) {

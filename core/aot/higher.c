@@ -1,7 +1,7 @@
 // higher.c: higher-order ops in the tracer (torch/_higher_order_ops). Some only say how their graph
 // is to be run (a checkpointed region, gradients off): it is run in place. The others stay calls,
-// and each of their graphs is traced into a graph of its own. Backward of a condition is a condition
-// again, whose graphs compute forward once more and then its gradients (create_bw_fn of
+// and each of their graphs is traced into a graph of its own. Backward of a condition is a
+// condition again, whose graphs compute forward once more and then its gradients (create_bw_fn of
 // torch/_higher_order_ops/utils.py).
 #include "core/aot/nested.h"
 

@@ -1,7 +1,7 @@
-// pattern.c: does a pattern match here? The rules are those of PyTorch's MatchContext: a node of the
-// pattern stands for one node of the graph; outputs may have any users, all others as many as in
-// the pattern; an output that is not an input of those before it is looked for among the users of
-// what is matched already.
+// pattern.c: does a pattern match here? The rules are those of PyTorch's MatchContext: a node of
+// the pattern stands for one node of the graph; outputs may have any users, all others as many as
+// in the pattern; an output that is not an input of those before it is looked for among the users
+// of what is matched already.
 #include "core/aot/pattern.h"
 
 #include <string.h>

@@ -73,8 +73,8 @@ static double uniform(Generator *g, DType d, double from, double to) {
                        : round_to(d, (double)((float)x * (float)(to - from) + (float)from));
 }
 
-// Numbers are drawn in the order of t's memory, as TensorIterator walks it: a transposed matrix gets
-// them column by column. p is broadcast to t, or NULL.
+// Numbers are drawn in the order of t's memory, as TensorIterator walks it: a transposed matrix
+// gets them column by column. p is broadcast to t, or NULL.
 static Walk walk_drawn(const Tensor *t, const Tensor *p) {
     int64_t size[TENSOR_DIMS], stride[2][TENSOR_DIMS], wide[TENSOR_DIMS] = {0};
     int order[TENSOR_DIMS]; // innermost first
@@ -120,8 +120,8 @@ static double normal_pair(Generator *g, double mean, double std) {
     return r * cos(theta) * std + mean;
 }
 
-// Sixteen uniform numbers into as many normal ones: Box and Muller's transform of halves. Every step
-// is rounded to the tensor's dtype.
+// Sixteen uniform numbers into as many normal ones: Box and Muller's transform of halves. Every
+// step is rounded to the tensor's dtype.
 static void normal_16(const Tensor *t, int64_t at, double mean, double std) {
     DType d = t->dtype;
     double two_pi = d == DT_f32 ? (double)(2.0f * (float)M_PI) : 2 * M_PI;

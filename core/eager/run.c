@@ -254,8 +254,9 @@ static bool switch_autocast(Interp *in, const Node *n, const Args *a, Value *out
         return false;
     Autocast *now = &in->x.c->autocast;
     *out = autocast_value(*now);
-    return autocast_is_enter(n->target) ? autocast_enter(now, a->args, n->n_args)
-                                        : autocast_is_exit(n->target) && autocast_from(a->args, now);
+    return autocast_is_enter(n->target)
+               ? autocast_enter(now, a->args, n->n_args)
+               : autocast_is_exit(n->target) && autocast_from(a->args, now);
 }
 
 static bool run_call(Interp *in, const Node *n, Value *out) {

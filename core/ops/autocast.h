@@ -1,5 +1,5 @@
-// autocast.h: torch.autocast on the CPU: which op wants its floats in which type (autocast.def), and
-// the calls that switch it.
+// autocast.h: torch.autocast on the CPU: which op wants its floats in which type (autocast.def),
+// and the calls that switch it.
 #ifndef CORE_OPS_AUTOCAST_H
 #define CORE_OPS_AUTOCAST_H
 
@@ -15,8 +15,8 @@ typedef struct Autocast {
 DType autocast_dtype(const Autocast *a, const Op *op, const Value *args);
 bool autocast_casts(const TensorMeta *m, DType to);
 
-// The arguments of `_enter_autocast` and `wrap_with_autocast`: device, dtype or None, enabled. false
-// if it is about something else than the CPU: then nothing changes.
+// The arguments of `_enter_autocast` and `wrap_with_autocast`: device, dtype or None, enabled.
+// false if it is about something else than the CPU: then nothing changes.
 bool autocast_enter(Autocast *a, const Value *args, int n_args);
 // The two functions of Python, by the target of their calls.
 bool autocast_is_enter(const char *target);

@@ -185,7 +185,8 @@ const Artifact *pipeline_build(Pipeline *p, int unit, StageId stage) {
     if (stage < pipeline_first_stage(p, unit) && stage != STAGE_source)
         return NULL;
     if (!u->parent) {
-        build_to(p, u, STAGE_source, u->forward && stage > STAGE_partition ? STAGE_partition : stage);
+        build_to(p, u, STAGE_source,
+                 u->forward && stage > STAGE_partition ? STAGE_partition : stage);
         return unit_at(u, stage);
     }
     build_to(p, u->parent, STAGE_source, STAGE_partition);

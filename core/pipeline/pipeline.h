@@ -67,15 +67,15 @@ struct Artifact {
 typedef struct Unit Unit;
 struct Unit {
     int index;
-    const char *name;          // `model__0_inference_0.0`, as the debug folder; joint: `model__0_joint`
-    const char *kind;          // inference, joint, forward, backward
+    const char *name; // `model__0_inference_0.0`, as the debug folder; joint: `model__0_joint`
+    const char *kind; // inference, joint, forward, backward
     int number, nth, counter;  // K, N, C of the folder name
     const LoadedGraph *loaded; // where it began; a child's is its parent's
     Unit *parent;              // the joint unit of a forward or backward; NULL
     Unit *forward, *backward;  // of a joint unit, else NULL
     const bool *requires_grad; // by placeholder of the loaded graph; NULL: none does
-    const AotMeta *meta;       // of a joint unit: what its inputs and outputs mean; NULL: not traced
-    VEC(Artifact *) steps;     // its own in order, as far as built
+    const AotMeta *meta;   // of a joint unit: what its inputs and outputs mean; NULL: not traced
+    VEC(Artifact *) steps; // its own in order, as far as built
     Decisions *decisions;
     Diag diag;      // what went wrong while building
     StageId failed; // first stage that could not be built; STAGE_count if none
@@ -117,8 +117,8 @@ typedef struct CustomPassResult {
 typedef bool CustomPassRunner(void *ctx, const CustomPassJob *job, CustomPassResult *out);
 
 typedef struct PipelineOptions {
-    GradMode grad;    // --grad
-    Device device;    // compiled for
+    GradMode grad; // --grad
+    Device device; // compiled for
     InductorConfig config;
     PartitionConfig partition;
     Partitioner partitioner;

@@ -8,17 +8,17 @@
 #include "core/base/map.h"
 #include "core/tensor/dtype.h"
 
-enum { TENSOR_DIMS = 16 };      // most dimensions a runtime tensor has
+enum { TENSOR_DIMS = 16 }; // most dimensions a runtime tensor has
 
 typedef struct Storage Storage; // counted; see storage_keep / storage_drop
 
 typedef struct Tensor {
     DType dtype;
     int ndim;
-    int64_t size[TENSOR_DIMS];      // elements
-    int64_t stride[TENSOR_DIMS];    // elements, >= 0 unless a kernel says otherwise
-    int64_t offset;                 // elements from the storage's start
-    Storage *storage;               // NULL only in a zero Tensor
+    int64_t size[TENSOR_DIMS];   // elements
+    int64_t stride[TENSOR_DIMS]; // elements, >= 0 unless a kernel says otherwise
+    int64_t offset;              // elements from the storage's start
+    Storage *storage;            // NULL only in a zero Tensor
 } Tensor;
 
 // A storage of zeroed bytes: anonymous memory, 2 MiB aligned with huge pages advised when large.
@@ -44,12 +44,12 @@ bool tensor_new_strided(Tensor *out, DType dtype, int ndim, const int64_t *size,
                         const int64_t *stride, Diag *d);
 // Drops the reference to the storage and zeroes the tensor.
 void tensor_drop(Tensor *t);
-Tensor tensor_keep(const Tensor *t);                // another reference to the same storage
+Tensor tensor_keep(const Tensor *t); // another reference to the same storage
 int64_t tensor_numel(const Tensor *t);
-size_t tensor_bytes(const Tensor *t);               // numel * element size
-void *tensor_data(const Tensor *t);                 // first element
+size_t tensor_bytes(const Tensor *t); // numel * element size
+void *tensor_data(const Tensor *t);   // first element
 bool tensor_is_contiguous(const Tensor *t);
-bool tensor_in_bounds(const Tensor *t);             // every element lies in the storage
+bool tensor_in_bounds(const Tensor *t); // every element lies in the storage
 void contiguous_strides(int ndim, const int64_t *size, int64_t *stride);
 // Element at flat index (row-major over sizes), converted.
 double tensor_get_f64(const Tensor *t, int64_t flat);
@@ -64,18 +64,18 @@ bool tensor_to(Tensor *out, const Tensor *src, DType dtype, Diag *d);
 // How far two tensors of equal shape are apart.
 typedef struct TensorDiff {
     int64_t numel;
-    int64_t bad;                // elements outside tolerance
-    int64_t first_bad;          // flat index, -1 if none
-    double max_abs, max_rel;    // over finite pairs
-    int64_t max_ulp;            // in the dtype's own steps; -1 for integers that differ
-    bool nan_differs;           // NaN in one where the other has none
-    bool same_bits;             // NaN payloads aside
+    int64_t bad;             // elements outside tolerance
+    int64_t first_bad;       // flat index, -1 if none
+    double max_abs, max_rel; // over finite pairs
+    int64_t max_ulp;         // in the dtype's own steps; -1 for integers that differ
+    bool nan_differs;        // NaN in one where the other has none
+    bool same_bits;          // NaN payloads aside
 } TensorDiff;
 void tensor_diff(const Tensor *got, const Tensor *want, double rtol, double atol, TensorDiff *out);
 // Another judge of a float tensor: `exact` is the same in float64. True if every element of got is
-// within tolerance of it, or no further from it than twice want is, plus one unit in the last place;
-// NaN where want has them and nowhere else. False if want itself is further away than rounding
-// explains.
+// within tolerance of it, or no further from it than twice want is, plus one unit in the last
+// place; NaN where want has them and nowhere else. False if want itself is further away than
+// rounding explains.
 bool tensor_close_to_exact(const Tensor *got, const Tensor *want, const Tensor *exact, double rtol,
                            double atol);
 // torch.testing's default tolerances.
@@ -86,8 +86,8 @@ uint64_t tensor_digest(const Tensor *t);
 
 // safetensors: names to tensors on a private mapping of the file. Hostile headers are refused.
 typedef struct TensorFile {
-    Map tensors;                // name -> Tensor *
-    Map metadata;               // __metadata__: name -> const char *
+    Map tensors;  // name -> Tensor *
+    Map metadata; // __metadata__: name -> const char *
 } TensorFile;
 bool safetensors_open(TensorFile *out, Arena *a, const char *path, Diag *d);
 void safetensors_close(TensorFile *f);

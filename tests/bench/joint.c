@@ -1,7 +1,7 @@
-// joint.c: is training linear? A recurrent cell, unrolled, with its backward: nanoseconds of CPU time
-// a node of the joint graph for each stage up to the two graphs that are compiled, for 30 graphs of
-// 1,000 nodes, then fewer and larger ones up to one of 30,000. The last column is the cost of a node
-// against that in the smallest; more than 1.5 in the largest is a failure.
+// joint.c: is training linear? A recurrent cell, unrolled, with its backward: nanoseconds of CPU
+// time a node of the joint graph for each stage up to the two graphs that are compiled, for 30
+// graphs of 1,000 nodes, then fewer and larger ones up to one of 30,000. The last column is the
+// cost of a node against that in the smallest; more than 1.5 in the largest is a failure.
 //
 //     build/bench/joint [kernels]      kernels: also what comes behind the partition
 #include <stdio.h>
@@ -15,8 +15,9 @@
 enum { RUNS = 3, STEP_NODES = 24 }; // of the joint graph, a step
 
 typedef struct Times {
-    int64_t ns[STAGE_count][RUNS]; // by stage and run; bytecode, which is not built: opening the file
-    int nodes;                     // of all joint graphs
+    int64_t ns[STAGE_count]
+              [RUNS]; // by stage and run; bytecode, which is not built: opening the file
+    int nodes;        // of all joint graphs
     int run;
 } Times;
 

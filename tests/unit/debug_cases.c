@@ -157,8 +157,8 @@ START_TEST(a_changed_value_is_found) {
 }
 END_TEST
 
-// The sizes 1, 1, 1, 0 in constants, which gcc 12 has made ones of; the first two cases are compiled
-// in one start.
+// The sizes 1, 1, 1, 0 in constants, which gcc 12 has made ones of; the first two cases are
+// compiled in one start.
 START_TEST(every_compiler_keeps_sizes) {
     static const char *const toolchain_names[] = {"tcc", "gcc", "clang"};
     const char *line = "{\"op\": \"aten.pixel_shuffle.default\", \"args\": [{\"t\": \"f32\", "

@@ -1,5 +1,5 @@
-// helper_limits.c: generated code that never ends, crashes or eats all memory costs one message; the
-// next run gets its results as if nothing had been.
+// helper_limits.c: generated code that never ends, crashes or eats all memory costs one message;
+// the next run gets its results as if nothing had been.
 #include "core/helper/helper.h"
 #include "core/session.h"
 #include "tests/unit/unit.h"

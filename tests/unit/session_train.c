@@ -12,7 +12,7 @@
 #include "core/base/file.h"
 #include "core/session.h"
 
-#define F44 "\"f32[4, 4][4, 1]cpu\""
+#define F44       "\"f32[4, 4][4, 1]cpu\""
 #define LAYERNORM "tests/corpus/layernorm_gelu/"
 
 static Arena arena;
@@ -150,10 +150,12 @@ START_TEST(folders_are_numbered_as_pytorch_does) {
         const char *first, *second;
         const char *names[4]; // forward, backward of each
     } cases[] = {
-        {"x: " F44, "z: " F44,
+        {"x: " F44,
+         "z: " F44,
          {"model__0_forward_1.0", "model__0_backward_7.3", "model__1_forward_4.1",
           "model__1_backward_6.2"}},
-        {"s0: \"Sym(s0)\", x: \"f32[s0, 4][4, 1]cpu\"", "z: " F44,
+        {"s0: \"Sym(s0)\", x: \"f32[s0, 4][4, 1]cpu\"",
+         "z: " F44,
          {"model__0_forward_1.0", "model__0_backward_2.1", "model__1_forward_4.2",
           "model__1_backward_6.3"}},
     };
@@ -244,8 +246,8 @@ static const struct Known {
     {"x: " F44, "y = x * 2; a = y[0]; b = y[1]", "(a, b)", rows_of_one},
     {"x: " F44, "y = x * 2; v = y[0]; w = v.mul_(3)", "(y,)", halves_of_written},
     // What backward needs of an input that forward writes is what it was before.
-    {"x: " F44 ", L_self_buffers_b_: " F44, "b = L_self_buffers_b_.zero_(); c = b.add_(2); y = x * c",
-     "(y,)", times_two},
+    {"x: " F44 ", L_self_buffers_b_: " F44,
+     "b = L_self_buffers_b_.zero_(); c = b.add_(2); y = x * c", "(y,)", times_two},
 };
 
 START_TEST(gradients_are_those_worked_out_by_hand_on_every_rung) {
@@ -288,8 +290,8 @@ START_TEST(recorded_gradients_are_compared) {
     for (int k = 0; k < COUNT(rungs); k++) {
         begin();
         Buf out = {.arena = &arena};
-        int code = check(LAYERNORM "model.pt2", LAYERNORM "values.safetensors", "params", rungs[k],
-                         &out);
+        int code =
+            check(LAYERNORM "model.pt2", LAYERNORM "values.safetensors", "params", rungs[k], &out);
         ck_assert_msg(code == 0, "%s: %s %s", rungs[k], buf_str(&out), diag_first(&diag));
         ck_assert_msg(strstr(buf_str(&out), "8 rows compared, 0 wrong, 0 not compared"), "%s",
                       buf_str(&out));
@@ -350,11 +352,11 @@ START_TEST(every_recorded_model_trains) {
             for (int r = 0; r < COUNT(rungs); r++) {
                 begin();
                 Buf out = {.arena = &arena};
-                int code = check(model, path_join(&a, dir, "values.safetensors"), "params", rungs[r],
-                                 &out);
+                int code = check(model, path_join(&a, dir, "values.safetensors"), "params",
+                                 rungs[r], &out);
                 bool other = r == 2 && !strcmp(names[k], "dropout_train");
-                ck_assert_msg(code == 0 || other, "%s %s: %s %s", names[k], rungs[r],
-                              buf_str(&out), diag_first(&diag));
+                ck_assert_msg(code == 0 || other, "%s %s: %s %s", names[k], rungs[r], buf_str(&out),
+                              diag_first(&diag));
             }
         }
         arena_free(&a);
@@ -387,7 +389,8 @@ static int compare_rung(Session *s, const char *name, const RunResult *exact, co
     for (int i = 0; !bad && i < exact->n_grads; i++) {
         bool there = exact->grads[i].kind == RT_tensor;
         if (there != (i < r.n_grads && r.grads[i].kind == RT_tensor)) {
-            fprintf(stderr, "%s %s: gradient %d is %s\n", name, rung, i, there ? "missing" : "too much");
+            fprintf(stderr, "%s %s: gradient %d is %s\n", name, rung, i,
+                    there ? "missing" : "too much");
             bad++;
             continue;
         }
@@ -403,7 +406,8 @@ static int compare_rung(Session *s, const char *name, const RunResult *exact, co
     return bad;
 }
 
-// Every captured model at hand, all its floats wanting gradients: each rung against eager in float64.
+// Every captured model at hand, all its floats wanting gradients: each rung against eager in
+// float64.
 START_TEST(rungs_agree_on_gradients) {
     static const char *const rungs[] = {"eager", "aot_eager", "aot_eager_decomp_partition", "full"};
     const char *root = getenv("FX_TRAIN_ROOT") ? getenv("FX_TRAIN_ROOT") : "../shared/corpus";
