@@ -403,7 +403,7 @@ bool session_fill_train(Session *s, Message *m, const RunRequest *r, Unit *joint
         return false;
     // A joint graph that the file held takes tangents, too; those are made here.
     for (int i = 0; i < n; i++)
-        if (str_starts(t.placeholders[i]->target, "tangents_") && i < t.n_inputs)
+        if (i < t.n_inputs && str_starts(t.placeholders[i]->target, "tangents_"))
             t.n_inputs = i;
     bool ok = fill_rung(&t) && add_tangents(&t) && add_direct(&t);
     for (int i = 0; i < t.n_inputs; i++)

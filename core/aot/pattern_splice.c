@@ -21,10 +21,11 @@ Graph *pattern_trace(const PatternSource *s, Diag *d) {
     AotResult r = s->grads ? aot_trace_joint(&req) : aot_trace_inference(&req);
     if (!r.graph || (s->grads && !(r.meta && r.meta->training)))
         return NULL;
-    PassCtx ctx = {.arena = s->arena, .diag = d, .inference = !s->grads};
-    Graph *g = pass_joint_noop_ops.run(&ctx, r.graph);
+    PassCtx *ctx = ARENA_NEW(s->arena, PassCtx);
+    *ctx = (PassCtx){.arena = s->arena, .diag = d, .inference = !s->grads};
+    Graph *g = pass_joint_noop_ops.run(ctx, r.graph);
     if (s->grads)
-        g = pass_early_patterns.run(&ctx, g);
+        g = pass_early_patterns.run(ctx, g);
     graph_dce(g);
     // The lines of its text are nobody's.
     GRAPH_EACH (g, n)
