@@ -113,7 +113,7 @@ print-flags:
 # as the program and libtcc keeps small static tables.
 SAN := $(MAKE) --no-print-directory B=build/asan \
 	CFLAGS="-O1 -g -fsanitize=address,undefined -fno-omit-frame-pointer -Werror -DFX_HOSTILE"
-SAN_ENV := ASAN_OPTIONS=detect_leaks=0:hard_rss_limit_mb=4000 \
+SAN_ENV := ASAN_OPTIONS=detect_leaks=0:hard_rss_limit_mb=12000:quarantine_size_mb=64 \
 	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 CK_FORK=no
 asan:
 	$(Q)+$(SAN_ENV) $(SAN) -k unit goldens
