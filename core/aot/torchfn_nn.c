@@ -39,13 +39,15 @@ bool fn_inplace_pair(Trace *t, const TorchCall *c, Value *out) {
     TorchCall plain = *c;
     plain.n_args = pos >= 0 && c->n_args > pos ? pos : c->n_args;
     plain.n_kwargs = 0;
-    plain.kw = ARENA_ARRAY(t->arena, c->n_kwargs + 1, const char *);
-    plain.kwargs = ARENA_ARRAY(t->arena, c->n_kwargs + 1, Value);
+    const char **kw = ARENA_ARRAY(t->arena, c->n_kwargs + 1, const char *);
+    Value *kwargs = ARENA_ARRAY(t->arena, c->n_kwargs + 1, Value);
     for (int i = 0; i < c->n_kwargs; i++)
         if (strcmp(c->kw[i], "inplace") != 0) {
-            plain.kw[plain.n_kwargs] = c->kw[i];
-            plain.kwargs[plain.n_kwargs++] = c->kwargs[i];
+            kw[plain.n_kwargs] = c->kw[i];
+            kwargs[plain.n_kwargs++] = c->kwargs[i];
         }
+    plain.kw = kw;
+    plain.kwargs = kwargs;
     return call_packet(t, inplace ? arena_printf(t->arena, "%s_", name) : name, &plain, out);
 }
 

@@ -241,10 +241,10 @@ static bool call_op(Run *r, const Node *n, const Value *args, const Value *kwarg
     }
     TorchCall call = {.target = n->target,
                       .method = n->op == FX_call_method,
-                      .args = (Value *)args,
+                      .args = args,
                       .n_args = n->n_args,
                       .kw = kw,
-                      .kwargs = (Value *)kwargs,
+                      .kwargs = kwargs,
                       .n_kwargs = n->n_kwargs};
     return torch_call(t, &call, out);
 }

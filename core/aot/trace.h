@@ -16,6 +16,7 @@
 
 #include "core/aot/aot.h"
 #include "core/ops/autocast.h"
+#include "core/ops/torch.h"
 
 typedef struct Functional Functional; // functionalize.c: alias set, view chain, generation
 
@@ -146,17 +147,8 @@ bool view_inverse(Trace *t, const Op *op, const Value *args, int out_index, Valu
                   Value mutated, Value *out);
 
 // torchlevel.c: calls as Python code writes them: torch.conv2d, x.view(2, 3), a + b, x[0] = 1.
-typedef struct TorchCall {
-    const char *target; // the node's
-    bool method;
-    Value *args; // evaluated
-    int n_args;
-    const char **kw;
-    Value *kwargs;
-    int n_kwargs;
-} TorchCall;
-bool torch_call(Trace *t, const TorchCall *call,
-                Value *out); // false: unknown to us; the node stays opaque
+// False: unknown to us; the node stays opaque.
+bool torch_call(Trace *t, const TorchCall *call, Value *out);
 Value index_get(Trace *t, Value x, const Value *index); // x[index]
 void index_set(Trace *t, Value x, const Value *index, Value v);
 

@@ -119,6 +119,15 @@ static const char *schema_name(const Op *op, const char *kw) {
     return NULL;
 }
 
+// Options of the Python binding that the operator does not have: they may be given, but say nothing.
+static bool is_void(const char *kw, const Value *v) {
+    static const char *const words[] = {"out", "pin_memory", "generator", "inplace"};
+    if (strcmp(kw, "requires_grad") == 0)
+        return v->kind == VAL_none || v->kind == VAL_bool;
+    bool no = v->kind == VAL_none || (v->kind == VAL_bool && !v->b);
+    return no && str_index(kw, words, COUNT(words)) >= 0;
+}
+
 typedef struct Call {
     Value args[ARGS];
     int n_args;
@@ -147,9 +156,8 @@ static bool shaped(Arena *a, const TorchCall *c, const Op *op, Call *out) {
     for (int i = 0; i < c->n_kwargs; i++) {
         const char *name = schema_name(op, c->kw[i]);
         Value v = behind(c, &c->kwargs[i]);
-        bool void_option = strcmp(c->kw[i], "requires_grad") == 0 || strcmp(c->kw[i], "out") == 0;
-        if (!name && void_option && (v.kind == VAL_none || v.kind == VAL_bool))
-            continue;       // of the Python binding, not of the operator
+        if (!name && is_void(c->kw[i], &v))
+            continue;
         if (!name || !fits(c, op, &op->args[op_arg_index(op, name)], &c->kwargs[i]))
             return false;
         out->kw[out->n_kwargs] = name;
