@@ -7,7 +7,7 @@
 // Asks whether a rewrite at this node is wanted: `pass:node`.
 bool joint_wants(PassCtx *ctx, const char *pass, const Node *at, const char *reason);
 // Size, stride, dtype, device and layout are known to be the same.
-bool same_meta(Sym *s, const Node *a, const Node *b);
+bool same_tensor(Sym *s, const TensorMeta *x, const TensorMeta *y);
 bool same_sizes(Sym *s, const TensorMeta *a, const TensorMeta *b);
 // An integer or boolean argument; fallback if it is absent or symbolic.
 int64_t node_int(const Node *n, int i, const char *name, int64_t fallback);
@@ -23,6 +23,9 @@ void scatter_by_where(PassCtx *ctx, Node *n);
 // Does this op hand on the storage of its first argument (a view, an item of several views, an
 // in-place op)?
 bool node_shares_storage(const Node *n);
+// By id: the node whose storage a result lives in; views share their base's, everything else has
+// its own.
+int *graph_storages(Arena *a, const Graph *g);
 // Does what a view of arg with this size list would do: nothing? One -1 is allowed.
 bool view_is_pointless(Sym *s, const TensorMeta *arg, const Value *size);
 

@@ -375,9 +375,7 @@ bool part_prepare(Part *p) {
     if (!check(p))
         return false;
     bool *alive = find_alive(p, !min_cut);
-    int *storage = ARENA_ARRAY(p->tmp, n_ids, int);
-    GRAPH_EACH (p->g, n)
-        storage[n->id] = node_shares_storage(n) ? storage[n->args[0].node->id] : n->id;
+    int *storage = graph_storages(p->tmp, p->g);
     Cse c = {.p = p,
              .same = ARENA_ARRAY(p->tmp, n_ids, Node *),
              .shared = ARENA_ARRAY(p->tmp, n_ids, bool),

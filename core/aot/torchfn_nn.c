@@ -27,8 +27,8 @@ bool fn_inplace_pair(Trace *t, const TorchCall *c, Value *out) {
         const char *name;
         int pos;
     } places[] = {
-        {"relu", 1}, {"hardtanh", 3}, {"hardswish", 1}, {"hardsigmoid", 1}, {"silu", 1},
-        {"mish", 1}, {"selu", 1},     {"celu", 2},      {"leaky_relu", 2},  {"threshold", 3},
+        {"relu", 1}, {"hardswish", 1}, {"hardsigmoid", 1}, {"silu", 1},      {"mish", 1},
+        {"selu", 1}, {"celu", 2},      {"leaky_relu", 2},  {"threshold", 3},
     };
     const char *name = base_name(c);
     int pos = -1;
@@ -55,6 +55,14 @@ bool fn_relu6(Trace *t, const TorchCall *c, Value *out) {
     Value x = input_of(c);
     *out = flag(c, 1, "inplace", false) ? CALL(t, aten_hardtanh__default, x, INT(0), INT(6))
                                         : CALL(t, aten_hardtanh_default, x, INT(0), INT(6));
+    return true;
+}
+
+bool fn_hardtanh(Trace *t, const TorchCall *c, Value *out) {
+    Value x = input_of(c), low = call_arg(c, 1, "min_val", FLT(-1));
+    Value high = call_arg(c, 2, "max_val", FLT(1));
+    *out = flag(c, 3, "inplace", false) ? CALL(t, aten_hardtanh__default, x, low, high)
+                                        : CALL(t, aten_hardtanh_default, x, low, high);
     return true;
 }
 

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "core/aot/noop.h"
 #include "core/inductor/ir.h"
 
 const GraphPass *const post_grad_passes[] = {
@@ -125,134 +126,15 @@ const GraphPass pass_reorder_for_locality = {
 
 // ---- remove_noop_ops
 
-typedef struct Noop {
-    PassCtx *pass;
-    Graph *g;
-    Value *val;           // by id, strides known
-    int *storage;         // by id: node that owns the memory
-    bool *input, *output; // by storage: an input's, an output's
-} Noop;
-
-static bool same_meta(const Noop *c, const Node *a, const Node *b) {
-    const Value *x = &c->val[a->id], *y = &c->val[b->id];
-    if (x->kind != VAL_tensor || y->kind != VAL_tensor)
-        return false;
-    const TensorMeta *s = x->tensor, *t = y->tensor;
-    if (s->dtype != t->dtype || s->ndim != t->ndim || !device_equal(s->device, t->device) ||
-        s->layout != t->layout)
-        return false;
-    for (int i = 0; i < s->ndim; i++)
-        if (s->size[i] != t->size[i] || s->stride[i] != t->stride[i])
-            return false;
-    return s->offset == t->offset;
-}
-
-static bool all_are(const Value *list, int64_t want) {
-    int64_t v = 0;
-    for (int i = 0; i < list->n; i++)
-        if (!val_as_int(&list->at[i], &v) || v != want)
-            return false;
-    return true;
-}
-
-static bool is_whole_slice(const Noop *c, const Node *n, const Value *args, int at,
-                           const Node *of) {
-    int64_t dim = 0, start = 0, end = 0, step = 1, size = 0;
-    const Value *v = &c->val[of->id];
-    if (v->kind != VAL_tensor || !val_as_int(&args[at], &dim) || args[at + 1].kind == VAL_none ||
-        args[at + 2].kind == VAL_none || !val_as_int(&args[at + 1], &start) ||
-        !val_as_int(&args[at + 2], &end) || !val_as_int(&args[at + 3], &step))
-        return false;
-    dim = dim < 0 ? dim + v->tensor->ndim : dim;
-    (void)n;
-    if (dim < 0 || dim >= v->tensor->ndim || start != 0 || step != 1)
-        return false;
-    return end == INT64_MAX || (expr_int(v->tensor->size[dim], &size) && end >= size);
-}
-
-// The argument that an op without effect hands on; NULL if it has an effect.
-static Node *noop_source(const Noop *c, const Node *n, const Value *args) {
-    Node *self = args[0].kind == VAL_node ? args[0].node : NULL;
-    switch ((int)n->def->id) {
-    case OP_aten_alias_default:
-    case OP_aten_clone_default:
-    case OP_prims_convert_element_type_default:
-    case OP_prims_device_put_default:
-    case OP_aten_view_default:
-    case OP_aten_view_dtype:
-        return self;
-    case OP_aten_copy_default:
-        return args[1].kind == VAL_node ? args[1].node : NULL;
-    case OP_aten_slice_Tensor:
-        return self && is_whole_slice(c, n, args, 1, self) ? self : NULL;
-    case OP_aten_slice_scatter_default:
-        return self && args[1].kind == VAL_node && is_whole_slice(c, n, args, 2, self)
-                   ? args[1].node
-                   : NULL;
-    case OP_aten_repeat_default:
-        return all_are(&args[1], 1) ? self : NULL;
-    case OP_aten_constant_pad_nd_default:
-        return all_are(&args[1], 0) ? self : NULL;
-    case OP_aten_ceil_default:
-    case OP_aten_floor_default:
-    case OP_aten_round_default:
-    case OP_aten_trunc_default:
-        return self && c->val[self->id].kind == VAL_tensor &&
-                       dtype_is_int(c->val[self->id].tensor->dtype)
-                   ? self
-                   : NULL;
-    case OP_aten_pow_Tensor_Scalar:
-        return args[1].kind == VAL_int && args[1].i == 1 ? self : NULL;
-    case OP_aten_cat_default:
-        return args[0].n == 1 && args[0].at[0].kind == VAL_node ? args[0].at[0].node : NULL;
-    default:
-        return NULL;
-    }
-}
-
-static bool is_output(const Noop *c, const Node *n) {
-    const Value *list = &graph_output_node(c->g)->args[0];
-    for (int i = 0; i < list->n; i++)
-        if (list->at[i].kind == VAL_node && list->at[i].node == n)
-            return true;
-    return false;
+static bool noop_wanted(PassCtx *c, const Node *n) {
+    return rewrite_wanted(c, n, "changes nothing");
 }
 
 static Graph *remove_noop_ops(PassCtx *c, const Graph *g) {
     if (!pass_wanted(c, "remove_noop_ops"))
         return (Graph *)g;
-    Graph *out = graph_copy(c->arena, g);
-    Noop p = {.pass = c, .g = out, .val = fake_values(c->arena, out, 0, NULL)};
-    p.storage = node_storages(c->arena, out, p.val);
-    p.input = ARENA_ARRAY(c->arena, out->by_id.n, bool);
-    p.output = ARENA_ARRAY(c->arena, out->by_id.n, bool);
-    const Node *end = graph_output_node(out);
-    const Value *list = end && end->n_args ? &end->args[0] : &(Value){0};
-    for (int i = 0; (list->kind == VAL_tuple || list->kind == VAL_list) && i < list->n; i++)
-        if (list->at[i].kind == VAL_node)
-            p.output[p.storage[list->at[i].node->id]] = true;
-    for (Node *n = out->first, *next; n; n = next) {
-        next = n->next;
-        if (n->op == FX_placeholder)
-            p.input[p.storage[n->id]] = true;
-        if (n->op != FX_call_function || !n->def)
-            continue;
-        const Value *args = node_bound(n, c->arena);
-        Node *src = args ? noop_source(&p, n, args) : NULL;
-        if (!src || !same_meta(&p, n, src))
-            continue;
-        int mine = p.storage[n->id], its = p.storage[src->id];
-        // No new alias between inputs and outputs.
-        if (mine != its && p.output[mine] && (p.input[its] || p.output[its]))
-            continue;
-        if (mine == its && is_output(&p, n) && (src->op == FX_placeholder || is_output(&p, src)))
-            continue;
-        if (!rewrite_wanted(c, n, "changes nothing"))
-            continue;
-        node_replace_uses(n, src);
-        node_erase(n);
-    }
-    return c->matches ? out : (Graph *)g;
+    Value *val = fake_values(c->arena, g, 0, NULL);
+    return remove_noops(c, g, val, node_storages(c->arena, g, val), noop_wanted);
 }
 
 const GraphPass pass_remove_noop_ops = {"remove_noop_ops", "ops that change nothing go",

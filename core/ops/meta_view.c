@@ -269,6 +269,9 @@ bool meta_expand(MetaCtx *m, const Op *op, const Value *args, Value *out) {
         if (d >= 0 && meta_eq(m, t->size[i], self->size[d])) {
             t->size[i] = self->size[d];
             t->stride[i] = self->stride[d];
+        } else if (d < 0 && meta_is(m, t->size[i], 1)) { // as broadcast_in_dim has it
+            t->stride[i] =
+                self->ndim ? sym_mul(m->sym, self->size[0], self->stride[0]) : meta_int(m, 1);
         } else if (d < 0 || meta_is(m, self->size[d], 1)) {
             t->stride[i] = meta_int(m, 0);
         } else {
