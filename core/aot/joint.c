@@ -1,5 +1,5 @@
-// joint.c: the joint-graph passes in PyTorch's order (torch/_inductor/fx_passes/joint_graph.py), and
-// their words.
+// joint.c: the joint-graph passes in PyTorch's order (torch/_inductor/fx_passes/joint_graph.py),
+// and the words that they share.
 #include "core/aot/joint.h"
 
 #include <string.h>
@@ -66,8 +66,8 @@ static Value yielded(Arena *a, const Value *v) {
     return r;
 }
 
-Node *joint_put(PassCtx *ctx, Node *at, OpId op, const Value *args, int n_args,
-                const Kwarg *kwargs, int n_kwargs) {
+Node *joint_put(PassCtx *ctx, Node *at, OpId op, const Value *args, int n_args, const Kwarg *kwargs,
+                int n_kwargs) {
     graph_set_insert(at->graph, at);
     Node *n = graph_call(at->graph, op_at(op), NULL, args, n_args, kwargs, n_kwargs);
     graph_set_insert(at->graph, NULL);

@@ -6,7 +6,8 @@
 
 typedef bool NoopWanted(PassCtx *ctx, const Node *n);
 // By id: val is what a node yields, storage the node that owns the memory of its result. Where the
-// removal would make an output an alias that it was not, the op stays. given itself if nothing goes.
+// removal would make an output an alias that it was not, the op stays. given itself if nothing
+// goes.
 Graph *remove_noops(PassCtx *ctx, const Graph *given, const Value *val, const int *storage,
                     NoopWanted *wanted);
 

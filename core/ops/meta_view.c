@@ -284,11 +284,6 @@ bool meta_expand(MetaCtx *m, const Op *op, const Value *args, Value *out) {
                              meta_sizes_text(m, self->size, self->ndim));
         }
     }
-    // A new dimension of size 1 takes the stride of what lies behind it; all of a 0-d tensor's are
-    // 0.
-    for (int i = n - self->ndim - 1; i >= 0 && self->ndim; i--)
-        if (expr_is(t->size[i], 1))
-            t->stride[i] = sym_mul(m->sym, t->size[i + 1], t->stride[i + 1]);
     return finish(m, op, t, out);
 }
 

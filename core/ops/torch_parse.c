@@ -119,7 +119,8 @@ static const char *schema_name(const Op *op, const char *kw) {
     return NULL;
 }
 
-// Options of the Python binding that the operator does not have: they may be given, but say nothing.
+// Options of the Python binding that the operator does not have: they may be given, but say
+// nothing.
 static bool is_void(const char *kw, const Value *v) {
     static const char *const words[] = {"out", "pin_memory", "generator", "inplace"};
     if (strcmp(kw, "requires_grad") == 0)
