@@ -605,7 +605,82 @@ START_TEST(decompositions_and_kernels_agree) {
 }
 END_TEST
 
+// rules that decline
+
+// Calls by the source of PyTorch's tables; CUDA for the device of the parameters.
+typedef struct Conditional {
+    const char *call, *params;
+    const char *cpu, *cuda; // packets in Inductor's table; NULL: as on the CPU
+} Conditional;
+
+#define F32(name, sizes) name ": \"f32[" sizes "]DEV\""
+
+static const Conditional conditional[] = {
+    // the bias is summed apart where the GPU's libraries do it slowly
+    {"convolution_backward.default(g, x, w, [4], [1, 1], [0, 0], [1, 1], False, [0, 0], 1, "
+     "[True, True, True])",
+     F32("g", "2, 4, 6, 6][144, 36, 6, 1") ", " F32("x", "2, 3, 8, 8][192, 64, 8, 1") ", " F32(
+         "w", "4, 3, 3, 3][27, 9, 3, 1"),
+     "convolution_backward", "sum convolution_backward"},
+    // the CPU goes through source one by one
+    {"masked_scatter.default(x, m, s)",
+     F32("x", "2, 3][3, 1") ", m: \"b8[2, 3][3, 1]DEV\", " F32("s", "9][1"), "masked_scatter",
+     "view cumsum sub view view _unsafe_masked_index where view"},
+    // the CPU draws with its own generator
+    {"bernoulli.p(x, 0.3)", F32("x", "2, 3][3, 1"), "bernoulli", "rand lt"},
+    // one tensor is a copy, empty vectors go
+    {"cat.default([x])", F32("x", "2, 3][3, 1"), "clone", NULL},
+    {"cat.default([x, y])", F32("x", "2][1") ", " F32("y", "0][1"), "clone", NULL},
+    {"cat.default([x, y])", F32("x", "2][1") ", " F32("y", "3][1"), "cat", NULL},
+    {"cat.default([x, x, x], 1)", F32("x", "2, 3][3, 1"), "unsqueeze expand clone view clone",
+     NULL},
+    // products of one row by one column, and small ones of a column by a row
+    {"mm.default(x, y)", F32("x", "4, 5][5, 1") ", " F32("y", "5, 6][6, 1"), "mm", NULL},
+    {"mm.default(x, y)", F32("x", "1, 5][5, 1") ", " F32("y", "5, 1][1, 1"),
+     "squeeze squeeze mul sum unsqueeze", "mm"},
+    {"mm.default(x, y)", F32("x", "4, 1][1, 1") ", " F32("y", "1, 28][28, 1"), "mul", "mm"},
+    {"mm.default(x, y)", F32("x", "4, 1][1, 1") ", " F32("y", "1, 29][29, 1"), "mm", NULL},
+    // a maximum of truth values is any
+    {"amax.default(x, [0])", F32("x", "2, 3][3, 1"), "amax", NULL},
+    {"amax.default(x, [0])", "x: \"b8[2, 3][3, 1]DEV\"", "any", NULL},
+    // layouts are kept by a permutation of what is filled
+    {"full_like.default(x, 2)", F32("x", "2, 3][3, 1"), "full", NULL},
+    {"full_like.default(x, 2)", F32("x", "2, 3][1, 2"), "full permute clone", NULL},
+    {"randint_like.default(x, 9)", F32("x", "2, 3][1, 2"), "randint permute clone", NULL},
+};
+
+static const char *on_device(Arena *a, const char *params, const char *device) {
+    Buf b = {.arena = a};
+    for (const char *p = params; *p;) {
+        bool here = strncmp(p, "DEV", 3) == 0;
+        buf_add(&b, here ? device : p, here ? strlen(device) : 1);
+        p += here ? 3 : 1;
+    }
+    return buf_str(&b);
+}
+
+START_TEST(rules_ask_for_device_and_shape) {
+    static const char *const devices[] = {"cpu", "cuda:0"};
+    for (int i = 0; i < COUNT(conditional) * 2; i++) {
+        const Conditional *c = &conditional[i / 2];
+        Arena a = {0};
+        Diag d = {.arena = &a};
+        Sample s = {arena_printf(&a, "aten.%s", c->call), on_device(&a, c->params, devices[i % 2]),
+                    false};
+        const Op *op;
+        AotResult r = trace(&a, parse_sample(&a, &s, &op, &d), DECOMP_inductor, &d);
+        ck_assert_msg(r.graph != NULL, "%s: %s", c->call, diag_first(&d));
+        Buf got = {.arena = &a};
+        GRAPH_EACH (r.graph, n)
+            if (n->op == FX_call_function && n->def && strcmp(n->def->ns, "aten") == 0)
+                buf_printf(&got, "%s%s", got.len ? " " : "", n->def->name);
+        ck_assert_str_eq(buf_str(&got), i % 2 && c->cuda ? c->cuda : c->cpu);
+        arena_free(&a);
+    }
+}
+END_TEST
+
 Suite *suite_aot_decomp(void) {
-    const TTest *tests[] = {decompositions_and_kernels_agree};
+    const TTest *tests[] = {decompositions_and_kernels_agree, rules_ask_for_device_and_shape};
     return unit_suite("aot_decomp", tests, COUNT(tests));
 }
