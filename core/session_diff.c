@@ -29,7 +29,8 @@ static bool stage_text(Session *s, int stage, Buf *out, Diag *d) {
         StageId at = stage >= 0 ? (StageId)stage : pipeline_first_stage(s->pipeline, u);
         const Artifact *a = pipeline_build(s->pipeline, u, at);
         if (!a) {
-            if (!session_unit_errors(s, u, d))
+            const Unit *blame = unit_to_blame(pipeline_unit(s->pipeline, u));
+            if (!blame || !session_unit_errors(s, blame->index, d))
                 diag_fail(d, "%s begins after stage %s", s->model->path, stage_info[at].name);
             return false;
         }

@@ -347,7 +347,8 @@ static void fill_kernels(Step *t, int n_fwd) {
 static bool build(Step *t, int unit, StageId stage) {
     if (pipeline_build(t->s->pipeline, unit, stage))
         return true;
-    if (!session_unit_errors(t->s, unit, t->diag))
+    const Unit *blame = unit_to_blame(pipeline_unit(t->s->pipeline, unit));
+    if (!blame || !session_unit_errors(t->s, blame->index, t->diag))
         diag_fail(t->diag, "stage %s could not be built", stage_info[stage].name);
     return false;
 }

@@ -193,6 +193,35 @@ static Traced *new_view(Trace *t, Traced *base, Traced *value, const Op *op, con
     return x;
 }
 
+// The last element that a tensor reaches in its storage, if it is a number; -1: it has none.
+static bool last_element(const TensorMeta *m, int64_t *last) {
+    int64_t at = 0, size, stride, far;
+    bool empty = false, ok = !m->offset || expr_int(m->offset, &at);
+    for (int i = 0; i < m->ndim && ok; i++) {
+        ok = expr_int(m->size[i], &size) && expr_int(m->stride[i], &stride) &&
+             !__builtin_mul_overflow(size - 1, stride, &far) &&
+             !__builtin_add_overflow(at, far, &at);
+        empty = empty || (ok && size == 0);
+    }
+    *last = empty ? -1 : at;
+    return ok;
+}
+
+// as_strided may reach all of the storage, and no more. How large that of an input is nobody knows.
+static bool stays_inside(Trace *t, const Op *op, const Traced *self, const Value *out) {
+    const Traced *base = self->fn->set->base;
+    int64_t last, end;
+    if (op->id != OP_aten_as_strided_default || out->kind != VAL_tensor || !base->node ||
+        base->node->op == FX_placeholder || !last_element(out->tensor, &last) ||
+        !last_element(&base->meta, &end) || last <= end)
+        return true;
+    trace_fail(t,
+               "RuntimeError: setStorage: as_strided reaches element %lld, out of bounds for a "
+               "storage of %lld elements",
+               (long long)last, (long long)end + 1);
+    return false;
+}
+
 static Value view(Trace *t, const Op *op, const Value *args) {
     Traced *self = traced(&args[0]);
     if (!self || !self->fn)
@@ -201,7 +230,7 @@ static Value view(Trace *t, const Op *op, const Value *args) {
     memcpy(low, args, (size_t)op->n_args * sizeof *low);
     low[0] = val_tensor(&functional_sync(t, self)->meta);
     Value out = lower(t, op, low);
-    if (t->failed)
+    if (t->failed || !stays_inside(t, op, self, &out))
         return NONE;
     if (out.kind == VAL_tensor) {
         Traced *v = new_view(t, self, traced(&out), op, args, -1);

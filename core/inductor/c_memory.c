@@ -155,9 +155,14 @@ void nest_store(Emit *e, const LoopOp *op, const char *index, CVal v) {
         c_line(emit_to(e, ALL_VARS), op, e->position, "%s = %s;", place(e, op, index, true),
                stored_text(a, v, d));
     // What a reader gets is what memory would hold: of the stored type, rounded if that is a small
-    // float.
-    if (d != v.dtype && !(d == DT_f32 && dtype_is_low(v.dtype)))
-        return;
+    // float. Readers of a buffer that is written here know it by its own name.
+    bool known = d == v.dtype || (d == DT_f32 && dtype_is_low(v.dtype));
+    bool mutates = map_find(&e->k->g->s->mutation_real_name, op->buf) != NULL;
     CVal kept = {v.text, d, v.vars};
-    scope_put(e->scope, a, forward_key(e, op->buf, index), kept);
+    if (mutates && known)
+        scope_put(e->scope, a, memory_key(e, op->buf, index), kept);
+    else if (mutates)
+        map_remove(&e->scope->values, memory_key(e, op->buf, index));
+    if (known)
+        scope_put(e->scope, a, forward_key(e, op->buf, index), kept);
 }

@@ -256,6 +256,24 @@ START_TEST(places_of_the_hooks) {
 }
 END_TEST
 
+// A run of forward and backward tells why the joint graph that they are parted from is not there.
+START_TEST(training_runs_tell_why) {
+    setup();
+    const char *hook = arena_printf(&arena, "joint_custom_post_pass=%s",
+                                    write_pass("fails.c", PASS("return 7;\n")));
+    const char *sets[] = {hook, NULL};
+    SessionOptions o = {.grad = "all", .toolchain = "tcc", .sets = sets};
+    session = session_open(CHAIN, &o, &diag);
+    ck_assert_msg(session != NULL, "%s", diag_first(&diag));
+    RunRequest q = {.backend = BACKEND_aot_eager_decomp_partition};
+    RunResult r;
+    ck_assert(!session_run(session, &q, &r, &arena, &diag));
+    ck_assert_msg(strstr(diag_first(&diag), "joint_custom_post_pass: the pass returned 7"), "%s",
+                  diag_first(&diag));
+    teardown();
+}
+END_TEST
+
 START_TEST(no_hook_no_helper) {
     setup();
     SessionOptions o = {.grad = "none", .toolchain = "tcc"};
@@ -438,13 +456,14 @@ START_TEST(broken_edits_are_refused) {
 END_TEST
 
 Suite *suite_session_pass(void) {
-    static const TTest *tests[12];
+    static const TTest *tests[13];
     int n = 0;
     tests[n++] = broken_passes_fail_alone;
     tests[n++] = damage_stays_outside;
     tests[n++] = header_versions;
     tests[n++] = header_is_printed;
     tests[n++] = places_of_the_hooks;
+    tests[n++] = training_runs_tell_why;
     tests[n++] = no_hook_no_helper;
     tests[n++] = sample_fuse_addcmul;
     tests[n++] = sample_reciprocal_runs;
