@@ -244,7 +244,7 @@ static const struct Found {
     {W "f64[3][1]; " X "f64[2, 3][3, 1]",
      "d = L_x_.diagonal(0, 0, 1); u = d.add_(0.25); z = d / 3.0; "
      "y = L_self_parameters_w_.sin(); return (z, y)"},
-    {W "f32[1, 3, 2][6, 2, 1]",
+    {W "f64[1, 3, 2][6, 2, 1]",
      "y = 1.5 - L_self_parameters_w_; d = y.diagonal(0, 0, 1); u = d.add_(0.25); "
      "m = d.mean(dim = -1, keepdim = False); return (y, m)"},
     // A cat is written, a part of it read later.
