@@ -128,7 +128,10 @@ static void on_error(void *opaque, const char *message) {
         at += strlen("tcc: ");
     bool known = line && e->text.len;
     Place place = {e->file, line, 0, known ? source_line(e->diag->arena, e->text, line) : NULL};
-    diag_error(e->diag, place, "tcc: %s", at)->cause = CAUSE_tool;
+    DiagItem *item = diag_error(e->diag, place, "tcc: %s", at);
+    item->cause = CAUSE_tool;
+    if (strstr(at, "memory full (vstack)"))
+        item->hint = "a call with some hundreds of arguments is too much for tcc: --toolchain gcc";
 }
 
 static TCCState *new_state(Errors *errors) {

@@ -25,13 +25,7 @@ const char *kernel_memory(const KernelGen *k, const char *buf) {
         const char *from = k->g->r->plan ? map_get(&k->g->r->plan->inplace, buf) : NULL;
         if (!from)
             return buf;
-        bool here = false;
-        for (int n = 0; n < k->nodes.n && !here; n++) {
-            const SchedNode *node = k->g->s->nodes.at[k->nodes.at[n]];
-            for (int o = 0; o < node->outputs.n; o++)
-                here |= !strcmp(node->outputs.at[o]->ir->name, buf);
-        }
-        if (!here)
+        if (!map_find(&k->made, buf))
             return buf;
         buf = from;
     }
@@ -52,19 +46,21 @@ bool kernel_has_memory(const KernelGen *k, const char *buf) {
            map_find(&k->g->planned, kernel_memory(k, buf)) != NULL;
 }
 
-// A buffer is an in_out argument if the plan writes some buffer of this function over it.
-static bool is_in_out(const KernelGen *k, const char *memory) {
-    if (!k->g->r->plan)
-        return false;
-    for (int n = 0; n < k->nodes.n; n++) {
-        const SchedNode *node = k->g->s->nodes.at[k->nodes.at[n]];
-        for (int o = 0; o < node->outputs.n; o++) {
-            const char *from = map_get(&k->g->r->plan->inplace, node->outputs.at[o]->ir->name);
-            if (from && !strcmp(kernel_memory(k, from), memory))
-                return true;
+// All nodes are known now. A buffer is an in_out argument if the plan writes some buffer of this
+// function over it.
+static void note_buffers(KernelGen *k) {
+    for (int pass = 0; pass < 2; pass++)
+        for (int n = 0; n < k->nodes.n; n++) {
+            const SchedNode *node = k->g->s->nodes.at[k->nodes.at[n]];
+            for (int o = 0; o < node->outputs.n; o++) {
+                const char *name = node->outputs.at[o]->ir->name;
+                const char *from = k->g->r->plan ? map_get(&k->g->r->plan->inplace, name) : NULL;
+                if (!pass)
+                    map_put_int(&k->made, name, 1);
+                else if (from)
+                    map_put_int(&k->in_out, kernel_memory(k, from), 1);
+            }
         }
-    }
-    return false;
 }
 
 const char *kernel_ptr(KernelGen *k, const char *buf, bool write) {
@@ -80,7 +76,7 @@ const char *kernel_ptr(KernelGen *k, const char *buf, bool write) {
         return a->name;
     }
     Arena *arena = k->g->arena;
-    bool in_out = is_in_out(k, memory);
+    bool in_out = map_find(&k->in_out, memory) != NULL;
     KernelArg a = {.buf = memory,
                    .call_buf = real,
                    .dtype = kernel_dtype(k, memory),
@@ -294,7 +290,7 @@ static int finish_kernel(KernelGen *k) {
 static void begin_kernel(KernelGen *k, CGen *g) {
     *k = (KernelGen){.g = g};
     k->body.arena = k->body.buf.arena = g->arena;
-    k->locals.arena = g->arena;
+    k->locals.arena = k->made.arena = k->in_out.arena = g->arena;
 }
 
 static bool is_computed(const SchedNode *n) {
@@ -304,6 +300,7 @@ static bool is_computed(const SchedNode *n) {
 static void end_group(CGen *g, KernelGen *k, KernelUse **use) {
     if (!k->nodes.n)
         return;
+    note_buffers(k);
     for (int i = 0; i < k->nodes.n; i++)
         kernel_node(k, g->s->nodes.at[k->nodes.at[i]], k->nodes.at[i]);
     KernelUse *u = ARENA_NEW(g->arena, KernelUse);

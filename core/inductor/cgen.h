@@ -59,6 +59,8 @@ typedef struct KernelGen { // one function
     int n_in, n_out, n_in_out, n_ks;
     int n_tmp, n_acc, n_local;
     VEC(int) nodes; // positions in schedule->nodes
+    Map made;       // names of the buffers that these nodes make
+    Map in_out;     // memory that the plan has them write over
     Map locals;     // buffers that live in this function only -> CLocal *
 } KernelGen;
 

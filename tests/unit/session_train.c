@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "core/base/file.h"
 #include "core/session.h"
@@ -438,8 +439,32 @@ START_TEST(rungs_agree_on_gradients) {
 }
 END_TEST
 
+// Processor time of the kernels of both halves of a chain.
+static double time_of_kernels(int length) {
+    begin();
+    Buf b = {.arena = &arena}, body = {.arena = &arena};
+    buf_puts(&body, "v0 = x.sin()");
+    for (int i = 1; i < length; i++)
+        buf_printf(&body, "; v%d = v%d.sin()", i, i - 1);
+    put_graph(&b, "x: " F44, buf_str(&body), arena_printf(&arena, "(v%d,)", length - 1));
+    Session *s = open_text(&b, "all", "eager");
+    Pipeline *p = session_pipeline(s);
+    ck_assert(pipeline_build(p, 1, STAGE_post_fusion) && pipeline_build(p, 2, STAGE_post_fusion));
+    clock_t start = clock();
+    ck_assert(pipeline_build(p, 1, STAGE_kernels) && pipeline_build(p, 2, STAGE_kernels));
+    double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
+    session_close(s);
+    return seconds;
+}
+
+START_TEST(kernels_of_a_long_chain_take_time_in_proportion) {
+    double one = time_of_kernels(500), eight = time_of_kernels(4000);
+    ck_assert_msg(eight < 20 * one + 0.2, "%.2f s for 500 ops, %.2f s for 4000", one, eight);
+}
+END_TEST
+
 Suite *suite_session_train(void) {
-    static const TTest *tests[10];
+    static const TTest *tests[11];
     int n = 0;
     tests[n++] = a_joint_graph_has_a_forward_and_a_backward;
     tests[n++] = settings_rebuild_from_their_stage;
@@ -451,5 +476,6 @@ Suite *suite_session_train(void) {
     tests[n++] = a_changed_gradient_is_found;
     tests[n++] = every_recorded_model_trains;
     tests[n++] = rungs_agree_on_gradients;
+    tests[n++] = kernels_of_a_long_chain_take_time_in_proportion;
     return unit_suite("session_train", tests, n);
 }
