@@ -292,8 +292,7 @@ static const char *const lines[] = {
     "static void fx_turn_f32(float *to, const float *from, int64_t pitch, int64_t rows,",
     "    int64_t columns) { fx_turn_part(to, from, pitch, 0, rows, 0, columns); }",
     "#endif",
-    "/* Tensors of call(). Not inlined: gcc 12 makes 1, 1, 1, 1 of the constant sizes 1, 1, 1, 0. "
-    "*/",
+    "/* Tensors of call(). Not inlined: gcc 12 makes 1, 1, 1, 1 of the sizes 1, 1, 1, 0. */",
     "__attribute__((noinline)) static FxTensor fx_tensor(void *data, void *base, int32_t dtype,",
     "    int32_t ndim, const int64_t *size, const int64_t *stride) {",
     "    FxTensor t; int i;",
