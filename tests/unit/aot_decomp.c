@@ -239,13 +239,14 @@ static void recorded_cases(void) {
 
 // random inputs
 
-// A call, its parameters by annotation; a name tells what a tensor holds: p numbers between 0 and
-// 1, s positive numbers, iN integers below N, others numbers around 0. `edges`: NaN, infinities and
-// zeros of both signs are put in as well.
-// Behind a `|` in the parameters stand lines of code that make arguments of the call.
 typedef struct Sample {
-    const char *call, *params;
-    bool edges;
+    const char *call; // aten.NAME.OVERLOAD(…)
+    // `g: f64[3, 5]; i4: i64[6]`. A name tells what a tensor holds: p numbers between 0 and 1, s
+    // positive numbers, iN integers below N, others numbers around 0. Behind a `|` stand lines of
+    // code that make arguments of the call.
+    const char *params;
+    bool edges;         // NaN, infinities and zeros of both signs are put in as well
+    const char *device; // of the parameters; NULL: the CPU
 } Sample;
 
 static uint64_t lcg;
@@ -284,15 +285,25 @@ static bool fill(const Node *p, bool edges, RtValue *out, Diag *d) {
     return true;
 }
 
+static void put_params(Buf *b, const Sample *s) {
+    for (const char *p = s->params; *p && *p != '|';) {
+        int name = (int)strcspn(p, ":"), len = (int)strcspn(p, ";|");
+        buf_printf(b, ", %.*s: \"%.*s%s\"", name, p, len - name - 2, p + name + 2,
+                   s->device ? s->device : "");
+        p += len + (p[len] == ';' ? 2 : 0);
+    }
+}
+
 static const Graph *parse_sample(Arena *a, const Sample *s, const Op **op, Diag *d) {
     Buf text = {.arena = a};
     char name[128];
     ck_assert_int_eq(sscanf(s->call, "%127[^(]", name), 1);
     *op = op_find(name);
     ck_assert_msg(*op != NULL, "no op %s", name);
-    size_t len = strcspn(s->params, "|");
-    buf_printf(&text, "def forward(self, %.*s):\n%s    r = torch.ops.%s\n", (int)len, s->params,
-               s->params[len] ? s->params + len + 1 : "", s->call);
+    const char *lines = strchr(s->params, '|');
+    buf_puts(&text, "def forward(self");
+    put_params(&text, s);
+    buf_printf(&text, "):\n%s    r = torch.ops.%s\n", lines ? lines + 1 : "", s->call);
     int n = (*op)->n_returns;
     for (int i = 0; n > 1 && i < n; i++)
         buf_printf(&text, "    g%d = r[%d]\n", i, i);
@@ -349,211 +360,10 @@ static int try_sample(const Sample *s, bool edges) {
     return !ok;
 }
 
-#define F64(name, sizes) name ": \"f64[" sizes "]\""
-#define I64(name, sizes) name ": \"i64[" sizes "]\""
-#define B8(name, sizes)  name ": \"b8[" sizes "]\""
-#define GX               F64("g", "3, 5") ", " F64("x", "3, 5")
-
 static const Sample samples[] = {
-    {"aten.tanh_backward.default(g, x)", GX, true},
-    {"aten.sigmoid_backward.default(g, x)", GX, true},
-    {"aten.softplus_backward.default(g, x, 1.5, 3.0)", GX, false},
-    {"aten.elu_backward.default(g, 1.25, 2.0, 0.5, False, x)", GX, true},
-    {"aten.elu_backward.default(g, 1.25, 2.0, 0.5, True, x)", GX, true},
-    {"aten.hardsigmoid_backward.default(g, x)", GX, true},
-    {"aten.hardtanh_backward.default(g, x, -1.0, 1.0)", GX, true},
-    {"aten.hardswish_backward.default(g, x)", GX, true},
-    {"aten.threshold_backward.default(g, x, 0.5)", GX, true},
-    {"aten.leaky_relu_backward.default(g, x, 0.1, False)", GX, true},
-    {"aten.gelu_backward.default(g, x)", GX, false},
-    {"aten.gelu_backward.default(g, x, approximate = 'tanh')", GX, false},
-    {"aten.mish_backward.default(g, x)", GX, false},
-    {"aten.silu_backward.default(g, x)", GX, false},
-    {"aten._prelu_kernel_backward.default(g, x, w)", GX ", " F64("w", "3, 5"), true},
-    {"aten.rrelu_with_noise_backward.default(g, x, p, 0.1, 0.3, True, False)",
-     GX ", " F64("p", "3, 5"), true},
-    {"aten.rrelu_with_noise_backward.default(g, x, p, 0.1, 0.3, False, False)",
-     GX ", " F64("p", "3, 5"), true},
-    {"aten.log_sigmoid_backward.default(g, x, s)",
-     GX "|    f = torch.ops.aten.log_sigmoid_forward.default(x)\n    s = f[1]\n", false},
-    {"aten.logit_backward.default(g, p, 0.1)", F64("g", "3, 5") ", " F64("p", "3, 5"), false},
-    {"aten.logit_backward.default(g, p)", F64("g", "3, 5") ", " F64("p", "3, 5"), true},
-    {"aten.glu.default(x, 0)", F64("x", "4, 3"), true},
-    {"aten.glu_backward.default(g, x, 1)", F64("g", "3, 2") ", " F64("x", "3, 4"), false},
-    {"aten.native_dropout_backward.default(x, b, 1.5)", F64("x", "3, 4") ", " B8("b", "3, 4"),
-     true},
-    {"aten._softmax_backward_data.default(g, p, -1, torch.float64)",
-     F64("g", "3, 5") ", " F64("p", "3, 5"), false},
-    {"aten._log_softmax_backward_data.default(g, x, 0, torch.float64)", GX, false},
-    {"aten.native_layer_norm_backward.default(g, x, [5], m, s, w, b, [True, True, True])",
-     GX ", " F64("m", "3, 1") ", " F64("s", "3, 1") ", " F64("w", "5") ", " F64("b", "5"), false},
-    {"aten.native_layer_norm_backward.default(g, x, [3, 5], m, s, w, b, [True, True, True])",
-     GX ", " F64("m", "1, 1") ", " F64("s", "1, 1") ", " F64("w", "3, 5") ", " F64("b", "3, 5"),
-     false},
-    {"aten._fused_rms_norm_backward.default(g, x, [5], s, w, [True, True])",
-     GX ", " F64("s", "3, 1") ", " F64("w", "5"), false},
-    {"aten.native_group_norm_backward.default(g, x, m, s, w, 2, 6, 4, 3, [True, True, True])",
-     F64("g", "2, 6, 4") ", " F64("x", "2, 6, 4") ", " F64("m", "2, 3") ", " F64(
-         "s", "2, 3") ", " F64("w", "6"),
-     false},
-    {"aten.native_batch_norm_backward.default(g, x, w, m, s, m, s, True, 1e-05, [True, True, "
-     "True])",
-     F64("g", "2, 3, 4") ", " F64("x", "2, 3, 4") ", " F64("w", "3") ", " F64("m", "3") ", " F64(
-         "s", "3"),
-     false},
-    {"aten.native_batch_norm_backward.default(g, x, w, m, s, m, s, False, 1e-05, [True, True, "
-     "True])",
-     F64("g", "2, 1, 4") ", " F64("x", "2, 1, 4") ", " F64("w", "1") ", " F64("m", "1") ", " F64(
-         "s", "1"),
-     false},
-    {"aten.slice_backward.default(g, [4, 5], 1, 1, 4, 2)", F64("g", "4, 2"), true},
-    {"aten.select_backward.default(g, [4, 5], 0, -1)", F64("g", "5"), true},
-    {"aten.diagonal_backward.default(g, [4, 5], 1, 0, 1)", F64("g", "4"), true},
-    {"aten.select_scatter.default(x, g, 1, -2)", F64("x", "4, 5") ", " F64("g", "4"), true},
-    {"aten.unfold_backward.default(g, [7, 2], 0, 3, 2)", F64("g", "3, 2, 3"), false},
-    {"aten.embedding_dense_backward.default(g, i4, 4, 2, False)",
-     F64("g", "3, 5, 2") ", " I64("i4", "3, 5"), false},
-    {"aten.embedding_dense_backward.default(g, i4, 4, -1, True)",
-     F64("g", "9, 2") ", " I64("i4", "9"), false},
-    {"aten._unsafe_index_put.default(x, [i4], g, True)",
-     F64("x", "4, 2") ", " I64("i4", "6") ", " F64("g", "6, 2"), false},
-    {"aten._unsafe_masked_index.default(x, b, [i4], 1.5)",
-     F64("x", "4") ", " B8("b", "6") ", " I64("i4", "6"), true},
-    {"aten._unsafe_masked_index_put_accumulate.default(x, b, [i4], g)",
-     F64("x", "4") ", " B8("b", "6") ", " I64("i4", "6") ", " F64("g", "6"), false},
-    {"aten.put.default(x, i12, g, True)", F64("x", "4, 3") ", " I64("i12", "5") ", " F64("g", "5"),
-     false},
-    {"aten.max_unpool2d.default(x, i16, [4, 4])",
-     F64("x", "2, 3, 2, 2") ", " I64("i16", "2, 3, 2, 2"), false},
-    {"aten.mse_loss_backward.default(g, x, y, 1)",
-     F64("g", "") ", " F64("x", "3, 5") ", " F64("y", "3, 5"), false},
-    {"aten.mse_loss_backward.default(g, x, y, 0)", GX ", " F64("y", "3, 5"), true},
-    {"aten.smooth_l1_loss_backward.default(g, x, y, 1, 0.5)",
-     F64("g", "") ", " F64("x", "3, 5") ", " F64("y", "3, 5"), false},
-    {"aten.huber_loss_backward.default(g, x, y, 2, 0.75)",
-     F64("g", "") ", " F64("x", "3, 5") ", " F64("y", "3, 5"), false},
-    {"aten.huber_loss_backward.default(g, x, y, 1, 0.75)",
-     F64("g", "") ", " F64("x", "3, 5") ", " F64("y", "3, 5"), false},
-    {"aten.binary_cross_entropy_backward.default(g, p, q, w, 1)",
-     F64("g", "") ", " F64("p", "3, 5") ", " F64("q", "3, 5") ", " F64("w", "3, 5"), false},
-    {"aten.soft_margin_loss.default(x, y, 1)", F64("x", "3, 5") ", " F64("y", "3, 5"), false},
-    {"aten.soft_margin_loss_backward.default(g, x, y, 1)",
-     F64("g", "") ", " F64("x", "3, 5") ", " F64("y", "3, 5"), false},
-    {"aten.nll_loss_backward.default(g, x, i5, w, 1, 2, s)",
-     F64("g", "") ", " F64("x", "3, 5") ", " I64("i5", "3") ", " F64("w", "5") ", " F64("s", ""),
-     false},
-    {"aten.nll_loss_backward.default(g, x, i5, None, 0, -100, s)",
-     F64("g", "3") ", " F64("x", "3, 5") ", " I64("i5", "3") ", " F64("s", ""), false},
-    {"aten.nll_loss2d_backward.default(g, x, i5, w, 2, 1, s)",
-     F64("g", "") ", " F64("x", "2, 5, 3, 2") ", " I64("i5", "2, 3, 2") ", " F64("w", "5") ", " F64(
-         "s", ""),
-     false},
-    {"aten.fill.Tensor(x, s)", F64("x", "3, 5") ", " F64("s", ""), true},
-    {"aten.floor_divide.Scalar(x, 3)", F64("x", "3, 5"), false},
-    {"aten.isin.Scalar_Tensor(2, i5)", I64("i5", "9"), false},
-    {"aten.isin.Tensor_Scalar(i5, 2, invert = True)", I64("i5", "9"), false},
-    {"aten.isin.Tensor_Tensor(i9, i5)", I64("i9", "3, 4") ", " I64("i5", "40"), false},
-    {"aten.isin.Tensor_Tensor(i9, i5, invert = True)", I64("i9", "3, 4") ", " I64("i5", "2, 2"),
-     false},
-    {"aten.special_xlog1py.other_scalar(x, 0.5)", F64("x", "3, 5"), true},
-    {"aten.special_xlog1py.self_scalar(2, p)", F64("p", "3, 5"), true},
-    {"aten.xlogy.Scalar_Other(x, 0.5)", F64("x", "3, 5"), true},
-    {"aten.xlogy.Scalar_Self(2, p)", F64("p", "3, 5"), true},
-    {"aten.zero.default(x)", F64("x", "3, 5"), true},
-    {"aten.norm.Scalar(x, 3)", F64("x", "3, 5"), false},
-    {"aten.norm.Scalar(x)", F64("x", "1"), false},
-    {"aten.norm.ScalarOpt_dim_dtype(x, None, [1], True, dtype = torch.float64)", F64("x", "3, 5"),
-     false},
-    {"aten.norm.ScalarOpt_dtype(x, 1, dtype = torch.float64)", F64("x", "3, 5"), false},
-    {"aten.bucketize.Scalar(2, x)", F64("x", "0"), false},
-    {"aten.searchsorted.Scalar(x, 2)", F64("x", "1"), false},
-    {"aten._reshape_alias.default(x, [5, 3], [3, 1])", F64("x", "3, 5"), true},
-    {"aten.expand_as.default(x, y)", F64("x", "3, 1") ", " F64("y", "3, 5"), true},
-    {"aten.lift.default(x)", F64("x", "3, 5"), true},
-    {"aten.narrow.default(x, 1, -3, 2)", F64("x", "3, 5"), true},
-    {"aten.narrow_copy.default(x, 1, 1, 2)", F64("x", "3, 5"), true},
-    {"aten.squeeze_copy.dims(x, [0, 2])", F64("x", "1, 5, 1"), true},
-    {"aten.unsafe_split_with_sizes.default(x, [5])", F64("x", "5, 2"), true},
-    {"aten.view_copy.dtype(i5, torch.int32)", I64("i5", "3, 4"), false},
-    {"aten._euclidean_dist.default(x, y)", F64("x", "4, 3") ", " F64("y", "5, 3"), false},
-    {"aten._weight_norm_interface.default(x, s, 1)", F64("x", "4, 3") ", " F64("s", "1, 3"), false},
-    {"aten.affine_grid_generator.default(x, [2, 3, 4, 5], False)", F64("x", "2, 2, 3"), false},
-    {"aten.affine_grid_generator.default(x, [2, 3, 3, 1, 5], True)", F64("x", "2, 3, 4"), false},
-    {"aten.reflection_pad1d_backward.default(g, x, [2, 1])", F64("g", "2, 8") ", " F64("x", "2, 5"),
-     false},
-    {"aten.reflection_pad2d_backward.default(g, x, [2, 1, 0, 3])",
-     F64("g", "2, 7, 8") ", " F64("x", "2, 4, 5"), false},
-    {"aten.reflection_pad3d_backward.default(g, x, [2, 1, 0, 3, 1, 1])",
-     F64("g", "2, 1, 5, 7, 8") ", " F64("x", "2, 1, 3, 4, 5"), false},
-    {"aten.upsample_bilinear2d.vec(x, None, False, [2.0, 1.5])", F64("x", "1, 2, 4, 4"), false},
-    {"aten.upsample_linear1d.vec(x, [7], True, None)", F64("x", "1, 2, 4"), false},
-    {"aten.upsample_linear1d.default(x, [7], False)", F64("x", "1, 2, 4"), false},
-    {"aten.upsample_bicubic2d.default(x, [7, 9], False)", F64("x", "1, 2, 4, 5"), false},
-    {"aten.upsample_bicubic2d.default(x, [7, 9], True)", F64("x", "1, 2, 4, 5"), false},
-    {"aten._upsample_nearest_exact2d.default(x, [7, 9])", F64("x", "1, 2, 4, 5"), false},
-    {"aten._upsample_nearest_exact3d.default(x, [7, 3, 4])", F64("x", "1, 2, 4, 5, 3"), false},
-    {"aten.upsample_bicubic2d.vec(x, None, False, [2.0, 1.5])", F64("x", "1, 2, 4, 4"), false},
-    {"aten._batch_norm_no_update.default(x, w, b, m, s, 0.1, 1e-05)",
-     F64("x", "2, 3, 4") ", " F64("w", "3") ", " F64("b", "3") ", " F64("m", "3") ", " F64("s",
-                                                                                           "3"),
-     false},
-    {"aten._batch_norm_with_update_functional.default(x, w, b, m, s, 0.1, 1e-05)",
-     F64("x", "2, 3, 4") ", " F64("w", "3") ", " F64("b", "3") ", " F64("m", "3") ", " F64("s",
-                                                                                           "3"),
-     false},
-    {"aten.batch_norm_backward.default(g, x, w, m, s, m, s, True, 1e-05, [True, True, True], b)",
-     F64("g", "2, 3, 4") ", " F64("x", "2, 3, 4") ", " F64("w", "3") ", " F64("m", "3") ", " F64(
-         "s", "3") ", b: \"u8[0]\"",
-     false},
-    {"aten._fused_rms_norm.default(x, [5], w, None)", F64("x", "3, 5") ", " F64("w", "5"), false},
-    {"aten.l1_loss.default(x, y, 1)", F64("x", "3, 5") ", " F64("y", "3, 5"), false},
-    {"aten.conj_physical.default(x)", F64("x", "3, 5"), true},
-    {"prims.fmax.default(x, y)", F64("x", "3, 5") ", " F64("y", "3, 5"), true},
-    {"prims.fmin.default(x, y)", F64("x", "3, 5") ", " F64("y", "3, 5"), true},
-    {"aten.multi_margin_loss.default(x, i5, 2, 0.75, w, 1)",
-     F64("x", "3, 5") ", " I64("i5", "3") ", " F64("w", "5"), false},
-    {"aten.multilabel_margin_loss_forward.default(x, i4, 1)",
-     F64("x", "3, 5") ", " I64("i4", "3, 5"), false},
-    {"aten.grid_sampler_2d.default(x, g, 2, 1, True)",
-     F64("x", "2, 3, 4, 5") ", " F64("g", "2, 2, 3, 2"), false},
-    {"aten.grid_sampler_2d.default(x, g, 0, 2, False)",
-     F64("x", "2, 3, 4, 5") ", " F64("g", "2, 2, 3, 2"), false},
-    {"aten.col2im.default(x, [5, 6], [2, 3], [1, 1], [1, 0], [2, 1])", F64("x", "1, 12, 12"),
-     false},
-    {"aten.cat.default([x, x], 1)", F64("x", "3, 5"), true},
-    {"aten.linspace.Tensor_Scalar(x, 2.5, 6, dtype = torch.float64)", F64("x", ""), false},
-    {"aten.logspace.Scalar_Tensor(0.5, y, 5, 2.0, dtype = torch.float64)", F64("y", ""), false},
-    {"aten.renorm.default(x, 2, 1, 1.5)", F64("x", "3, 4, 2"), false},
-    {"aten.index_fill.int_Tensor(x, 1, i4, s)",
-     F64("x", "3, 4") ", " I64("i4", "2") ", " F64("s", ""), true},
-    {"aten.index_reduce.default(x, 0, i4, g, 'mean', include_self = False)",
-     F64("x", "4, 2") ", " I64("i4", "7") ", " F64("g", "7, 2"), false},
-    {"aten.tril.default(x, -1)", F64("x", "0, 3"), false},
-    // composites that formulas of derivatives are written with
-    {"aten.value_selecting_reduction_backward.default(g, 1, i5, [3, 5], False)",
-     F64("g", "3") ", " I64("i5", "3"), true},
-    {"aten.value_selecting_reduction_backward.default(g, -1, i5, [3, 5], True)",
-     F64("g", "3, 2") ", " I64("i5", "3, 2"), false},
-    {"aten.index_select_backward.default(g, [3, 5], 1, i5)", F64("g", "3, 4") ", " I64("i5", "4"),
-     true},
-    {"aten.gather_backward.default(g, x, 1, i5, False)",
-     F64("g", "3, 4") ", " F64("x", "3, 5") ", " I64("i5", "3, 4"), true},
-    {"aten.cummaxmin_backward.default(g, x, i5, 1)", GX ", " I64("i5", "3, 5"), true},
-    {"aten.masked_select_backward.default(g, x, m)",
-     F64("g", "15") ", " F64("x", "3, 1") ", " B8("m", "3, 5"), true},
-    {"aten.trace_backward.default(g, [3, 5])", F64("g", ""), false},
-    {"aten.trace_backward.default(g, [5, 3])", F64("g", ""), false},
-    {"aten.embedding_backward.default(g, i4, 4, 1, True, False)",
-     F64("g", "6, 2") ", " I64("i4", "6"), false},
-    {"aten.infinitely_differentiable_gelu_backward.default(g, x)", GX, false},
-    {"aten.mse_loss.default(x, y, 1)", F64("x", "0") ", " F64("y", "0"), false},
-    {"aten.native_layer_norm_backward.default(g, x, [5], m, s, w, b, [True, True, True])",
-     F64("g", "0, 5") ", " F64("x", "0, 5") ", " F64("m", "0, 1") ", " F64("s", "0, 1") ", " F64(
-         "w", "5") ", " F64("b", "5"),
-     false},
-    {"aten.threshold_backward.default(g, x, 0)", F64("g", "") ", " F64("x", ""), true},
-    {"aten.leaky_relu_backward.default(g, x, 0.1, False)", F64("g", "3, 5") ", " F64("x", "1, 5"),
-     true},
+#define SAMPLE(c, p, e) {.call = (c), .params = (p), .edges = (e)},
+#include "tests/unit/aot_decomp.def"
+#undef SAMPLE
 };
 
 static void random_inputs(void) {
@@ -607,57 +417,43 @@ END_TEST
 
 // rules that decline
 
-// Calls by the source of PyTorch's tables; CUDA for the device of the parameters.
+// Calls by the source of PyTorch's tables.
 typedef struct Conditional {
     const char *call, *params;
     const char *cpu, *cuda; // packets in Inductor's table; NULL: as on the CPU
 } Conditional;
 
-#define F32(name, sizes) name ": \"f32[" sizes "]DEV\""
-
 static const Conditional conditional[] = {
     // the bias is summed apart where the GPU's libraries do it slowly
-    {"convolution_backward.default(g, x, w, [4], [1, 1], [0, 0], [1, 1], False, [0, 0], 1, "
-     "[True, True, True])",
-     F32("g", "2, 4, 6, 6][144, 36, 6, 1") ", " F32("x", "2, 3, 8, 8][192, 64, 8, 1") ", " F32(
-         "w", "4, 3, 3, 3][27, 9, 3, 1"),
+    {"convolution_backward.default(g, x, w, [4], [1, 1], [0, 0], [1, 1], False, [0, 0], 1, [True, "
+     "True, True])",
+     "g: f32[2, 4, 6, 6][144, 36, 6, 1]; x: f32[2, 3, 8, 8][192, 64, 8, 1]; w: f32[4, 3, 3, 3][27, "
+     "9, 3, 1]",
      "convolution_backward", "sum convolution_backward"},
     // the CPU goes through source one by one
-    {"masked_scatter.default(x, m, s)",
-     F32("x", "2, 3][3, 1") ", m: \"b8[2, 3][3, 1]DEV\", " F32("s", "9][1"), "masked_scatter",
-     "view cumsum sub view view _unsafe_masked_index where view"},
+    {"masked_scatter.default(x, m, s)", "x: f32[2, 3][3, 1]; m: b8[2, 3][3, 1]; s: f32[9][1]",
+     "masked_scatter", "view cumsum sub view view _unsafe_masked_index where view"},
     // the CPU draws with its own generator
-    {"bernoulli.p(x, 0.3)", F32("x", "2, 3][3, 1"), "bernoulli", "rand lt"},
+    {"bernoulli.p(x, 0.3)", "x: f32[2, 3][3, 1]", "bernoulli", "rand lt"},
     // one tensor is a copy, empty vectors go
-    {"cat.default([x])", F32("x", "2, 3][3, 1"), "clone", NULL},
-    {"cat.default([x, y])", F32("x", "2][1") ", " F32("y", "0][1"), "clone", NULL},
-    {"cat.default([x, y])", F32("x", "2][1") ", " F32("y", "3][1"), "cat", NULL},
-    {"cat.default([x, x, x], 1)", F32("x", "2, 3][3, 1"), "unsqueeze expand clone view clone",
-     NULL},
+    {"cat.default([x])", "x: f32[2, 3][3, 1]", "clone", NULL},
+    {"cat.default([x, y])", "x: f32[2][1]; y: f32[0][1]", "clone", NULL},
+    {"cat.default([x, y])", "x: f32[2][1]; y: f32[3][1]", "cat", NULL},
+    {"cat.default([x, x, x], 1)", "x: f32[2, 3][3, 1]", "unsqueeze expand clone view clone", NULL},
     // products of one row by one column, and small ones of a column by a row
-    {"mm.default(x, y)", F32("x", "4, 5][5, 1") ", " F32("y", "5, 6][6, 1"), "mm", NULL},
-    {"mm.default(x, y)", F32("x", "1, 5][5, 1") ", " F32("y", "5, 1][1, 1"),
+    {"mm.default(x, y)", "x: f32[4, 5][5, 1]; y: f32[5, 6][6, 1]", "mm", NULL},
+    {"mm.default(x, y)", "x: f32[1, 5][5, 1]; y: f32[5, 1][1, 1]",
      "squeeze squeeze mul sum unsqueeze", "mm"},
-    {"mm.default(x, y)", F32("x", "4, 1][1, 1") ", " F32("y", "1, 28][28, 1"), "mul", "mm"},
-    {"mm.default(x, y)", F32("x", "4, 1][1, 1") ", " F32("y", "1, 29][29, 1"), "mm", NULL},
+    {"mm.default(x, y)", "x: f32[4, 1][1, 1]; y: f32[1, 28][28, 1]", "mul", "mm"},
+    {"mm.default(x, y)", "x: f32[4, 1][1, 1]; y: f32[1, 29][29, 1]", "mm", NULL},
     // a maximum of truth values is any
-    {"amax.default(x, [0])", F32("x", "2, 3][3, 1"), "amax", NULL},
-    {"amax.default(x, [0])", "x: \"b8[2, 3][3, 1]DEV\"", "any", NULL},
+    {"amax.default(x, [0])", "x: f32[2, 3][3, 1]", "amax", NULL},
+    {"amax.default(x, [0])", "x: b8[2, 3][3, 1]", "any", NULL},
     // layouts are kept by a permutation of what is filled
-    {"full_like.default(x, 2)", F32("x", "2, 3][3, 1"), "full", NULL},
-    {"full_like.default(x, 2)", F32("x", "2, 3][1, 2"), "full permute clone", NULL},
-    {"randint_like.default(x, 9)", F32("x", "2, 3][1, 2"), "randint permute clone", NULL},
+    {"full_like.default(x, 2)", "x: f32[2, 3][3, 1]", "full", NULL},
+    {"full_like.default(x, 2)", "x: f32[2, 3][1, 2]", "full permute clone", NULL},
+    {"randint_like.default(x, 9)", "x: f32[2, 3][1, 2]", "randint permute clone", NULL},
 };
-
-static const char *on_device(Arena *a, const char *params, const char *device) {
-    Buf b = {.arena = a};
-    for (const char *p = params; *p;) {
-        bool here = strncmp(p, "DEV", 3) == 0;
-        buf_add(&b, here ? device : p, here ? strlen(device) : 1);
-        p += here ? 3 : 1;
-    }
-    return buf_str(&b);
-}
 
 START_TEST(rules_ask_for_device_and_shape) {
     static const char *const devices[] = {"cpu", "cuda:0"};
@@ -665,8 +461,9 @@ START_TEST(rules_ask_for_device_and_shape) {
         const Conditional *c = &conditional[i / 2];
         Arena a = {0};
         Diag d = {.arena = &a};
-        Sample s = {arena_printf(&a, "aten.%s", c->call), on_device(&a, c->params, devices[i % 2]),
-                    false};
+        Sample s = {.call = arena_printf(&a, "aten.%s", c->call),
+                    .params = c->params,
+                    .device = devices[i % 2]};
         const Op *op;
         AotResult r = trace(&a, parse_sample(&a, &s, &op, &d), DECOMP_inductor, &d);
         ck_assert_msg(r.graph != NULL, "%s: %s", c->call, diag_first(&d));
