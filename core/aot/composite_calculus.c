@@ -10,10 +10,6 @@ static Value slice(Trace *t, Value x, int dim, Value from, Value to) {
     return CALL(t, aten_slice_Tensor, x, INT(dim), from, to);
 }
 
-static Value plus(Trace *t, Value a, Value b) {
-    return CALL(t, aten_add_Tensor, a, b);
-}
-
 static Value minus(Trace *t, Value a, Value b) {
     return CALL(t, aten_sub_Tensor, a, b);
 }

@@ -44,17 +44,49 @@ Value sum_to(Trace *t, Value x, const Expr *const *size, int ndim) {
     return lead > 0 ? CALL(t, aten_view_default, x, size_list(t, size, ndim)) : x;
 }
 
+bool defined(Value v) {
+    return v.kind == VAL_tensor;
+}
+
+Value plus(Trace *t, Value a, Value b) {
+    return !defined(a) ? b : defined(b) ? CALL(t, aten_add_Tensor, a, b) : a;
+}
+
+Value times(Trace *t, Value a, Value b) {
+    return CALL(t, aten_mul_Tensor, a, b);
+}
+
+Value matmul(Trace *t, Value a, Value b) {
+    return CALL(t, aten_matmul_default, a, b);
+}
+
+Value mT(Trace *t, Value x) {
+    return CALL(t, aten_transpose_int, x, INT(-2), INT(-1));
+}
+
+Value column(Trace *t, Value x) {
+    return CALL(t, aten_unsqueeze_default, x, INT(-1));
+}
+
+Value device_like(Value x) {
+    const TensorMeta *m = meta_of(x);
+    return m ? (Value){.kind = VAL_device, .device = m->device} : NONE;
+}
+
+Value layout_like(Value x) {
+    const TensorMeta *m = meta_of(x);
+    return m ? (Value){.kind = VAL_layout, .layout = m->layout} : NONE;
+}
+
 Value zeros_like(Trace *t, Value x) {
     return CALL(t, aten_zeros_like_default, x);
 }
 
 Value zeros_of(Trace *t, Value size, Value like) {
-    const TensorMeta *m = meta_of(like);
-    if (!m || t->failed)
+    if (!meta_of(like) || t->failed)
         return NONE;
-    Value layout = {.kind = VAL_layout, .layout = m->layout};
-    Value device = {.kind = VAL_device, .device = m->device};
-    return CALL(t, aten_zeros_default, size, DTY(m->dtype), layout, device);
+    return CALL(t, aten_zeros_default, size, DTY(dtype_of(like)), layout_like(like),
+                device_like(like));
 }
 
 Value scalar_like(Trace *t, Value v, Value like) {
@@ -62,33 +94,26 @@ Value scalar_like(Trace *t, Value v, Value like) {
     return m && !t->failed ? scalar_tensor(t, v, m->dtype, m->device) : NONE;
 }
 
-static Value device_of(Value like) {
-    return (Value){.kind = VAL_device, .device = meta_of(like)->device};
-}
-
-static Value layout_of(Value like) {
-    return (Value){.kind = VAL_layout, .layout = meta_of(like)->layout};
-}
-
 Value ones_of(Trace *t, Value size, Value like) {
     if (!meta_of(like))
         return NONE;
-    return CALL(t, aten_ones_default, size, DTY(dtype_of(like)), layout_of(like), device_of(like));
+    return CALL(t, aten_ones_default, size, DTY(dtype_of(like)), layout_like(like),
+                device_like(like));
 }
 
 Value new_zeros_of(Trace *t, Value x, Value size, Value like) {
     if (!meta_of(like))
         return NONE;
-    return CALL(t, aten_new_zeros_default, x, size, DTY(dtype_of(like)), layout_of(like),
-                device_of(like));
+    return CALL(t, aten_new_zeros_default, x, size, DTY(dtype_of(like)), layout_like(like),
+                device_like(like));
 }
 
 Value arange_like(Trace *t, Value start, Value end, Value step, Value like) {
     if (!meta_of(like))
         return NONE;
     if (is_none(&step))
-        return CALL(t, aten_arange_start, start, end, DTY(DT_i64), layout_of(like),
-                    device_of(like));
-    return CALL(t, aten_arange_start_step, start, end, step, DTY(DT_i64), layout_of(like),
-                device_of(like));
+        return CALL(t, aten_arange_start, start, end, DTY(DT_i64), layout_like(like),
+                    device_like(like));
+    return CALL(t, aten_arange_start_step, start, end, step, DTY(DT_i64), layout_like(like),
+                device_like(like));
 }

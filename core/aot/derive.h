@@ -79,6 +79,14 @@ const Derivative *derivative_of(Trace *t, const Op *op);
 #define OUT(i)   (b->out[i])
 
 // derive.c: words that the rules share.
+bool defined(Value v);                   // a gradient that is there; else it is none
+Value plus(Trace *t, Value a, Value b);  // a + b; one that is undefined adds nothing
+Value times(Trace *t, Value a, Value b); // a * b
+Value matmul(Trace *t, Value a, Value b);
+Value mT(Trace *t, Value x);          // its last two dimensions swapped
+Value column(Trace *t, Value x);      // x.unsqueeze(-1)
+Value device_like(Value x);           // x.device and x.layout; none if x is undefined
+Value layout_like(Value x);
 Value maybe_multiply(Trace *t, Value x, Value scalar); // x if scalar is 1, else mul.Scalar
 Value sum_to(Trace *t, Value x, const Expr *const *size, int ndim); // at::sum_to
 Value zeros_like(Trace *t, Value x);

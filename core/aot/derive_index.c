@@ -3,10 +3,6 @@
 
 #include <string.h>
 
-static Value times(Trace *t, Value a, Value b) {
-    return CALL(t, aten_mul_Tensor, a, b);
-}
-
 static Value over(Trace *t, Value a, Value b) {
     return CALL(t, aten_div_Tensor, a, b);
 }

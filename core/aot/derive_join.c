@@ -1,10 +1,6 @@
 // derive_join.c: derivatives of what splits, joins, repeats, pads and moves elements.
 #include "core/aot/derive.h"
 
-static bool defined(Value v) {
-    return v.kind == VAL_tensor;
-}
-
 // parts: their gradients are joined again, zeros for those that nobody used
 
 static Value joined_parts(Back *b, const Expr *const *part_sizes, int dim) {

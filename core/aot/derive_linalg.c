@@ -3,28 +3,8 @@
 // parts below and above the diagonal.
 #include "core/aot/derive.h"
 
-static bool defined(Value v) {
-    return v.kind == VAL_tensor;
-}
-
-static Value mT(Trace *t, Value x) {
-    return CALL(t, aten_transpose_int, x, INT(-2), INT(-1));
-}
-
-static Value matmul(Trace *t, Value a, Value b) {
-    return CALL(t, aten_matmul_default, a, b);
-}
-
-static Value times(Trace *t, Value a, Value b) {
-    return CALL(t, aten_mul_Tensor, a, b);
-}
-
 static Value neg(Trace *t, Value x) {
     return CALL(t, aten_neg_default, x);
-}
-
-static Value add(Trace *t, Value a, Value b) {
-    return !defined(a) ? b : defined(b) ? CALL(t, aten_add_Tensor, a, b) : a;
 }
 
 static Value sub(Trace *t, Value a, Value b) {
@@ -37,10 +17,6 @@ static Value lower(Trace *t, Value x, int diagonal) {
 
 static Value upper(Trace *t, Value x, int diagonal) {
     return CALL(t, aten_triu_default, x, INT(diagonal));
-}
-
-static Value column(Trace *t, Value x) {
-    return CALL(t, aten_unsqueeze_default, x, INT(-1));
 }
 
 static Value diagonal(Trace *t, Value x) {
@@ -138,7 +114,7 @@ static Value lu_tall(Trace *t, Value gl, Value gu, Value l, Value u) {
         below = zeros_like(t, l2);
     }
     if (defined(gu))
-        s = add(t, s, upper(t, matmul(t, gu, mT(t, u)), 0));
+        s = plus(t, s, upper(t, matmul(t, gu, mT(t, u)), 0));
     return joined(t, lu_square(t, s, l1, u), below, -2);
 }
 
@@ -151,7 +127,7 @@ static Value lu_wide(Trace *t, Value gl, Value gu, Value l, Value u) {
     if (defined(gu)) {
         Value g2 = rests(t, gu, -1, k);
         s = sub(t, s, lower(t, matmul(t, g2, mT(t, u2)), -1));
-        s = add(t, s, upper(t, matmul(t, firsts(t, gu, -1, k), mT(t, u1)), 0));
+        s = plus(t, s, upper(t, matmul(t, firsts(t, gu, -1, k), mT(t, u1)), 0));
         beside = solve_triangular(t, mT(t, l), g2, FROM_left | IS_upper | IS_unit);
     } else {
         beside = zeros_like(t, u2);
@@ -164,7 +140,7 @@ static Value lu_grad(Trace *t, Value gl, Value gu, Value p, Value l, Value u) {
     if (is_square(t, l) && is_square(t, u)) {
         Value s = defined(gl) ? lower(t, matmul(t, mT(t, l), gl), -1) : NONE;
         if (defined(gu))
-            s = add(t, s, upper(t, matmul(t, gu, mT(t, u)), 0));
+            s = plus(t, s, upper(t, matmul(t, gu, mT(t, u)), 0));
         r = lu_square(t, s, l, u);
     } else {
         r = is_square(t, u) ? lu_tall(t, gl, gu, l, u) : lu_wide(t, gl, gu, l, u);
@@ -204,7 +180,7 @@ void derive_lu_unpack(Back *b) {
     if (defined(GRADS(1)))
         r = grown(t, lower(t, GRADS(1), -1), -1, columns);
     if (defined(GRADS(2)))
-        r = add(t, r, grown(t, upper(t, GRADS(2), 0), -2, rows));
+        r = plus(t, r, grown(t, upper(t, GRADS(2), 0), -2, rows));
     OUT(0) = r;
 }
 
@@ -280,12 +256,12 @@ static Value pinv_grad(Trace *t, Value grad, Value p, Value a) {
         Value r = sub(t, kpt, mT(t, matmul(t, p, k)));
         r = sub(t, r, matmul(t, matmul(t, a, p), kpt));
         Value rest = sub(t, gt, matmul(t, k, a));
-        return add(t, r, matmul(t, matmul(t, pt, p), rest));
+        return plus(t, r, matmul(t, matmul(t, pt, p), rest));
     }
     Value k = matmul(t, p, gt), ptk = matmul(t, pt, k);
     Value r = sub(t, ptk, mT(t, matmul(t, k, p)));
     Value rest = sub(t, gt, matmul(t, a, k));
-    r = add(t, r, matmul(t, matmul(t, rest, p), pt));
+    r = plus(t, r, matmul(t, matmul(t, rest, p), pt));
     return sub(t, r, matmul(t, matmul(t, ptk, p), a));
 }
 
@@ -337,7 +313,7 @@ void derive_lstsq(Back *b) {
         Value r = sub(t, matmul(t, a, x), rhs);
         Value g = CALL(t, aten_unsqueeze_default, GRADS(1), INT(-2));
         g = CALL(t, aten_mul_Scalar, times(t, r, g), FLT(2));
-        ga = add(t, ga, matmul(t, g, mT(t, x)));
+        ga = plus(t, ga, matmul(t, g, mT(t, x)));
         gb = sub(t, gb, g);
     }
     OUT(0) = ga;
@@ -377,7 +353,7 @@ void derive_triangular_solve(Back *b) {
         }
     }
     if (NEEDS(1))
-        OUT(1) = add(t, ga, GRADS(1));
+        OUT(1) = plus(t, ga, GRADS(1));
 }
 
 // exp of [[A^T, G], [0, A^T]] holds the gradient above the diagonal.

@@ -64,18 +64,6 @@ void derive_batch_norm_no_update(Back *b) {
 
 // groups: the fused form, unless mean or rstd has a gradient, too
 
-static bool defined(Value v) {
-    return v.kind == VAL_tensor;
-}
-
-static Value plus(Trace *t, Value a, Value b) {
-    return !defined(a) ? b : defined(b) ? CALL(t, aten_add_Tensor, a, b) : a;
-}
-
-static Value times(Trace *t, Value a, Value b) {
-    return CALL(t, aten_mul_Tensor, a, b);
-}
-
 static Value over(Trace *t, Value x, Value dims, bool keepdim) {
     return CALL(t, aten_sum_dim_IntList, x, dims, BOOL(keepdim));
 }

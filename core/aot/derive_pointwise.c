@@ -5,18 +5,10 @@
 #include <float.h>
 #include <math.h>
 
-static Value device_of(const TensorMeta *m) {
-    return (Value){.kind = VAL_device, .device = m->device};
-}
-
-static Value layout_of(const TensorMeta *m) {
-    return (Value){.kind = VAL_layout, .layout = m->layout};
-}
-
 // zeros_like(grad) with another dtype: x's
 static Value zeros_typed(Trace *t, Value grad, Value x) {
-    const TensorMeta *m = meta_of(grad);
-    return CALL(t, aten_zeros_like_default, grad, DTY(dtype_of(x)), layout_of(m), device_of(m));
+    return CALL(t, aten_zeros_like_default, grad, DTY(dtype_of(x)), layout_like(grad),
+                device_like(grad));
 }
 
 static Value zeros_contiguous(Trace *t, Value x) {
@@ -224,10 +216,8 @@ void derive_clamp_tensor(Back *b) {
 
 // x.to(like.options())
 static Value to_options(Trace *t, Value x, Value like) {
-    const TensorMeta *m = meta_of(like);
-    if (!m || t->failed)
-        return NONE;
-    return CALL(t, aten_to_dtype_layout, x, DTY(m->dtype), layout_of(m), device_of(m));
+    return CALL(t, aten_to_dtype_layout, x, DTY(dtype_of(like)), layout_like(like),
+                device_like(like));
 }
 
 void derive_to_copy(Back *b) {
@@ -272,9 +262,8 @@ void derive_sinc(Back *b) {
 }
 
 static Value full_like(Trace *t, double v, Value like) {
-    const TensorMeta *m = meta_of(like);
-    return CALL(t, aten_full_default, list_of(t, END), FLT(v), DTY(m->dtype), layout_of(m),
-                device_of(m));
+    return CALL(t, aten_full_default, list_of(t, END), FLT(v), DTY(dtype_of(like)),
+                layout_like(like), device_like(like));
 }
 
 // The derivatives of i1 and i1e divide by x; at 0 they are 1/2.
@@ -308,10 +297,9 @@ void derive_i1e(Back *b) {
 
 void derive_mvlgamma(Back *b) {
     Trace *t = b->t;
-    const TensorMeta *m = meta_of(ARG(0));
     double from = -(double)int_arg(&ARG(1), 1) / 2. + 0.5;
-    Value args = CALL(t, aten_arange_start_step, FLT(from), FLT(0.5), FLT(0.5), DTY(m->dtype),
-                      layout_of(m), device_of(m));
+    Value args = CALL(t, aten_arange_start_step, FLT(from), FLT(0.5), FLT(0.5),
+                      DTY(dtype_of(ARG(0))), layout_like(ARG(0)), device_like(ARG(0)));
     Value x = CALL(t, aten_unsqueeze_default, ARG(0), INT(-1));
     args = CALL(t, aten_add_Tensor, args, x);
     args = CALL(t, aten_digamma__default, args);

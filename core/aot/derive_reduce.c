@@ -4,10 +4,6 @@
 
 #include <math.h>
 
-static Value times(Trace *t, Value a, Value b) {
-    return CALL(t, aten_mul_Tensor, a, b);
-}
-
 static Value sum_over(Trace *t, Value x, Value dims) {
     return CALL(t, aten_sum_dim_IntList, x, dims, BOOL(true));
 }

@@ -3,32 +3,8 @@
 // the last two dimensions, gX the gradient of X.
 #include "core/aot/derive.h"
 
-static bool defined(Value v) {
-    return v.kind == VAL_tensor;
-}
-
-static Value mT(Trace *t, Value x) {
-    return CALL(t, aten_transpose_int, x, INT(-2), INT(-1));
-}
-
-static Value matmul(Trace *t, Value a, Value b) {
-    return CALL(t, aten_matmul_default, a, b);
-}
-
-static Value times(Trace *t, Value a, Value b) {
-    return CALL(t, aten_mul_Tensor, a, b);
-}
-
-static Value add(Trace *t, Value a, Value b) {
-    return !defined(a) ? b : defined(b) ? CALL(t, aten_add_Tensor, a, b) : a;
-}
-
 static Value sub(Trace *t, Value a, Value b) {
     return CALL(t, aten_sub_Tensor, a, b);
-}
-
-static Value column(Trace *t, Value x) {
-    return CALL(t, aten_unsqueeze_default, x, INT(-1));
 }
 
 static Value row(Trace *t, Value x) {
@@ -50,7 +26,7 @@ static Value qr_tall(Trace *t, Value gq, Value gr, Value q, Value r) {
     }
     Value s = CALL(t, aten_add_Tensor, CALL(t, aten_triu_default, m),
                    mT(t, CALL(t, aten_triu_default, m, INT(1))));
-    s = add(t, matmul(t, q, s), gq);
+    s = plus(t, matmul(t, q, s), gq);
     return CALL(t, aten_linalg_solve_triangular_default, mT(t, r), s, BOOL(false), BOOL(false));
 }
 
@@ -62,7 +38,7 @@ static Value qr_wide(Trace *t, Value gq, Value gr, Value q, Value r) {
         return CALL(t, aten_cat_default,
                     list_of(t, qr_tall(t, gq, NONE, q, u), zeros_like(t, v), END), INT(-1));
     Value gu = part(t, gr, -1, zero, m), gv = part(t, gr, -1, m, NULL);
-    Value g = add(t, gq, matmul(t, matmul(t, q, v), mT(t, gv)));
+    Value g = plus(t, gq, matmul(t, matmul(t, q, v), mT(t, gv)));
     return CALL(t, aten_cat_default, list_of(t, qr_tall(t, g, gu, q, u), matmul(t, q, gv), END),
                 INT(-1));
 }
@@ -102,10 +78,10 @@ static Value svd_core(Trace *t, Value gu, Value gs, Value gvh, Value u, Value s,
     if (defined(gu))
         r = times(t, skew(t, matmul(t, mT(t, u), gu)), row(t, s));
     if (defined(gvh))
-        r = add(t, r, times(t, column(t, s), skew(t, matmul(t, vh, mT(t, gvh)))));
+        r = plus(t, r, times(t, column(t, s), skew(t, matmul(t, vh, mT(t, gvh)))));
     if (defined(r))
         r = CALL(t, aten_div_Tensor, r, gaps(t, times(t, s, s)));
-    return defined(gs) ? add(t, r, CALL(t, aten_diag_embed_default, gs)) : r;
+    return defined(gs) ? plus(t, r, CALL(t, aten_diag_embed_default, gs)) : r;
 }
 
 static Value svd_grad(Trace *t, Value gu, Value gs, Value gvh, Value u, Value s, Value vh) {
@@ -113,13 +89,13 @@ static Value svd_grad(Trace *t, Value gu, Value gs, Value gvh, Value u, Value s,
     Value core = svd_core(t, gu, gs, gvh, u, s, vh);
     if (defined(gu) && !expr_guard(t, sym_cmp(t->sym, SYM_eq, m, k))) {
         Value out = CALL(t, aten_div_Tensor, gu, row(t, s));
-        Value r = add(t, matmul(t, u, core), out);
+        Value r = plus(t, matmul(t, u, core), out);
         r = sub(t, r, matmul(t, u, matmul(t, mT(t, u), out)));
         return matmul(t, r, vh);
     }
     if (defined(gvh) && !expr_guard(t, sym_cmp(t->sym, SYM_eq, n, k))) {
         Value out = CALL(t, aten_div_Tensor, gvh, column(t, s));
-        Value r = add(t, matmul(t, core, vh), out);
+        Value r = plus(t, matmul(t, core, vh), out);
         r = sub(t, r, matmul(t, matmul(t, out, mT(t, vh)), vh));
         return matmul(t, u, r);
     }
