@@ -219,47 +219,6 @@ static void add_rows(Check *c, const LoadedGraph *g) {
     }
 }
 
-static double largest(const Tensor *t) {
-    double most = 0;
-    for (int64_t i = 0, n = tensor_numel(t); i < n; i++) {
-        double v = fabs(tensor_get_f64(t, i));
-        most = isfinite(v) && v > most ? v : most;
-    }
-    return most;
-}
-
-// How far rounding can bring PyTorch's own result from float64, as a part of the largest value.
-// What is further away was not computed from the same inputs by the same formula, and then
-// float64 says nothing about ours.
-static double plausible(DType d) {
-    return d == DT_bf16 ? 0.1 : d == DT_f16 ? 0.02 : d == DT_f32 ? 1e-3 : 1e-9;
-}
-
-// Another reference when the plain tolerance fails: no further from float64 than twice PyTorch's
-// own result, plus one unit in the last place of the largest value there. Held over the whole
-// tensor: how rounding falls out at one element is chance.
-static bool close_to_exact(const Tensor *got, const Tensor *want, const Tensor *exact) {
-    int64_t n = tensor_numel(got);
-    double bound = plausible(want->dtype) * largest(exact), ours = 0, theirs = 0;
-    double step = want->dtype == DT_bf16  ? 0x1p-8
-                  : want->dtype == DT_f16 ? 0x1p-11
-                  : want->dtype == DT_f32 ? 0x1p-23
-                                          : 0x1p-52;
-    for (int64_t i = 0; i < n; i++) {
-        double g = tensor_get_f64(got, i), w = tensor_get_f64(want, i),
-               x = tensor_get_f64(exact, i);
-        if (isnan(g) != isnan(w))
-            return false;
-        if (isnan(g) || g == w)
-            continue;
-        if (!(fabs(w - x) <= bound))
-            return false;
-        ours = fmax(ours, fabs(g - x));
-        theirs = fmax(theirs, fabs(w - x));
-    }
-    return ours <= 2 * theirs + step * largest(exact);
-}
-
 static const RunResult *exact_run(Check *c) {
     if (!c->has_exact) {
         RunRequest r = {.backend = BACKEND_eager, .in_f64 = true};
@@ -290,7 +249,7 @@ static void judge(Check *c, const LoadedGraph *g, Row *row) {
         return;
     const RtValue *exact = value_of(c, g, row->name, exact_run(c));
     if (exact && exact->kind == RT_tensor && same_shape(&exact->tensor, got) &&
-        close_to_exact(got, row->want, &exact->tensor)) {
+        tensor_near_exact(got, row->want, &exact->tensor)) {
         row->ok = true;
         row->verdict = "close to float64";
     }

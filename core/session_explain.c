@@ -183,36 +183,6 @@ static int captured(const Session *s, int n) {
     return count;
 }
 
-static const char *saved_name(const PartitionResult *r, const Graph *joint, int i) {
-    const Node *n = graph_by_id(joint, r->values[i].node);
-    return n ? n->name : "?";
-}
-
-// What forward keeps for backward.
-static void explain_saved(Session *s, int unit, Buf *out) {
-    const Artifact *a = pipeline_at(s->pipeline, unit, STAGE_partition);
-    const PartitionResult *r = a ? a->partition : NULL;
-    if (!r)
-        return;
-    int recomputed = 0;
-    for (int i = 0; i < r->n_values; i++)
-        recomputed += r->values[i].recomputed;
-    buf_printf(out, "  saved        %d values for backward, %lld B\n", r->n_saved,
-               (long long)r->saved_bytes);
-    for (int i = 0; i < r->n_saved; i++) {
-        const SavedValue *v = &r->values[i];
-        buf_printf(out, "    %-32s ", saved_name(r, a->graph, i));
-        if (v->is_size)
-            buf_puts(out, "a size");
-        else
-            buf_printf(out, "%10lld B", (long long)v->bytes);
-        buf_printf(out, "%s%s%s%s\n", v->is_input ? "  an input" : "", v->pinned ? "  pinned" : "",
-                   v->why ? "  " : "", v->why ? v->why : "");
-    }
-    if (recomputed)
-        buf_printf(out, "  recomputed   %d values in backward\n", recomputed);
-}
-
 int session_explain(Session *s, Buf *out, bool json, Diag *d) {
     int code = 0;
     for (int i = 0; i < pipeline_n_units(s->pipeline); i++) {
@@ -238,7 +208,7 @@ int session_explain(Session *s, Buf *out, bool json, Diag *d) {
         buf_printf(out, "\n%s   %s\n", u->name, title);
         explain_stages(s, i, out);
         if (u->forward)
-            explain_saved(s, i, out);
+            session_explain_saved(s, i, out);
         else
             explain_ops(s, i, out);
         explain_fusion(s, i, out);

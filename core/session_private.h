@@ -30,6 +30,9 @@ bool session_is_op(const char *name);
 // session_passes.c: a CustomPassRunner; ctx is the session.
 bool session_run_pass(void *ctx, const CustomPassJob *job, CustomPassResult *out);
 
+// session_saved.c: what forward keeps for backward, in explain's page; nothing without gradients.
+void session_explain_saved(Session *s, int unit, Buf *out);
+
 // session_run.c, for session_train.c.
 void session_add_value(Message *m, const char *name, const RtValue *v);
 void session_add_consts(Session *s, Message *m, const Graph *g);

@@ -103,17 +103,11 @@ static void copy_errors(Diag *to, const Diag *from, const char *what) {
         diag_fail(to, "%s", what);
 }
 
-// One item of the output is one result of the run.
-static int count_outputs(const Graph *g) {
-    const Value *v = &graph_output_node(g)->args[0];
-    return v->kind == VAL_tuple || v->kind == VAL_list ? v->n : 1;
-}
-
 static void fill_code(Session *s, Message *m, const RunRequest *r, const Artifact *a, int n_in) {
     const Toolchain *t = r->toolchain ? r->toolchain : s->toolchain;
     message_text(m, "code", a->code->text);
     message_text(m, "toolchain", t->name);
-    message_int(m, "n_out", count_outputs(unit_last_graph(s->pipeline, r->unit)));
+    message_int(m, "n_out", graph_n_outputs(unit_last_graph(s->pipeline, r->unit)));
     const Artifact *fused = pipeline_at(s->pipeline, r->unit, STAGE_post_fusion);
     session_add_module_consts(s, m, fused->schedule->module, "in", n_in);
 }

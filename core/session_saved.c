@@ -252,9 +252,9 @@ static const char *type_of(Arena *a, const Node *n) {
     return buf_str(&b);
 }
 
-static void print_row(Buf *out, Arena *a, const SavedRow *r) {
+static void print_row(Buf *out, Arena *a, const SavedRow *r, int indent) {
     const SavedValue *v = r->value;
-    buf_printf(out, "  %-24s %-20s ", r->node->name, type_of(a, r->node));
+    buf_printf(out, "%*s%-24s %-20s ", indent, "", r->node->name, type_of(a, r->node));
     if (v->is_size)
         buf_printf(out, "%12s", "a size");
     else
@@ -288,7 +288,22 @@ static void print_saved(Buf *out, Arena *a, const Saved *s) {
                    (long long)t->backward_peak);
     buf_printf(out, "computed again in backward: %d values\n", t->n_recomputed);
     for (int i = 0; i < s->n; i++)
-        print_row(out, a, &s->rows[i]);
+        print_row(out, a, &s->rows[i], 2);
+}
+
+void session_explain_saved(Session *s, int unit, Buf *out) {
+    Arena tmp = {0};
+    Diag quiet = {.arena = &tmp};
+    Saved saved;
+    if (session_saved(s, unit, &tmp, &saved, &quiet)) {
+        buf_printf(out, "  saved        %d values for backward, %lld B\n", saved.totals.n_saved,
+                   (long long)saved.totals.bytes);
+        for (int i = 0; i < saved.totals.n_saved; i++)
+            print_row(out, &tmp, &saved.rows[i], 4);
+        if (saved.totals.n_recomputed)
+            buf_printf(out, "  recomputed   %d values in backward\n", saved.totals.n_recomputed);
+    }
+    arena_free(&tmp);
 }
 
 static void row_json(JsonOut *j, Arena *a, const SavedRow *r) {

@@ -50,11 +50,6 @@ void case_add_part(Case *c, const Artifact *a, int unit, const Graph *g) {
     }
 }
 
-static int count_outputs(const Graph *g) {
-    const Value *v = &graph_output_node(g)->args[0];
-    return v->kind == VAL_tuple || v->kind == VAL_list ? v->n : 1;
-}
-
 static bool run_code(Case *c, CasePart *p, RtValue *in, int n_in, RtValue *out, int n_out) {
     int n_consts = p->module->constants.n;
     RtValue *all = ARENA_ARRAY(&c->arena, n_in + n_consts + 1, RtValue);
@@ -92,7 +87,7 @@ static bool run_graph(Case *c, CasePart *p, RtValue *in, int n_in, RtValue **out
 bool case_part_run(Case *c, CasePart *p, RtValue *in, int n_in, RtValue **out, int *n_out) {
     bool ok;
     if (p->compiled) {
-        *n_out = count_outputs(p->graph);
+        *n_out = graph_n_outputs(p->graph);
         *out = ARENA_ARRAY(&c->arena, *n_out + 1, RtValue);
         ok = run_code(c, p, in, n_in, *out, *n_out);
     } else {

@@ -35,6 +35,11 @@ Node *graph_output_node(const Graph *g) {
     return g->last && g->last->op == FX_output ? g->last : NULL;
 }
 
+int graph_n_outputs(const Graph *g) {
+    const Value *v = &graph_output_node(g)->args[0];
+    return v->kind == VAL_tuple || v->kind == VAL_list ? v->n : 1;
+}
+
 Node *graph_find(const Graph *g, const char *name) {
     return map_get(&g->names, name);
 }

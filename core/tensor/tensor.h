@@ -78,6 +78,9 @@ void tensor_diff(const Tensor *got, const Tensor *want, double rtol, double atol
 // rounding explains.
 bool tensor_close_to_exact(const Tensor *got, const Tensor *want, const Tensor *exact, double rtol,
                            double atol);
+// The same for a result of many steps, where how rounding falls out at one element is chance: the
+// largest distances of the whole tensors, and one unit in the last place of the largest value.
+bool tensor_near_exact(const Tensor *got, const Tensor *want, const Tensor *exact);
 // torch.testing's default tolerances.
 void dtype_tolerance(DType d, double *rtol, double *atol);
 // Order-independent of layout: hash of dtype, shape and row-major values;
