@@ -67,6 +67,10 @@ const Graph *case_graph(Case *c, CaseFlat *flat);
 // Tensors and numbers of a value in order.
 void case_flatten(Arena *a, const RtValue *v, CaseFlat *into, bool inputs);
 
+// case_storage.c: the memory around an argument of as_strided, where the record shows that there is
+// some: true.
+bool case_rebuild_storage(Case *c);
+
 // case_part.c
 // A pipeline for a graph. needs, by placeholder: its gradient is wanted; NULL: none is.
 void case_pipeline(Case *c, const Graph *g, const bool *needs);

@@ -20,7 +20,7 @@ void case_flatten(Arena *a, const RtValue *v, CaseFlat *into, bool inputs) {
 static Value placeholder(Case *c, Graph *g, const Tensor *t, int i) {
     TensorMeta *m = meta_new(&c->arena, t->dtype, t->ndim);
     m->device = (Device){DEV_cpu, -1};
-    m->offset = sym_int(g->sym, 0);
+    m->offset = sym_int(g->sym, t->offset);
     for (int k = 0; k < t->ndim; k++) {
         m->size[k] = sym_int(g->sym, t->size[k]);
         m->stride[k] = sym_int(g->sym, t->stride[k]);

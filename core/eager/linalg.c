@@ -548,39 +548,6 @@ bool kern_ldl_solve(K *k) {
     return mats_store(k, 0, &b);
 }
 
-// matrix_exp by scaling, Taylor's series, squaring
-bool kern_matrix_exp(K *k) {
-    Mats a = {0}, x = {0};
-    if (!mats_read(k, k->in[0], &a) || !square(k, &a) || !mats_make(k, k->in[0], &x))
-        return false;
-    int64_t n = a.n, nn = n * n;
-    double *t = ARENA_ARRAY(k->x->arena, nn + 1, double),
-           *u = ARENA_ARRAY(k->x->arena, nn + 1, double);
-    for (int64_t b = 0; b < a.batch; b++) {
-        double norm = 0, *m = mat(&a, b), *sum = mat(&x, b);
-        for (int64_t j = 0; j < n; j++) {
-            double column = 0;
-            for (int64_t i = 0; i < n; i++)
-                column += fabs(m[i * n + j]);
-            norm = fmax(norm, column);
-        }
-        int s = norm > 0.5 && isfinite(norm) ? (int)ceil(log2(norm)) + 2 : 0;
-        for (int64_t i = 0; i < nn; i++) {
-            m[i] = ldexp(m[i], -s);
-            sum[i] = t[i] = i % (n + 1) == 0;
-        }
-        for (int term = 1; term < 24; term++) {
-            multiply_into(t, m, n, n, n, u);
-            for (int64_t i = 0; i < nn; i++)
-                sum[i] += t[i] = u[i] / term;
-        }
-        for (; s > 0; s--) {
-            multiply_into(sum, sum, n, n, n, u);
-            memcpy(sum, u, (size_t)nn * sizeof *u);
-        }
-    }
-    return mats_store(k, 0, &x);
-}
 
 // _linalg_check_errors(info, api_name, *, is_matrix)
 bool kern_check_errors(K *k) {
