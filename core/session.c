@@ -115,7 +115,25 @@ static void hint_from(Sym *sym, const TensorMeta *m, const Tensor *row) {
             sym_set_hint(sym, m->size[i], row->size[i]);
 }
 
-// A size that no --hint tells is that of the values, else 4096: large, as PyTorch assumes.
+// A dimension that an earlier graph of the file had as a number: the same input in the next one
+// was not far from it.
+static void hint_from_earlier(Session *s, int graph, const Node *input) {
+    const TensorMeta *m = node_tensor(input);
+    for (int g = 0; m && g < graph; g++)
+        GRAPH_EACH (s->model->graphs.at[g].graph, n) {
+            const TensorMeta *was = n->op == FX_placeholder ? node_tensor(n) : NULL;
+            int64_t v;
+            if (!was || was->ndim != m->ndim || strcmp(n->name, input->name))
+                continue;
+            for (int i = 0; i < m->ndim; i++)
+                if (expr_kind(m->size[i]) == SYM_symbol && expr_int(was->size[i], &v) && v > 1 &&
+                    !sym_hint(s->model->sym, m->size[i], &(int64_t){0}))
+                    sym_set_hint(s->model->sym, m->size[i], v);
+        }
+}
+
+// A size that no --hint tells is that of the values, or of an earlier graph, else 4096: large, as
+// PyTorch assumes.
 static bool default_hints(Session *s, const char *binds, Diag *d) {
     for (int i = 0; s->has_values && i < s->model->graphs.n; i++) {
         const LoadedGraph *g = &s->model->graphs.at[i];
@@ -127,6 +145,10 @@ static bool default_hints(Session *s, const char *binds, Diag *d) {
         for (int k = 0; k < n; k++)
             hint_from(s->model->sym, node_tensor(inputs[k]), rows[k]);
     }
+    for (int i = 1; i < s->model->graphs.n; i++)
+        GRAPH_EACH (s->model->graphs.at[i].graph, n)
+            if (n->op == FX_placeholder)
+                hint_from_earlier(s, i, n);
     sym_hint_rest(s->model->sym, 4096);
     return true;
 }

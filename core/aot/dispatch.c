@@ -140,6 +140,25 @@ static OpId sym_op(SymKind kind) {
     return OP_none;
 }
 
+// A product of sizes is multiplied up as the dimensions come, and they became inputs in that order;
+// an expression keeps its factors by name.
+static const Expr **operand_order(Trace *t, const Expr *e, int n) {
+    const Expr **arg = ARENA_ARRAY(t->arena, n, const Expr *);
+    for (int i = 0; i < n; i++)
+        arg[i] = expr_arg(e, i);
+    for (int i = 1; i < n && expr_kind(e) == SYM_mul; i++)
+        for (int k = i; k > 0; k--) {
+            const Node *a = map_get_id(&t->proxies, expr_id(arg[k - 1])),
+                       *b = map_get_id(&t->proxies, expr_id(arg[k]));
+            if (!a || !b || a->op != FX_placeholder || b->op != FX_placeholder || a->id <= b->id)
+                break;
+            const Expr *last = arg[k];
+            arg[k] = arg[k - 1];
+            arg[k - 1] = last;
+        }
+    return arg;
+}
+
 Node *trace_proxy(Trace *t, const Expr *e) {
     Node *known = map_get_id(&t->proxies, expr_id(e));
     if (known || t->failed)
@@ -152,16 +171,17 @@ Node *trace_proxy(Trace *t, const Expr *e) {
         trace_fail(t, "size '%s' has no form in a graph", sym_str(t->arena, e));
         return NULL;
     }
-    Value acc = sym_operand(t, expr_arg(e, 0));
+    const Expr **arg = operand_order(t, e, n);
+    Value acc = sym_operand(t, arg[0]);
     if (n == 1)
         return t->failed ? NULL : sym_call(t, op, acc, NONE, 1, e);
-    const Expr *sum = expr_arg(e, 0);
+    const Expr *sum = arg[0];
     Node *node = NULL;
     for (int i = 1; i < n; i++) {
-        Value next = sym_operand(t, expr_arg(e, i));
+        Value next = sym_operand(t, arg[i]);
         if (t->failed)
             return NULL;
-        const Expr *const pair[2] = {sum, expr_arg(e, i)};
+        const Expr *const pair[2] = {sum, arg[i]};
         sum = i + 1 == n ? e : sym_make(t->sym, expr_kind(e), pair, 2);
         node = sym_call(t, op, acc, next, 2, sum);
         acc = val_node(node);
@@ -381,10 +401,8 @@ static bool composite_apart(Trace *t, const Op *op, const Value *args, Value *ou
     const CompositeRule *rule = &composite_rules[op->id];
     if (!rule->rule)
         return false;
-    Decide ask = {.kind = DECIDE_decomposition,
-                  .key = op_key(op),
-                  .by_default = true,
-                  .reason = rule->doc};
+    Decide ask = {
+        .kind = DECIDE_decomposition, .key = op_key(op), .by_default = true, .reason = rule->doc};
     return decide(t->req->decisions, &ask) && apply_rule(t, rule->rule, op, args, out);
 }
 

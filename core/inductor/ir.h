@@ -61,6 +61,7 @@ typedef struct LoopOp {
     // masked: block number; set_indirect: k of indirectK; getitem: which item; load_seed: offset
     int number;
     bool lower, upper; // check_bounds: which sides are checked
+    bool literal;      // constant: a Python number that stands where its user names it
     int n_origins;     // FX nodes (ids in the lowered graph) that this operation came from
     const int *origins;
 } LoopOp;
@@ -119,6 +120,7 @@ typedef struct IrLayout {
         offset; // non_owning: where it begins in its owner; neither printed nor part of its indexes
     bool as_tuple;       // strides print as a tuple (ConcatKernel in channels_last)
     const char *view_of; // non_owning: buffer that owns the memory; mutation: the target
+    const struct IrLayout *whole; // mutation: layout of the target as a whole; its strides print
 } IrLayout;
 void ir_layout_print(Buf *out,
                      const IrLayout *l); // FixedLayout('cpu', torch.float32, size=[…], stride=[…])

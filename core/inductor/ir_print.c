@@ -50,8 +50,12 @@ void ir_layout_print(Buf *out, const IrLayout *l) {
     buf_puts(out, ", stride=");
     void (*strides)(Buf *, const Expr *const[], int) =
         l->as_tuple ? sym_print_tuple : sym_print_list;
-    strides(out, l->stride, l->ndim);
-    if (l->offset && !expr_is(l->offset, 0) && l->kind != IRL_non_owning) {
+    const IrLayout *of = l;
+    while (of->kind == IRL_mutation && of->whole)
+        of = of->whole;
+    strides(out, of->stride, of->ndim);
+    if (l->offset && !expr_is(l->offset, 0) && l->kind != IRL_non_owning &&
+        l->kind != IRL_mutation) {
         buf_puts(out, ", offset=");
         sym_print(out, l->offset);
     }

@@ -9,30 +9,10 @@ typedef struct Block {
     Reader *r;
     LoopBody *body;
     LoopBlock *block;
-    Map values; // name -> number of the op + 1
+    Map values;  // name -> number of the op + 1
     Map indexes; // get_index… -> number of the index expression + 1
     Map *blocks; // number of a masked block -> its place in body->blocks + 1
 } Block;
-
-static int value(Block *b) {
-    const char *name = read_word(b->r);
-    int64_t at = map_get_int(&b->values, name, 0);
-    if (!at && !b->r->failed)
-        read_fail(b->r, "value '%s' is not defined in this block", name);
-    return (int)at - 1;
-}
-
-static int index_of(Block *b) {
-    const char *name = read_word(b->r);
-    int64_t at = map_get_int(&b->indexes, name, 0);
-    if (!at && !b->r->failed)
-        read_fail(b->r, "'%s' is not an index of this block", name);
-    return at ? (int)at - 1 : 0;
-}
-
-static void comma(Reader *r) {
-    read_want(r, ", ");
-}
 
 static double special_float(Reader *r, bool *found) {
     static const struct {
@@ -73,6 +53,33 @@ static Value scalar(Reader *r) {
     Value v = is_float ? val_float(f) : val_int(strtoll(r->p, NULL, 10));
     r->p = end;
     return v;
+}
+
+static int value(Block *b) {
+    if (*b->r->p == '-' || (*b->r->p >= '0' && *b->r->p <= '9')) { // a number as it is
+        LoopOp op = {.kind = LOOP_constant, .index = -1, .index2 = -1, .literal = true};
+        op.value = scalar(b->r);
+        op.dtype = op.value.kind == VAL_float ? DT_f32 : DT_i64;
+        vec_push(b->r->arena, &b->block->ops, op);
+        return b->block->ops.n - 1;
+    }
+    const char *name = read_word(b->r);
+    int64_t at = map_get_int(&b->values, name, 0);
+    if (!at && !b->r->failed)
+        read_fail(b->r, "value '%s' is not defined in this block", name);
+    return (int)at - 1;
+}
+
+static int index_of(Block *b) {
+    const char *name = read_word(b->r);
+    int64_t at = map_get_int(&b->indexes, name, 0);
+    if (!at && !b->r->failed)
+        read_fail(b->r, "'%s' is not an index of this block", name);
+    return at ? (int)at - 1 : 0;
+}
+
+static void comma(Reader *r) {
+    read_want(r, ", ");
 }
 
 static const char *mode(Reader *r) {

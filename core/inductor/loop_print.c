@@ -16,7 +16,7 @@ typedef struct Printer {
     Arena *arena;
     const LoopBody *body;
     const LoopBlock *block;
-    Map names; // base -> next number, one namespace a block
+    Map names;          // base -> next number, one namespace a block
     const char **value; // name of each op's value
     IntVec *lines;
     bool root; // block 0: its ops are told to `lines`
@@ -159,6 +159,12 @@ static void print_args(Printer *p, const LoopOp *op, const char *const idx[2]) {
 static void print_op(Printer *p, int i) {
     const LoopOp *op = &p->block->ops.at[i];
     const char *idx[2] = {NULL, NULL};
+    if (op->literal) {
+        Buf text = {.arena = p->arena};
+        print_scalar(&text, &op->value);
+        p->value[i] = buf_str(&text);
+        return;
+    }
     if (op->index >= 0)
         idx[0] = get_index(p, op->index, i);
     if (op->index2 >= 0)

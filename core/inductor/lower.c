@@ -418,10 +418,12 @@ static void finalize(Lower *l) {
             b->ir->layout->view_of = b->target->ir->name;
             vec_push(l->arena, &b->ir->aliases, b->target->ir->name);
         }
+        if (b->ir->layout->kind != IRL_mutation)
+            continue;
         // A mutated buffer's layout may have been decided since.
-        if (b->ir->layout->kind == IRL_mutation)
-            for (int k = 0; k < b->ir->layout->ndim; k++)
-                b->ir->layout->stride[k] = b->into->stride[k];
+        for (int k = 0; k < b->ir->layout->ndim; k++)
+            b->ir->layout->stride[k] = b->into->stride[k];
+        b->ir->layout->whole = b->target->ir->layout;
     }
     for (int i = 0; i < l->bufs.n; i++)
         if (l->bufs.at[i]->loops)

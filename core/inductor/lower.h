@@ -65,6 +65,7 @@ TVal t_call(Tracer *t, Fn f, Index idx, Index red);
 TVal t_const(Tracer *t, Value v, DType dtype);
 TVal t_int(Tracer *t, int64_t v, DType dtype);
 TVal t_float(Tracer *t, double v, DType dtype);
+TVal t_literal(Tracer *t, Value v, DType dtype); // a Python number where a value stands: no op
 TVal t_index(Tracer *t, const Expr *e, DType dtype);
 TVal t_cast(Tracer *t, TVal a, DType dtype, DType src);
 TVal t_op(Tracer *t, LoopOpKind kind, const TVal *args);
@@ -320,6 +321,11 @@ Box *reduce_box(Lower *l, const char *type, Box *x, const bool *axis, bool keepd
 // A reduction over a window: inner takes index and window index; unrolled below threshold elements.
 Box *reduce_window(Lower *l, const char *type, Fn inner, int n, const Expr **size, int n_red,
                    const Expr **red, DType dst, DType src, Device dev, int threshold);
+// lower_pool.c, lower_pool_grad.c
+Box *avg_pool_box(Lower *l, Box *x, const Value *kernel, const Value *divisor,
+                  const TensorMeta *out);
+Box *pool_offsets_box(Lower *l, Box *offsets, const Value *kernel, const Value *stride,
+                      const Value *pad, const Value *dilation, const Expr *const *input);
 Box *sum_box(Lower *l, Box *x, const bool *axis, bool keepdim, DType dtype);
 Box *unsqueeze_box(Lower *l, Box *x, int dim);
 Box *squeeze_box(Lower *l, Box *x, const bool *dims);

@@ -107,6 +107,42 @@ LVal lower_index(Lower *l, const Value *args, LoopOpKind kind) {
         pointwise_new(l, data_dtype(x->data), data_device(x->data), n, size, (Fn){run_index, c}));
 }
 
+typedef struct MaskedCtx {
+    IndexCtx *at;
+    Fn mask;
+    Value fill;
+    DType dtype, mask_dtype;
+} MaskedCtx;
+
+static TVal run_masked_index(Tracer *t, const void *ctx, Index idx, Index red) {
+    const MaskedCtx *c = ctx;
+    (void)red;
+    TVal mask = t_call(t, c->mask, idx, NULL);
+    if (c->mask_dtype != DT_b8)
+        mask = t_cast(t, mask, DT_b8, c->mask_dtype);
+    return t_masked(t, mask, (Fn){run_index, c->at}, idx, c->fill, c->dtype);
+}
+
+// Indexes that no bounds are checked for, read only where the mask holds.
+LVal lower_masked_index(Lower *l, const Value *args, LoopOpKind kind) {
+    Box *x = arg_box(l, args, 0), *mask = arg_box(l, args, 1);
+    LVal list = l_of(l, &args[2]);
+    const Expr *size[128];
+    int n = 0;
+    MaskedCtx *c = ARENA_NEW(l->arena, MaskedCtx);
+    (void)kind;
+    c->at = ARENA_NEW(l->arena, IndexCtx);
+    if (!index_ctx(l, c->at, x, &list, &n, size))
+        return lower_fallback(l, l->node->def, args);
+    c->at->x = data_loader(l, x->data);
+    c->mask = data_loader(l, expand_box(l, mask, n, size)->data);
+    c->mask_dtype = data_dtype(mask->data);
+    c->fill = args[3];
+    c->dtype = data_dtype(x->data);
+    return lv_box(
+        pointwise_new(l, c->dtype, data_device(x->data), n, size, (Fn){run_masked_index, c}));
+}
+
 // ---- embedding and gather
 
 typedef struct GatherCtx {
@@ -250,6 +286,36 @@ LVal lower_index_put(Lower *l, const Value *args, LoopOpKind kind) {
         return lv_box(self);
     box_realize(l, self, "written by a kernel");
     index_put_fallback(l, self, args);
+    return lv_box(self);
+}
+
+// An index kept within -size … size - 1.
+static Box *clamped_index(Lower *l, Box *index, const Expr *size) {
+    DType d = data_dtype(index->data);
+    Device dev = data_device(index->data);
+    Box *most = box_new(l, data_index(l, sym_add_int(l->sym, size, -1), d, dev)),
+        *least = box_new(l, data_index(l, sym_neg(l->sym, size), d, dev));
+    Box *below = pointwise_op(l, LOOP_minimum, d, (Box *[]){most, index}, 2);
+    return pointwise_op(l, LOOP_maximum, d, (Box *[]){least, below}, 2);
+}
+
+// Adds where the mask holds, zero elsewhere.
+LVal lower_masked_index_put(Lower *l, const Value *args, LoopOpKind kind) {
+    Box *self = clone_box(l, arg_box(l, args, 0)), *values = arg_box(l, args, 3);
+    LVal list = l_of(l, &args[2]);
+    (void)kind;
+    Value zero = val_int(0);
+    DType d = data_dtype(values->data);
+    Box *in[3] = {arg_box(l, args, 1), values,
+                  box_new(l, data_const(l, zero, d, data_device(values->data)))};
+    broadcast_boxes(l, in, 2);
+    values = pointwise_op(l, LOOP_where, d, in, 3);
+    LVal kept = lv_list(l, list.n);
+    for (int i = 0; i < list.n && i < data_ndim(self->data); i++)
+        if (list.at[i].kind == L_box)
+            kept.at[i] = lv_box(clamped_index(l, list.at[i].box, data_size(self->data)[i]));
+    if (!index_put_by_loops(l, self, &kept, values, true, false))
+        return lower_fallback(l, l->node->def, args);
     return lv_box(self);
 }
 

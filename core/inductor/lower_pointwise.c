@@ -244,6 +244,21 @@ LVal lower_pointwise(Lower *l, const Value *args, LoopOpKind kind) {
     return pointwise_of(l, kind, &o);
 }
 
+// The first half times the sigmoid of the second.
+LVal lower_glu(Lower *l, const Value *args, LoopOpKind kind) {
+    Box *x = arg_box(l, args, 0);
+    int64_t dim = arg_int(l, args, 1);
+    int d = (int)(dim < 0 ? dim + data_ndim(x->data) : dim);
+    const Expr *zero = sym_int(l->sym, 0), *one = sym_int(l->sym, 1);
+    const Expr *half = sym_floordiv(l->sym, data_size(x->data)[d], sym_int(l->sym, 2));
+    const Expr *end = sym_mul_int(l->sym, half, 2);
+    (void)kind;
+    Box *a = box_new(l, view_slice(l, x->data, d, zero, half, one, false));
+    Box *b = box_new(l, view_slice(l, x->data, d, half, end, one, false));
+    b = pointwise_op(l, LOOP_sigmoid, data_dtype(b->data), &b, 1);
+    return lv_box(box_binary(l, LOOP_mul, a, b, PK_default));
+}
+
 // add and sub: the second operand times alpha.
 LVal lower_add(Lower *l, const Value *args, LoopOpKind kind) {
     Operands o = operands(l, args, 2, PK_default);

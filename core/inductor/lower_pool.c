@@ -7,7 +7,7 @@
 
 typedef struct Pool {
     Fn x;
-    int n, dim; // dimensions; spatial ones
+    int n, dim;       // dimensions; spatial ones
     const Expr *h[3]; // input size
     int64_t kernel[3], stride[3], pad[3], dilation[3];
     bool masked; // some window leaves the input
@@ -144,58 +144,91 @@ static TVal run_count(Tracer *t, const void *ctx, Index idx, Index red) {
     return product;
 }
 
-LVal lower_avg_pool(Lower *l, const Value *args, LoopOpKind kind) {
-    Box *x = arg_box(l, args, 0);
-    const TensorMeta *m = node_meta(l, l->node);
-    int dim = args[1].n ? args[1].n : 2;
-    (void)kind;
-    if (!m)
-        return lower_fallback(l, l->node->def, args);
-    box_realize_hint(l, x);
-    Pool *p = pool_new(l, x, dim, &args[1], &args[2], &args[3], &(Value){0}, m);
+typedef struct AvgArgs {
+    const Value *kernel, *stride, *pad, *divisor;
+    bool include_pad;
+} AvgArgs;
+
+// Sums are of the computation's type until they are divided.
+static Box *avg_pool(Lower *l, Box *x, const AvgArgs *a, int dim, const TensorMeta *m) {
+    Pool *p = pool_new(l, x, dim, a->kernel, a->stride, a->pad, &(Value){0}, m);
     p->fill = val_float(0);
-    p->include_pad = arg_bool(args, 5);
+    p->include_pad = a->include_pad;
     int64_t window = 1;
     for (int i = 0; i < dim; i++)
         window *= p->kernel[i];
-    DType out = p->dtype;
+    DType dtype = p->dtype, sums = dtype_compute(dtype);
+    Device dev = data_device(x->data);
+    int unroll = window <= POOL_UNROLL ? POOL_UNROLL : l->req->config->unroll_reductions_threshold;
     Box *sum = reduce_window(l, "sum", (Fn){run_window, p}, p->n, m->size, dim, window_sizes(l, p),
-                             out, out, data_device(x->data), POOL_UNROLL + 1);
-    if (!p->masked || args[6].kind != VAL_none) {
-        Value by = args[6].kind != VAL_none ? args[6] : val_int(window);
-        bool integral = dtype_is_int(out);
-        return lv_box(
-            box_binary_scalar(l, integral ? LOOP_truncdiv : LOOP_truediv, sum, by, PK_none));
+                             sums, dtype, dev, unroll);
+    LoopOpKind div = dtype_is_int(dtype) ? LOOP_truncdiv : LOOP_truediv;
+    if (!p->masked || a->divisor->kind != VAL_none) {
+        Value by = a->divisor->kind != VAL_none ? *a->divisor : val_int(window);
+        return box_to_dtype(l, box_binary_scalar(l, div, sum, by, PK_none), dtype);
     }
-    Box *count = pointwise_new(l, out, data_device(x->data), p->n, m->size, (Fn){run_count, p});
-    return lv_box(
-        box_binary(l, dtype_is_int(out) ? LOOP_truncdiv : LOOP_truediv, sum, count, PK_none));
+    Box *count = pointwise_new(l, dtype, dev, p->n, m->size, (Fn){run_count, p});
+    Box *in[2] = {sum, count};
+    return box_to_dtype(l, pointwise_op(l, div, sums, in, 2), dtype);
 }
 
-// Sizes that divide are plain windows; others are left to the library.
-LVal lower_adaptive_avg_pool(Lower *l, const Value *args, LoopOpKind kind) {
+Box *avg_pool_box(Lower *l, Box *x, const Value *kernel, const Value *divisor,
+                  const TensorMeta *out) {
+    const Value none = {.kind = VAL_none};
+    AvgArgs a = {kernel, &none, &none, divisor, true};
+    box_realize_hint(l, x);
+    return avg_pool(l, x, &a, kernel->n, out);
+}
+
+// A large window that does not go on where the one before it ended is left to the library.
+static bool is_large_and_overlaps(Lower *l, const Value *kernel, const Value *stride, int dim) {
+    int64_t k[3], s[3], window = 1;
+    bool differs = false;
+    ints(l, kernel, dim, 1, k);
+    for (int i = 0; i < dim; i++)
+        s[i] = k[i];
+    if (stride->kind != VAL_none && stride->n)
+        ints(l, stride, dim, 1, s);
+    for (int i = 0; i < dim; i++) {
+        window *= k[i];
+        differs |= k[i] != s[i];
+    }
+    return window > POOL_UNROLL && differs;
+}
+
+// kind: LOOP_add for avg_pool3d.
+LVal lower_avg_pool(Lower *l, const Value *args, LoopOpKind kind) {
     Box *x = arg_box(l, args, 0);
     const TensorMeta *m = node_meta(l, l->node);
-    int n = data_ndim(x->data), dim = args[1].n;
-    int64_t window = 1;
-    (void)kind;
-    if (!m || dim < 1 || dim > 3 || n <= dim)
+    int dim = kind == LOOP_add ? 3 : 2;
+    AvgArgs a = {&args[1], &args[2], &args[3], &args[6], arg_bool(args, 5)};
+    if (m)
+        box_realize_hint(l, x);
+    if (!m || is_large_and_overlaps(l, a.kernel, a.stride, dim))
         return lower_fallback(l, l->node->def, args);
-    Value kernel = val_list(l->arena, VAL_list, dim);
-    for (int i = 0; i < dim; i++) {
-        int64_t in = size_hint(l, data_size(x->data)[n - dim + i]),
-                out = size_hint(l, m->size[n - dim + i]);
-        if (out <= 0 || in % out)
-            return lower_fallback(l, l->node->def, args);
-        kernel.at[i] = val_int(in / out);
-        window *= in / out;
-    }
-    if (window == 1)
-        return lv_box(clone_box(l, x));
-    Value none = {0};
+    return lv_box(avg_pool(l, x, &a, dim, m));
+}
+
+// The overloads that PyTorch took apart into offsets: values, and indexes from the offsets.
+LVal lower_max_pool_indices(Lower *l, const Value *args, LoopOpKind kind) {
+    Box *x = arg_box(l, args, 0);
+    const Value *outs = node_val(l, l->node);
+    int dim = kind == LOOP_add ? 3 : 2;
+    if (outs->kind != VAL_tuple && outs->kind != VAL_list)
+        return lower_fallback(l, l->node->def, args);
+    const TensorMeta *m = outs->at[0].tensor;
     box_realize_hint(l, x);
-    Pool *p = pool_new(l, x, dim, &kernel, &none, &none, &none, m);
-    Box *sum = reduce_window(l, "sum", (Fn){run_window, p}, n, m->size, dim, window_sizes(l, p),
-                             p->dtype, p->dtype, data_device(x->data), POOL_UNROLL + 1);
-    return lv_box(box_binary_scalar(l, LOOP_truediv, sum, val_int(window), PK_none));
+    Pool *p = pool_new(l, x, dim, &args[1], &args[2], &args[3], &args[4], m);
+    p->fill = lowest(p->dtype);
+    LVal both = lv_list(l, 2);
+    Box *v[2];
+    for (int i = 0; i < 2; i++)
+        v[i] = reduce_window(l, i ? "argmax" : "max", (Fn){run_window, p}, p->n, m->size, dim,
+                             window_sizes(l, p), i ? DT_i64 : p->dtype, p->dtype,
+                             data_device(x->data), l->req->config->unroll_reductions_threshold);
+    both.at[0] = lv_box(v[0]);
+    both.at[1] = lv_box(pool_offsets_box(l, v[1], &args[1], &args[2], &args[3], &args[4], p->h));
+    if (!both.at[1].box)
+        return lower_fallback(l, l->node->def, args);
+    return both;
 }

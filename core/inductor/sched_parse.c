@@ -123,7 +123,15 @@ static IrLayout *read_layout(Reader *r) {
     if (read_try(r, ", size=")) {
         l->ndim = read_exprs(r, &l->size, &l->as_tuple);
         read_want(r, ", stride=");
-        if (read_exprs(r, &l->stride, &l->as_tuple) != l->ndim)
+        IrLayout *whole = ARENA_NEW(r->arena, IrLayout); // a mutation prints the target's strides
+        whole->ndim = read_exprs(r, &whole->stride, &l->as_tuple);
+        l->stride = whole->stride;
+        l->whole = l->kind == IRL_mutation ? whole : NULL;
+        if (l->whole && whole->ndim != l->ndim) { // the view's own are not told
+            l->stride = ARENA_ARRAY(r->arena, l->ndim, const Expr *);
+            for (int i = 0; i < l->ndim; i++)
+                l->stride[i] = sym_int(r->sym, 1);
+        } else if (whole->ndim != l->ndim)
             read_fail(r, "the layout has %d sizes but another number of strides", l->ndim);
     }
     if (read_try(r, ", offset="))

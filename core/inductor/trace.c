@@ -155,6 +155,15 @@ TVal t_const(Tracer *t, Value v, DType dtype) {
     return count_value(t, value_hash(h, v), dtype, &fresh);
 }
 
+TVal t_literal(Tracer *t, Value v, DType dtype) {
+    if (!t->recording) // not counted; told apart by its value
+        return (TVal){.id = -(int)(value_hash(17, v) % INT32_MAX), .dtype = dtype};
+    LoopOp op = blank_op(LOOP_constant, dtype);
+    op.value = v;
+    op.literal = true;
+    return (TVal){.id = push_op(t, op), .dtype = dtype};
+}
+
 TVal t_int(Tracer *t, int64_t v, DType dtype) {
     return t_const(t, val_int(v), dtype);
 }
