@@ -149,7 +149,8 @@ static void copy_kernels(Arena *a, Timing *t, const RunResult *r) {
 static bool bench_row(Session *s, Bench *b, int unit, Backend backend, const Toolchain *t, Arena *a,
                       Diag *d) {
     RunResult r;
-    RunRequest q = {.unit = unit, .backend = backend, .toolchain = t, .repeat = 30};
+    bool loops = backend == BACKEND_ir || backend == BACKEND_ir_pre_fusion; // slow
+    RunRequest q = {.unit = unit, .backend = backend, .toolchain = t, .repeat = loops ? 3 : 30};
     if (!session_run(s, &q, &r, a, d))
         return false;
     BenchRow row = {

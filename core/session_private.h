@@ -39,6 +39,8 @@ void session_add_consts(Session *s, Message *m, const Graph *g);
 // As NAMEfrom …; how many.
 int session_add_module_consts(Session *s, Message *m, const IrModule *module, const char *name,
                               int from);
+// The program of a unit's schedule, pre_fusion or post_fusion.
+void session_add_program(Message *m, const char *name, const Artifact *schedule);
 // A step of training: the fields of SERVICE_train.
 bool session_fill_train(Session *s, Message *m, const RunRequest *r, Unit *joint, Diag *d);
 

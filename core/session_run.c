@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/inductor/program.h"
 #include "core/session_private.h"
 
 Helpers *session_helpers(Session *s) {
@@ -91,10 +92,10 @@ static const char *copied(const Diag *to, const char *text) {
 
 static void copy_errors(Diag *to, const Diag *from, const char *what) {
     for (int i = 0; i < from->n; i++) {
-        DiagItem *item = diag_error(
-            to, (Place){copied(to, from->at[i].file), from->at[i].line, from->at[i].col,
-                        copied(to, from->at[i].source)},
-            "%s", from->at[i].text);
+        DiagItem *item = diag_error(to,
+                                    (Place){copied(to, from->at[i].file), from->at[i].line,
+                                            from->at[i].col, copied(to, from->at[i].source)},
+                                    "%s", from->at[i].text);
         item->kind = from->at[i].kind;
         item->hint = copied(to, from->at[i].hint);
         item->cause = from->at[i].cause;
@@ -110,6 +111,17 @@ static void fill_code(Session *s, Message *m, const RunRequest *r, const Artifac
     message_int(m, "n_out", graph_n_outputs(unit_last_graph(s->pipeline, r->unit)));
     const Artifact *fused = pipeline_at(s->pipeline, r->unit, STAGE_post_fusion);
     session_add_module_consts(s, m, fused->schedule->module, "in", n_in);
+}
+
+void session_add_program(Message *m, const char *name, const Artifact *schedule) {
+    Buf text = {.arena = m->arena};
+    program_print(&text, schedule->schedule, schedule->plan);
+    message_text(m, name, buf_str(&text));
+}
+
+static void fill_loops(Session *s, Message *m, const Artifact *a, int n_in) {
+    session_add_program(m, "loops", a);
+    session_add_module_consts(s, m, a->schedule->module, "in", n_in);
 }
 
 static void fill_graph(Session *s, Message *m, const Graph *g) {
@@ -130,6 +142,8 @@ static bool fill_inference(Session *s, Message *m, const RunRequest *r, Diag *d)
         return false;
     if (r->backend == BACKEND_full)
         fill_code(s, m, r, a, n_in);
+    else if (a->kind == ART_schedule)
+        fill_loops(s, m, a, n_in);
     else
         fill_graph(s, m, a->graph);
     return true;
@@ -150,7 +164,10 @@ Request *session_run_start(Session *s, const RunRequest *r, Diag *d) {
     if (!session_helpers(s)) {
         diag_tool(d, "no helper process could be started");
     } else if (train ? session_fill_train(s, &m, r, root, d) : fill_inference(s, &m, r, d)) {
-        ServiceId service = train ? SERVICE_train : full ? SERVICE_code : SERVICE_eager;
+        ServiceId service = train                       ? SERVICE_train
+                            : full                      ? SERVICE_code
+                            : message_find(&m, "loops") ? SERVICE_loops
+                                                        : SERVICE_eager;
         message_int(&m, "f64", r->in_f64);
         message_int(&m, "threads", session_threads(s));
         message_int(&m, "seed", s->given.seed);

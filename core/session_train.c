@@ -322,19 +322,26 @@ static bool fill_default_parts(Step *t) {
 
 static int put_code(Step *t, const Unit *u, bool second) {
     Pipeline *p = t->s->pipeline;
-    const Artifact *code = pipeline_at(p, u->index, STAGE_kernels);
-    const Artifact *fused = pipeline_at(p, u->index, STAGE_post_fusion);
-    message_text(t->m, second ? "code2" : "code", code->code->text);
-    message_int(t->m, second ? "n_out2" : "n_out",
-                graph_output_node(unit_last_graph(p, u->index))->args[0].n);
-    return session_add_module_consts(t->s, t->m, fused->schedule->module, second ? "k" : "in",
+    StageId stage = backend_info[t->run->backend].executes;
+    const Artifact *a = pipeline_at(p, u->index, stage);
+    const Artifact *loops = a->kind == ART_code ? pipeline_at(p, u->index, STAGE_post_fusion) : a;
+    if (a->kind == ART_code) {
+        message_text(t->m, second ? "code2" : "code", a->code->text);
+        message_int(t->m, second ? "n_out2" : "n_out",
+                    graph_output_node(unit_last_graph(p, u->index))->args[0].n);
+    } else {
+        session_add_program(t->m, second ? "loops2" : "loops", a);
+    }
+    return session_add_module_consts(t->s, t->m, loops->schedule->module, second ? "k" : "in",
                                      second ? 0 : t->n_inputs);
 }
 
+// Kernels, or loops to be interpreted.
 static void fill_kernels(Step *t, int n_fwd) {
     Pipeline *p = t->s->pipeline;
     const Toolchain *with = t->run->toolchain ? t->run->toolchain : t->s->toolchain;
-    message_text(t->m, "toolchain", with->name);
+    if (t->run->backend == BACKEND_full)
+        message_text(t->m, "toolchain", with->name);
     put_code(t, t->joint->forward, false);
     int consts = put_code(t, t->joint->backward, true);
     put_map(t, pipeline_at(p, t->joint->forward->index, STAGE_partition)->graph,
@@ -385,11 +392,12 @@ static bool fill_rung(Step *t) {
     if (upper)
         return fill_default_parts(t);
     int n_fwd = graph_output_node(t->whole)->args[0].n - count_primals(t->whole);
-    bool full = t->run->backend == BACKEND_full;
-    StageId stage = full ? STAGE_kernels : STAGE_partition;
+    StageId stage = backend_info[t->run->backend].executes;
+    if (stage < STAGE_partition)
+        stage = STAGE_partition;
     if (!build(t, t->joint->forward->index, stage) || !build(t, t->joint->backward->index, stage))
         return false;
-    if (full)
+    if (stage > STAGE_partition)
         fill_kernels(t, n_fwd);
     else
         fill_parts(t, pipeline_at(p, t->joint->forward->index, stage)->graph,

@@ -47,10 +47,9 @@ static void table_of_launches(ViewCtx *c, Page *p, const RunRow *r, const Schedu
                               const CModule *code) {
     double total = launch_total_ns(r), most = launch_most_ns(r);
     page_section(p, "%s, by launch%s", r->label,
-                 c->runs->bytes_per_s > 0
-                     ? arena_printf(c->arena, "   100 %% bw is %.1f GB/s",
-                                    c->runs->bytes_per_s / 1e9)
-                     : "");
+                 c->runs->bytes_per_s > 0 ? arena_printf(c->arena, "   100 %% bw is %.1f GB/s",
+                                                         c->runs->bytes_per_s / 1e9)
+                                          : "");
     page_line(p);
     page_cell(p, ST_dim, 43, "   launch");
     page_cell(p, ST_dim, -9, "time");
@@ -62,9 +61,9 @@ static void table_of_launches(ViewCtx *c, Page *p, const RunRow *r, const Schedu
         const CCall *call = &code->calls.at[i];
         int64_t bytes = launch_bytes(s, code, i);
         double ns = launch_ns(r, code, i), share = launch_share(c, bytes, ns);
-        const char *name = call->kernel >= 0 ? call->name
-                                             : arena_printf(c->arena, "extern %s",
-                                                            brief_kernel(call->name));
+        const char *name = call->kernel >= 0
+                               ? call->name
+                               : arena_printf(c->arena, "extern %s", brief_kernel(call->name));
         DocLine *l = page_line(p);
         l->frozen = 43;
         if (call->kernel >= 0)
@@ -90,14 +89,19 @@ static void table_of_kernels(ViewCtx *c, Page *p, const RunRow *r) {
         total += (double)r->timing.kernels[i].median_ns;
         most = fmax(most, (double)r->timing.kernels[i].median_ns);
     }
-    page_section(p, "%s, by %s", r->label, r->backend == BACKEND_full ? "launch" : "op");
+    StageId stage = backend_info[r->backend].executes;
+    const char *by = r->backend == BACKEND_full  ? "launch"
+                     : stage >= STAGE_pre_fusion ? "node"
+                                                 : "op";
+    page_section(p, "%s, by %s", r->label, by);
     for (int i = 0; i < r->timing.n_kernels; i++) {
         const KernelTime *k = &r->timing.kernels[i];
         DocLine *l = page_line(p);
         double ns = (double)k->median_ns;
         l->frozen = 40;
-        l->enter = arena_printf(
-            c->arena, r->backend == BACKEND_full ? "stage kernels ; goto %s" : "goto %s", k->name);
+        l->enter = stage >= STAGE_pre_fusion ? arena_printf(c->arena, "stage %s ; goto %s",
+                                                            stage_info[stage].name, k->name)
+                                             : arena_printf(c->arena, "goto %s", k->name);
         page_cell(p, ST_text, 40, "%s", k->name);
         page_cell(p, ST_number, -10, "%s", text_time(c->arena, ns));
         page_cell(p, ST_dim, -7, "%.0f %%", total > 0 ? 100 * ns / total : 0);

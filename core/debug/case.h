@@ -7,11 +7,12 @@
 #include "core/load/load.h"
 #include "core/pipeline/pipeline.h"
 
-// A graph made ready for a rung: to be interpreted, or as C to be compiled.
+// A graph made ready for a rung: to be interpreted, as loop IR too, or as C to be compiled.
 typedef struct CasePart {
-    const Graph *graph;     // as the rung runs it; of full: as it was lowered
-    const IrModule *module; // full
-    const char *code;       // full
+    const Graph *graph;       // as the rung runs it; of full: as it was lowered
+    const Schedule *schedule; // ir rungs and full
+    const MemoryPlan *plan;   // ir
+    const char *code;         // full
     Compiled *compiled;
 } CasePart;
 
@@ -26,9 +27,9 @@ typedef struct Case {
     CaseResult *result;
     bool settled; // there is a verdict
     uint64_t seed;
-    char *where; // or NULL
+    char *where;          // or NULL
     VEC(RtValue *) owned; // dropped at the end
-    LoadedModel model; // that has the case's graph and no other
+    LoadedModel model;    // that has the case's graph and no other
     Pipeline *pipeline;
     CasePart parts[2]; // of a gradient: forward, backward
     int n_parts;
@@ -47,7 +48,7 @@ typedef struct CaseForm {
 } CaseForm;
 extern const CaseForm case_form_op, case_form_grad;
 
-#define CASE_DATA "the result's size or value depends on values: PyTorch breaks the graph here"
+#define CASE_DATA  "the result's size or value depends on values: PyTorch breaks the graph here"
 #define CASE_DRAWS "compiled code draws other numbers than eager"
 
 // cases.c: verdicts; the first one stays.
@@ -72,6 +73,8 @@ void case_flatten(Arena *a, const RtValue *v, CaseFlat *into, bool inputs);
 bool case_rebuild_storage(Case *c);
 
 // case_part.c
+// The rung runs what Inductor makes: loop IR or code.
+bool case_is_lowered(const Case *c);
 // A pipeline for a graph. needs, by placeholder: its gradient is wanted; NULL: none is.
 void case_pipeline(Case *c, const Graph *g, const bool *needs);
 // The stage that the rung runs, of a unit; NULL and an error in the case if it cannot be built.

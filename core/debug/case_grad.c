@@ -229,7 +229,7 @@ static void prepare(Case *c) {
     if (c->settled)
         return;
     g->meta = find_meta(c, g, g->graph);
-    if (has_unknown_sizes(g->graph) && (!g->meta || c->setup->rung == RUNG_full))
+    if (has_unknown_sizes(g->graph) && (!g->meta || case_is_lowered(c)))
         case_settle(c, CASE_skipped, CASE_DATA);
     else if (!g->meta)
         case_settle_error(c, CASE_failed);

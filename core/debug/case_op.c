@@ -26,7 +26,7 @@ static void build(Case *c) {
     }
     case_pipeline(c, g, NULL);
     const Artifact *a = case_build(c, 0);
-    if (c->setup->rung == RUNG_full && (sym_count_unbacked(g->sym) || has_number(flat)))
+    if (case_is_lowered(c) && (sym_count_unbacked(g->sym) || has_number(flat)))
         case_settle(c, CASE_skipped, CASE_DATA);
     else if (a)
         case_add_part(c, a, 0, NULL);

@@ -10,6 +10,10 @@ static const StageId stage_of_rung[] = {
 #undef BACKEND
 };
 
+bool case_is_lowered(const Case *c) {
+    return stage_of_rung[c->setup->rung] >= STAGE_pre_fusion;
+}
+
 void case_pipeline(Case *c, const Graph *g, const bool *needs) {
     if (c->pipeline)
         pipeline_free(c->pipeline);
@@ -44,33 +48,51 @@ const Artifact *case_build(Case *c, int unit) {
 void case_add_part(Case *c, const Artifact *a, int unit, const Graph *g) {
     CasePart *p = &c->parts[c->n_parts++];
     p->graph = g ? g : a->kind == ART_graph ? a->graph : unit_last_graph(c->pipeline, unit);
-    if (a && a->kind == ART_code) {
+    if (a && a->kind == ART_schedule) {
+        p->schedule = a->schedule;
+        p->plan = a->plan;
+    } else if (a && a->kind == ART_code) {
         p->code = a->code->text;
-        p->module = pipeline_at(c->pipeline, unit, STAGE_post_fusion)->schedule->module;
+        p->schedule = pipeline_at(c->pipeline, unit, STAGE_post_fusion)->schedule;
     }
 }
 
-static bool run_code(Case *c, CasePart *p, RtValue *in, int n_in, RtValue *out, int n_out) {
-    int n_consts = p->module->constants.n;
+// The inputs, then the constants of the module.
+static RtValue *with_constants(Case *c, const IrModule *m, const RtValue *in, int n_in, int *n) {
+    int n_consts = m->constants.n;
     RtValue *all = ARENA_ARRAY(&c->arena, n_in + n_consts + 1, RtValue);
     if (n_in)
         memcpy(all, in, (size_t)n_in * sizeof *in);
     for (int i = 0; i < n_consts; i++)
-        for (int k = 0; k < p->module->graph->consts.n; k++) {
-            const GraphConst *known = &p->module->graph->consts.at[k];
-            if (!strcmp(known->name, p->module->constants.at[i]->name) && known->tensor)
+        for (int k = 0; k < m->graph->consts.n; k++) {
+            const GraphConst *known = &m->graph->consts.at[k];
+            if (!strcmp(known->name, m->constants.at[i]->name) && known->tensor)
                 all[n_in + i] =
                     (RtValue){.kind = RT_tensor, .tensor = *(const Tensor *)known->tensor};
         }
+    *n = n_in + n_consts;
+    return all;
+}
+
+static bool run_code(Case *c, CasePart *p, RtValue *in, int n_in, RtValue *out, int n_out) {
     ExecRun run = {.code = p->compiled,
-                   .inputs = all,
-                   .n_in = n_in + n_consts,
                    .outputs = out,
                    .n_out = n_out,
                    .threads = 1,
                    .seed = c->seed,
                    .where = c->where};
+    run.inputs = with_constants(c, p->schedule->module, in, n_in, &run.n_in);
     return exec_run(&run, &c->arena, &c->diag);
+}
+
+static bool run_loops(Case *c, CasePart *p, RtValue *in, int n_in, RtValue **out, int *n_out) {
+    LoopRun run = {
+        .schedule = p->schedule, .plan = p->plan, .threads = 1, .seed = c->seed, .where = c->where};
+    run.inputs = with_constants(c, p->schedule->module, in, n_in, &run.n_in);
+    bool ok = exec_interpret(&run, &c->arena, &c->diag);
+    *out = run.outputs;
+    *n_out = ok ? run.n_out : 0;
+    return ok;
 }
 
 static bool run_graph(Case *c, CasePart *p, RtValue *in, int n_in, RtValue **out, int *n_out) {
@@ -90,6 +112,8 @@ bool case_part_run(Case *c, CasePart *p, RtValue *in, int n_in, RtValue **out, i
         *n_out = graph_n_outputs(p->graph);
         *out = ARENA_ARRAY(&c->arena, *n_out + 1, RtValue);
         ok = run_code(c, p, in, n_in, *out, *n_out);
+    } else if (p->schedule) {
+        ok = run_loops(c, p, in, n_in, out, n_out);
     } else {
         ok = run_graph(c, p, in, n_in, out, n_out);
     }

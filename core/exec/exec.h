@@ -7,6 +7,7 @@
 #include "core/base/proc.h"
 #include "core/eager/eager.h"
 #include "core/inductor/abi.h"
+#include "core/inductor/scheduler.h"
 
 typedef struct Toolchain {
     const char *name; // tcc, gcc, clang
@@ -79,6 +80,26 @@ typedef struct ExecRun {
 // Errors of generated code (bounds, failed extern) come back in the diag; a crash is the helper's
 // to report.
 bool exec_run(ExecRun *run, Arena *a, Diag *d);
+
+// interpret.c: the loop IR itself, run by the interpreter, library calls by the reference kernels.
+typedef struct LoopRun {
+    const Schedule *schedule;
+    const MemoryPlan *plan; // NULL: each buffer has memory of its own
+    RtValue *inputs;        // as those of generated code: the module's, then its constants
+    int n_in;
+    RtValue *outputs; // made: copies that the caller drops; kind none for None
+    int n_out;
+    int threads;        // of library calls
+    uint64_t seed;      // of the generator that they draw from, anew in each run
+    int repeat;         // 0: one run; else timed runs follow, this many at least
+    Timing timing;      // made if repeat; by node of the schedule
+    int64_t peak_bytes; // made: most bytes of buffers in use
+    const bool *cancel;
+    char *where; // (EXEC_WHERE_BYTES) gets the node that is running; may be NULL
+    void (*before_timing)(void *ctx); // after the first run, before inputs are written again
+    void *ctx;
+} LoopRun;
+bool exec_interpret(LoopRun *run, Arena *a, Diag *d);
 
 typedef struct CacheEntry {
     const char *key, *toolchain, *path;

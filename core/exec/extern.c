@@ -41,7 +41,7 @@ bool fx_tensor_of(const Tensor *t, FxTensor *out) {
     return true;
 }
 
-static const Op *find_op(const char *name) {
+const Op *extern_op(const char *name) {
     for (int i = 0; i < COUNT(extern_ops); i++)
         if (!strcmp(name, extern_ops[i].name))
             return op_at(extern_ops[i].op);
@@ -94,7 +94,7 @@ static RtValue rt_of(Arena *a, const FxArg *arg) {
     return (RtValue){0};
 }
 
-static RtValue rt_default(Arena *a, const Value *v) {
+RtValue extern_default(Arena *a, const Value *v) {
     RtValue out = {0};
     switch (v->kind) {
     case VAL_none:
@@ -109,7 +109,7 @@ static RtValue rt_default(Arena *a, const Value *v) {
     case VAL_tuple:
         out = (RtValue){.kind = RT_list, .n = v->n, .at = ARENA_ARRAY(a, v->n + 1, RtValue)};
         for (int i = 0; i < v->n; i++)
-            out.at[i] = rt_default(a, &v->at[i]);
+            out.at[i] = extern_default(a, &v->at[i]);
         return out;
     default:
         return rt_other(a, *v);
@@ -125,10 +125,21 @@ static int arg_index(const Op *op, const FxArg *arg, int position) {
     return -1;
 }
 
+// A single int for a list, as PyTorch takes it.
+void extern_settle_ints(Arena *a, const SchemaArg *arg, RtValue *v) {
+    if (arg->type != AT_ints || v->kind != RT_int)
+        return;
+    RtValue one = *v;
+    int n = arg->fixed ? arg->fixed : 1;
+    *v = (RtValue){.kind = RT_list, .n = n, .at = ARENA_ARRAY(a, n + 1, RtValue)};
+    for (int i = 0; i < n; i++)
+        v->at[i] = one;
+}
+
 static bool bind_args(EagerCtx *c, const Op *op, const char *name, const FxArg *args, int n_args,
                       RtValue *out) {
     for (int i = 0; i < op->n_args; i++)
-        out[i] = rt_default(c->arena, &op->args[i].dflt);
+        out[i] = extern_default(c->arena, &op->args[i].dflt);
     for (int i = 0; i < n_args; i++) {
         int k = arg_index(op, &args[i], i);
         if (k < 0 || k >= op->n_args) {
@@ -137,15 +148,7 @@ static bool bind_args(EagerCtx *c, const Op *op, const char *name, const FxArg *
             return false;
         }
         out[k] = rt_of(c->arena, &args[i]);
-        // A single int for a list, as PyTorch takes it.
-        if (op->args[k].type == AT_ints && out[k].kind == RT_int) {
-            RtValue one = out[k];
-            int n = op->args[k].fixed ? op->args[k].fixed : 1;
-            out[k] =
-                (RtValue){.kind = RT_list, .n = n, .at = ARENA_ARRAY(c->arena, n + 1, RtValue)};
-            for (int m = 0; m < n; m++)
-                out[k].at[m] = one;
-        }
+        extern_settle_ints(c->arena, &op->args[k], &out[k]);
     }
     return true;
 }
@@ -205,7 +208,7 @@ static void bind_out(const Op *op, FxTensor *const out[], int n_out, RtValue *bo
 
 bool extern_call(EagerCtx *c, FxRuntime *rt, const char *name, FxTensor *const out[], int n_out,
                  const FxArg *args, int n_args) {
-    const Op *op = find_op(name);
+    const Op *op = extern_op(name);
     if (!op || !eager_has(op->id)) {
         bool higher = strstr(name, "higher_order.") != NULL;
         diag_tool(c->diag, "the generated code calls %s, which cannot be run here", name)->hint =

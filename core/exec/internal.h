@@ -36,6 +36,10 @@ int64_t pool_peak(const Pool *p); // most bytes in use at once
 
 // extern.c: fx_call: `extern_kernels.addmm`, `torch.ops.aten.topk.default` through the reference
 // kernels. false and an error if it fails.
+const Op *extern_op(const char *name); // NULL: no such op
+// An argument of an op for which None stands is its default; one int may stand for a list of them.
+RtValue extern_default(Arena *a, const Value *v);
+void extern_settle_ints(Arena *a, const SchemaArg *arg, RtValue *v);
 bool extern_call(EagerCtx *c, FxRuntime *rt, const char *name, FxTensor *const out[], int n_out,
                  const FxArg *args, int n_args);
 // extern_gemm.c: mm, addmm, bmm, baddbmm on f32 and f64 without the way round; false: not such a

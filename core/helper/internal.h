@@ -3,6 +3,7 @@
 #define CORE_HELPER_INTERNAL_H
 
 #include "core/helper/helper.h"
+#include "core/inductor/program.h"
 
 // What a service gets besides its message.
 typedef struct ServiceCtx {
@@ -23,9 +24,20 @@ typedef bool ServiceFn(ServiceCtx *c, const Message *m);
 void service_inputs(ServiceCtx *c, const Message *m, const char *prefix, RtValue **out, int *n);
 void service_put_values(ServiceCtx *c, const char *prefix, const RtValue *v, int n);
 void service_put_timing(ServiceCtx *c, const Timing *t);
+// Puts inputs into the reply as they are now, once: before timed runs write them again.
+typedef struct ServiceKeep {
+    ServiceCtx *c;
+    RtValue *inputs;
+    int n;
+    bool kept;
+} ServiceKeep;
+void service_keep_inputs(void *keep);
 const Graph *service_graph(ServiceCtx *c, const Message *m, const char *field);
 bool service_time_graph(ServiceCtx *c, EagerCtx *e, const EagerRun *first, int repeat, Timing *t);
 void service_say_node(const Node *n, const RtValue *v, int64_t ns, void *ctx);
+
+// loops.c: the program in a field of a message; false and an error if it has none.
+bool service_program(ServiceCtx *c, const Message *m, const char *field, Program *out);
 
 // wire.c: a message as one shared memory file (fields, then tensor bytes at 64-byte steps), its
 // descriptor passed over the socket behind a short head.

@@ -54,16 +54,8 @@ void service_put_timing(ServiceCtx *c, const Timing *t) {
     message_text(c->reply, "kernels", buf_str(&lines));
 }
 
-// Copies of inputs as they are after the first run, before timed runs write them again.
-typedef struct Keep {
-    ServiceCtx *c;
-    RtValue *inputs;
-    int n;
-    bool kept;
-} Keep;
-
-static void keep_inputs(void *ctx) {
-    Keep *k = ctx;
+void service_keep_inputs(void *keep) {
+    ServiceKeep *k = keep;
     if (k->kept)
         return;
     k->kept = true;
@@ -100,14 +92,14 @@ bool service_code(ServiceCtx *c, const Message *m) {
         .seed = (uint64_t)message_get_int(m, "seed", 0),
         .repeat = (int)message_get_int(m, "repeat", 0),
         .where = c->where,
-        .before_timing = keep_inputs,
+        .before_timing = service_keep_inputs,
     };
     service_inputs(c, m, "in", &run.inputs, &run.n_in);
-    Keep keep = {.c = c, .inputs = run.inputs, .n = run.n_in};
+    ServiceKeep keep = {.c = c, .inputs = run.inputs, .n = run.n_in};
     run.ctx = &keep;
     bool ok = exec_run(&run, c->arena, c->diag);
     if (ok) {
-        keep_inputs(&keep);
+        service_keep_inputs(&keep);
         service_put_values(c, "out", run.outputs, run.n_out);
         service_put_timing(c, &run.timing);
         message_int(c->reply, "compile_ns", exec_compile_ns(compiled));
@@ -214,8 +206,8 @@ bool service_eager(ServiceCtx *c, const Message *m) {
     service_inputs(c, m, "in", &run.inputs, &run.n_inputs);
     if (!eager_run(&e, &run))
         return false;
-    Keep keep = {.c = c, .inputs = run.inputs, .n = run.n_inputs};
-    keep_inputs(&keep);
+    ServiceKeep keep = {.c = c, .inputs = run.inputs, .n = run.n_inputs};
+    service_keep_inputs(&keep);
     service_put_values(c, "out", run.outputs, run.n_outputs);
     Timing t = {0};
     int repeat = (int)message_get_int(m, "repeat", 0);

@@ -1,13 +1,14 @@
 // train.c: a step of training in one request: forward, then backward on what forward saved and on
-// the tangents; both as graphs that are interpreted, or both as generated code.
+// the tangents; both as graphs or loop IR that are interpreted, or both as generated code.
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/helper/internal.h"
 
 typedef struct Step {
-    const Graph *graph;  // NULL: code
-    Compiled *code;      // NULL: graph
+    const Graph *graph; // one of the three is there
+    Compiled *code;
+    Program program;
     RtValue *in, *out;
     int n_in, n_out;
     Timing timing;
@@ -24,15 +25,18 @@ typedef struct Train {
 
 // ---- one step
 
-static bool open_step(Train *t, Step *s, const char *graph, const char *code, const char *n_out) {
+static bool open_step(Train *t, Step *s, bool second) {
     ServiceCtx *c = t->c;
-    const Field *text = message_find(t->m, code);
+    const char *loops = second ? "loops2" : "loops";
+    const Field *text = message_find(t->m, second ? "code2" : "code");
+    if (message_find(t->m, loops))
+        return service_program(c, t->m, loops, &s->program);
     if (!text) {
-        s->graph = service_graph(c, t->m, graph);
+        s->graph = service_graph(c, t->m, second ? "graph2" : "graph");
         return s->graph != NULL;
     }
     const Toolchain *with = toolchain_find(message_get_text(t->m, "toolchain", ""));
-    int64_t n = message_get_int(t->m, n_out, -1);
+    int64_t n = message_get_int(t->m, second ? "n_out2" : "n_out", -1);
     if (!with || text->kind != FIELD_text || n < 0 || n > 1 << 16) {
         diag_tool(c->diag, "a request to run code without code or toolchain");
         return false;
@@ -83,8 +87,29 @@ static bool run_code(Train *t, Step *s, int repeat) {
     return true;
 }
 
+static bool run_loops(Train *t, Step *s, int repeat) {
+    LoopRun run = {
+        .schedule = s->program.schedule,
+        .plan = s->program.plan,
+        .inputs = s->in,
+        .n_in = s->n_in,
+        .threads = (int)message_get_int(t->m, "threads", 1),
+        .seed = (uint64_t)message_get_int(t->m, "seed", 0),
+        .repeat = repeat,
+        .where = t->c->where,
+    };
+    if (!exec_interpret(&run, t->c->arena, t->c->diag))
+        return false;
+    s->out = run.outputs;
+    s->n_out = run.n_out;
+    s->timing = run.timing;
+    return true;
+}
+
 static bool run_step(Train *t, Step *s, int repeat) {
-    return s->graph ? run_graph(t, s, repeat) : run_code(t, s, repeat);
+    return s->graph  ? run_graph(t, s, repeat)
+           : s->code ? run_code(t, s, repeat)
+                     : run_loops(t, s, repeat);
 }
 
 // ---- from forward to backward
@@ -182,8 +207,7 @@ static bool put_gradients(Train *t) {
     message_int(t->c->reply, "n_grad", n);
     bool ok = from >= 0;
     for (int i = 0; i < n && ok; i++)
-        ok = put_gradient(t, i,
-                          from + i < t->backward.n_out ? &t->backward.out[from + i] : NULL);
+        ok = put_gradient(t, i, from + i < t->backward.n_out ? &t->backward.out[from + i] : NULL);
     return ok;
 }
 
@@ -254,8 +278,7 @@ bool service_train(ServiceCtx *c, const Message *m) {
         diag_tool(c->diag, "a request with fewer inputs than it says");
         return false;
     }
-    bool ok = open_step(&t, &t.forward, "graph", "code", "n_out") &&
-              open_step(&t, &t.backward, "graph2", "code2", "n_out2") && run_both(&t);
+    bool ok = open_step(&t, &t.forward, false) && open_step(&t, &t.backward, true) && run_both(&t);
     for (int i = 0; i < t.forward.n_out; i++)
         rt_drop(&t.forward.out[i]);
     for (int i = 0; i < t.backward.n_out; i++)

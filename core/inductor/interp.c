@@ -1,131 +1,8 @@
-// interp.c: runs a schedule: buffers, nodes in order, and for each computed node its loops. The
-// members of a fused node take turns inside common loops, as fusion promises that they may.
+// interp.c: runs a schedule: nodes in order, and for each computed node its loops. The members of a
+// fused node take turns inside common loops, as fusion promises that they may.
 #include <string.h>
 
 #include "core/inductor/interp_impl.h"
-
-// --- buffers
-
-typedef struct Lookup {
-    InterpRun *run;
-    const Expr *missing;
-} Lookup;
-
-static bool find_symbol(void *ctx, const Expr *symbol, int64_t *v) {
-    Lookup *l = ctx;
-    const IrModule *m = l->run->schedule->module;
-    for (int i = 0; i < m->inputs.n && i < l->run->n_inputs; i++)
-        if (!m->inputs.at[i].buf && m->inputs.at[i].sym == symbol &&
-            l->run->inputs[i].kind == RT_int) {
-            *v = l->run->inputs[i].i;
-            return true;
-        }
-    l->missing = symbol;
-    return false;
-}
-
-bool interp_size(InterpRun *run, const Expr *e, int64_t *out) {
-    Lookup l = {.run = run};
-    if (expr_int(e, out) || sym_eval(e, find_symbol, &l, out))
-        return true;
-    if (l.missing)
-        diag_fail(run->diag, "the size symbol %s has no value", expr_name(l.missing));
-    else
-        diag_fail(run->diag, "cannot evaluate %s", sym_str(run->arena, e));
-    return false;
-}
-
-static const char *real_name(const Schedule *s, const char *name) {
-    for (int i = 0; i < 64; i++) {
-        const char *real = map_get(&s->mutation_real_name, name);
-        if (!real)
-            break;
-        name = real;
-    }
-    return name;
-}
-
-static bool sizes_of(InterpRun *run, const Expr *const *e, int n, int64_t *out) {
-    for (int i = 0; i < n; i++)
-        if (!interp_size(run, e[i], &out[i]))
-            return false;
-    return true;
-}
-
-static bool fresh(InterpRun *run, const IrLayout *l, Tensor *t) {
-    int64_t size[TENSOR_DIMS], stride[TENSOR_DIMS];
-    if (l->ndim > TENSOR_DIMS || !sizes_of(run, l->size, l->ndim, size) ||
-        !sizes_of(run, l->stride, l->ndim, stride) ||
-        !tensor_new_strided(t, l->dtype, l->ndim, size, stride, run->diag))
-        return false;
-    memset(storage_data(t->storage), 0xff, storage_bytes(t->storage)); // NaN, -1
-    return true;
-}
-
-static bool view(InterpRun *run, const IrLayout *l, const Tensor *base, Tensor *t) {
-    *t = tensor_keep(base);
-    t->dtype = l->dtype;
-    t->ndim = l->ndim;
-    int64_t offset = 0;
-    bool ok = l->ndim <= TENSOR_DIMS && sizes_of(run, l->size, l->ndim, t->size) &&
-              sizes_of(run, l->stride, l->ndim, t->stride) &&
-              (!l->offset || interp_size(run, l->offset, &offset));
-    t->offset += offset;
-    return ok;
-}
-
-// Makes the memory of a buffer when it is first asked for; depth ends a circle of owners.
-static Tensor *buffer_at(InterpRun *run, const char *name, int depth) {
-    const Schedule *s = run->schedule;
-    name = real_name(s, name);
-    Tensor *known = map_get(&run->buffers, name);
-    if (known || depth > 64)
-        return known;
-    const IrBuffer *b = map_get(&s->module->buffers, name);
-    if (!b || !b->layout || b->layout->kind == IRL_none || b->layout->kind == IRL_multi_output)
-        return NULL;
-    const IrLayout *l = b->layout;
-    Tensor *t = ARENA_NEW(run->arena, Tensor);
-    if (l->kind == IRL_mutation && l->view_of)
-        return buffer_at(run, l->view_of, depth + 1);
-    if (l->kind == IRL_non_owning && l->view_of) {
-        const Tensor *base = buffer_at(run, l->view_of, depth + 1);
-        if (!base || !view(run, l, base, t))
-            return NULL;
-    } else if (!fresh(run, l, t)) {
-        return NULL;
-    }
-    map_put(&run->buffers, name, t);
-    return t;
-}
-
-Tensor *interp_buffer(InterpRun *run, const char *name) {
-    return buffer_at(run, name, 0);
-}
-
-static bool take_inputs(InterpRun *run) {
-    const IrModule *m = run->schedule->module;
-    if (run->n_inputs < m->inputs.n + m->constants.n) {
-        diag_fail(run->diag, "%d inputs and constants are given, %d are wanted", run->n_inputs,
-                  m->inputs.n + m->constants.n);
-        return false;
-    }
-    for (int i = 0; i < m->inputs.n + m->constants.n; i++) {
-        const IrBuffer *b =
-            i < m->inputs.n ? m->inputs.at[i].buf : m->constants.at[i - m->inputs.n];
-        if (!b)
-            continue;
-        const char *name = i < m->inputs.n ? m->inputs.at[i].name : b->name;
-        if (run->inputs[i].kind != RT_tensor) {
-            diag_fail(run->diag, "the input %s is no tensor", name);
-            return false;
-        }
-        Tensor *t = ARENA_NEW(run->arena, Tensor);
-        *t = tensor_keep(&run->inputs[i].tensor);
-        map_put(&run->buffers, name, t);
-    }
-    return true;
-}
 
 // --- nests
 
@@ -280,6 +157,12 @@ static bool run_outer(InterpRun *run, const SchedNode *node) {
             return false;
     }
     Nest *lead = &nests[0];
+    if (run->plan && map_find(&run->plan->split, node->name)) {
+        for (int i = 0; i < node->outer.n; i++)
+            if (!nest_run(&nests[i], 0))
+                return false;
+        return true;
+    }
     if (node->outer.n == 0 || is_empty(lead, 0, node->outer_depth))
         return true;
     do {
@@ -331,42 +214,52 @@ static bool take_output(InterpRun *run, const IrArg *a, RtValue *out) {
         out->kind = RT_int;
         return interp_size(run, e, &out->i);
     }
-    const Tensor *t = interp_buffer(run, a->buf);
-    if (!t) {
-        diag_fail(run->diag, "the output %s is no buffer", a->buf);
+    Tensor seen;
+    if (!interp_seen(run, a, &seen))
         return false;
+    bool ok =
+        tensor_new_strided(&out->tensor, seen.dtype, seen.ndim, seen.size, seen.stride, run->diag);
+    if (ok) {
+        out->kind = RT_tensor;
+        tensor_copy(&out->tensor, &seen);
     }
-    Tensor seen = *t;
-    if (a->view) {
-        int64_t offset = 0;
-        seen.dtype = a->view->dtype;
-        seen.ndim = a->view->ndim;
-        if (!sizes_of(run, a->view->size, seen.ndim, seen.size) ||
-            !sizes_of(run, a->view->stride, seen.ndim, seen.stride) ||
-            (a->view->offset && !interp_size(run, a->view->offset, &offset)))
+    tensor_drop(&seen);
+    return ok;
+}
+
+static bool run_nodes(InterpRun *run, int from, int n) {
+    for (int i = from; i < from + n; i++) {
+        const SchedNode *node = run->schedule->nodes.at[i];
+        if (run->before_node)
+            run->before_node(run->ctx, node);
+        if (is_cancelled(run) || !run_node(run, node))
             return false;
-        seen.offset += offset;
+        if (run->on_node)
+            run->on_node(run->ctx, node);
     }
-    if (!tensor_new_strided(&out->tensor, seen.dtype, seen.ndim, seen.size, seen.stride, run->diag))
-        return false;
-    out->kind = RT_tensor;
-    tensor_copy(&out->tensor, &seen);
+    return true;
+}
+
+static bool run_plan(InterpRun *run) {
+    for (int i = 0; i < run->plan->lines.n; i++) {
+        const PlanLine *l = &run->plan->lines.at[i];
+        if (l->kind != PLAN_call && !memory_line(run, l))
+            return false;
+        if (l->kind != PLAN_call)
+            continue;
+        if (!run_nodes(run, l->node, l->n_nodes))
+            return false;
+        memory_after_call(run);
+    }
     return true;
 }
 
 bool interp_run(InterpRun *run) {
     const Schedule *s = run->schedule;
-    run->buffers = (Map){.arena = run->arena};
     run->n_outputs = s->module->outputs.n;
     run->outputs = ARENA_ARRAY(run->arena, run->n_outputs + 1, RtValue);
-    if (!take_inputs(run))
+    if (!memory_begin(run) || !(run->plan ? run_plan(run) : run_nodes(run, 0, s->nodes.n)))
         return false;
-    for (int i = 0; i < s->nodes.n; i++) {
-        if (is_cancelled(run) || !run_node(run, s->nodes.at[i]))
-            return false;
-        if (run->on_node)
-            run->on_node(run->ctx, s->nodes.at[i]);
-    }
     for (int i = 0; i < run->n_outputs; i++)
         if (!take_output(run, &s->module->outputs.at[i], &run->outputs[i]))
             return false;

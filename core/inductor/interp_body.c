@@ -100,13 +100,15 @@ BodyCode *body_compile(InterpRun *run, const SchedNode *node) {
     for (int i = 0; i < c->body->n_vars; i++)
         if (!interp_size(run, c->body->sizes[i], &c->size[i]))
             return NULL;
+    for (int i = 0; i < c->body->n_iter; i++)
+        c->empty |= c->size[i] <= 0;
     c->acc = ARENA_ARRAY(run->arena, c->body->blocks.at[0].ops.n + 1, Acc);
     c->lanes = ARENA_ARRAY(run->arena, c->body->n_vars + c->body->indirect.n + 1, IndexLanes);
     c->value = ARENA_ARRAY(run->arena, c->body->blocks.n, Lanes *);
     for (int k = 0; k < c->body->blocks.n; k++)
         c->value[k] = ARENA_ARRAY(run->arena, c->body->blocks.at[k].ops.n + 1, Lanes);
     mark_after(c, run);
-    return find_buffers(c, run) && compile_indexes(c, run) ? c : NULL;
+    return (c->empty || find_buffers(c, run)) && compile_indexes(c, run) ? c : NULL;
 }
 
 // --- reductions

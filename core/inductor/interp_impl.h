@@ -1,4 +1,5 @@
-// interp_impl.h: what the files of the interpreter share: interp.c (buffers, nodes, nests),
+// interp_impl.h: what the files of the interpreter share: interp.c (nodes, nests), interp_memory.c
+// (buffers and the plan),
 // interp_body.c (a body over a strip of iterations), interp_index.c (index expressions),
 // interp_math.c (one operation on numbers).
 #ifndef CORE_INDUCTOR_INTERP_IMPL_H
@@ -16,6 +17,12 @@ typedef union Scalar {
     int64_t i;
 } Scalar;
 
+// interp_memory.c
+bool memory_begin(InterpRun *run); // takes the inputs
+bool memory_line(InterpRun *run, const PlanLine *l);
+void memory_after_call(InterpRun *run); // what lived inside of the nodes just run is gone
+bool interp_sizes(InterpRun *run, const Expr *const *e, int n, int64_t *out);
+
 // interp_math.c
 Scalar scalar_round(Scalar v, DType d); // to what a value of that type can hold
 Scalar scalar_convert(Scalar v, DType from, DType to);
@@ -32,7 +39,7 @@ Scalar scalar_random(LoopOpKind kind, const Scalar *arg);
 // interp_index.c: an index expression as a list of steps, each over a strip.
 typedef struct IndexStep {
     SymKind kind;
-    int a, b;      // steps of its arguments; b -1: one argument
+    int a, b;      // steps of its arguments; the same one twice: one argument
     int slot;      // symbol: of the strip's variables, then indirects
     int64_t value; // int
 } IndexStep;
@@ -64,12 +71,13 @@ typedef struct Acc { // of one reduction operation
 typedef struct BodyCode { // a body made ready
     const SchedNode *node;
     const LoopBody *body;
-    IndexCode *index; // by index expression
+    IndexCode *index;       // by index expression
     int64_t *indirect_size; // by indirect variable: the size it goes into, -1: unknown
-    int64_t *size;    // (n_vars)
-    bool **after;     // by block and op: needs the result of a reduction
-    bool *wanted;     // of block 0: needed by what is `after`
+    int64_t *size;          // (n_vars)
+    bool **after;           // by block and op: needs the result of a reduction
+    bool *wanted;           // of block 0: needed by what is `after`
     bool reduces;
+    bool empty;        // a loop over nothing: its buffers may be gone
     Tensor **buffer;   // by op of all blocks in a row; NULL if it touches none
     int *first_op;     // by block: where its ops begin in `buffer`
     Acc *acc;          // by op of block 0

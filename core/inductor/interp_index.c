@@ -33,8 +33,8 @@ static int compile_call(Compiler *c, const Expr *e) {
         return -1;
     if (kind == SYM_identity)
         return at;
-    if (kind == SYM_not)
-        return emit(c, (IndexStep){.kind = kind, .a = at, .b = -1});
+    if (n == 1)
+        return emit(c, (IndexStep){.kind = kind, .a = at, .b = at});
     if (kind == SYM_modular || kind == SYM_where) {
         int b = compile(c, expr_arg(e, 1)), m = compile(c, expr_arg(e, 2));
         if (b < 0 || m < 0)
@@ -107,6 +107,7 @@ static bool is_known(SymKind k) {
     case SYM_and:
     case SYM_or:
     case SYM_not:
+    case SYM_abs:
     case SYM_int:
     case SYM_symbol:
         return true;
@@ -165,6 +166,10 @@ static int64_t apply(SymKind kind, int64_t a, int64_t b) {
     case SYM_pymod:
     case SYM_mod:
         return (int64_t)((uint64_t)a - (uint64_t)floor_div(a, b) * (uint64_t)b);
+    case SYM_abs:
+        return a < 0 ? (int64_t)(0 - (uint64_t)a) : a;
+    case SYM_not:
+        return !a;
     case SYM_min:
         return a < b ? a : b;
     case SYM_max:
@@ -202,7 +207,7 @@ static void eval_step(const IndexStep *s, const IndexStep *before, const IndexLa
         return;
     }
     const IndexLanes *a = s->kind == SYM_symbol ? slot[s->slot] : &room[s->a];
-    const IndexLanes *b = s->kind == SYM_symbol || s->kind == SYM_not ? a : &room[s->b];
+    const IndexLanes *b = s->kind == SYM_symbol ? a : &room[s->b];
     const IndexLanes *yes =
         s->kind == SYM_where && s->slot >= 0 && before ? &room[before->a] : NULL;
     out->uniform = a->uniform && b->uniform && (!yes || yes->uniform);
@@ -210,8 +215,6 @@ static void eval_step(const IndexStep *s, const IndexStep *before, const IndexLa
         int64_t x = a->at[a->uniform ? 0 : i], y = b->at[b->uniform ? 0 : i];
         if (s->kind == SYM_symbol)
             out->at[i] = x;
-        else if (s->kind == SYM_not)
-            out->at[i] = !x;
         else if (yes)
             out->at[i] = x ? yes->at[yes->uniform ? 0 : i] : y;
         else

@@ -97,7 +97,7 @@ static const struct {
                     {"NoneLayout", IRL_none},
                     {"MultiOutputLayout", IRL_multi_output}};
 
-static IrLayout *read_layout(Reader *r) {
+IrLayout *read_layout(Reader *r) {
     IrLayout *l = ARENA_NEW(r->arena, IrLayout);
     l->offset = sym_int(r->sym, 0);
     const char *name = read_word(r);

@@ -18,16 +18,16 @@ typedef struct Reader {
 
 // sched_read.c
 void read_fail(Reader *r, const char *fmt, ...) FX_PRINTF(2, 3);
-bool read_try(Reader *r, const char *text); // moves behind text if it stands here
-void read_want(Reader *r, const char *text); // fails unless it does
+bool read_try(Reader *r, const char *text);      // moves behind text if it stands here
+void read_want(Reader *r, const char *text);     // fails unless it does
 bool read_at(const Reader *r, const char *text); // looks only
-void read_blanks(Reader *r); // spaces and newlines
-const char *read_word(Reader *r); // [A-Za-z0-9_]+ from the arena; fails and "" if there is none
+void read_blanks(Reader *r);                     // spaces and newlines
+const char *read_word(Reader *r);   // [A-Za-z0-9_]+ from the arena; fails and "" if there is none
 const char *read_quoted(Reader *r); // 'text' or "text"
-const Expr *read_expr(Reader *r); // 0 on failure
-int read_int(Reader *r); // not negative
-bool read_bool(Reader *r); // True or False
-DType read_dtype(Reader *r); // torch.float32
+const Expr *read_expr(Reader *r);   // 0 on failure
+int read_int(Reader *r);            // not negative
+bool read_bool(Reader *r);          // True or False
+DType read_dtype(Reader *r);        // torch.float32
 // {p0: 8, p1: 64}
 void read_ranges(Reader *r, const Expr ***vars, const Expr ***sizes, int *n);
 // `[1, s77]`, `(1, 2)`, `(1,)`; returns the number.
@@ -35,6 +35,8 @@ int read_exprs(Reader *r, const Expr ***out, bool *tuple);
 
 // loop_parse.c: what stands under `class opN_loop_body:`, indented by 4; NULL on failure.
 LoopBody *read_loop_body(Reader *r, int n_iter);
+// sched_parse.c: FixedLayout('cpu', torch.float32, size=[…], stride=[…])
+IrLayout *read_layout(Reader *r);
 
 // A dump being read.
 typedef struct PendingUser {

@@ -29,9 +29,12 @@ static const struct Rung {
 } rungs[] = {
     {"aot_eager", NULL, NULL},
     {"aot_eager_decomp_partition", NULL, NULL},
+    {"ir_pre_fusion", NULL, NULL},
+    {"ir", NULL, NULL},
     {"full", NULL, NULL},
     {"aot_eager_decomp_partition", "activation_memory_budget", "0.5"},
     {"aot_eager_decomp_partition", "activation_memory_budget", "0"},
+    {"ir", NULL, NULL},
     {"full", NULL, NULL},
     {"aot_eager_decomp_partition", "partitioner", "default"},
     {"full", NULL, NULL},
@@ -237,9 +240,8 @@ static const struct Found {
      "i = torch.arange(2); y = 1.5 - L_x_; v = y.permute(1, 0); "
      "u = v.index_put_([i], L_self_parameters_w_, accumulate = True); return (v,)"},
     // A part of a cat is a buffer of its own, that begins at 0.
-    {W "f64[3][1]",
-     "y = L_self_parameters_w_.expm1(); m = y.amin(dim = -1, keepdim = True); "
-     "c = torch.cat([m, y], dim = 0); v = y[1]; return (c, v)"},
+    {W "f64[3][1]", "y = L_self_parameters_w_.expm1(); m = y.amin(dim = -1, keepdim = True); "
+                    "c = torch.cat([m, y], dim = 0); v = y[1]; return (c, v)"},
     // What was written in place is read again by its own name within one kernel.
     {W "f64[3][1]; " X "f64[2, 3][3, 1]",
      "d = L_x_.diagonal(0, 0, 1); u = d.add_(0.25); z = d / 3.0; "
