@@ -1,4 +1,4 @@
-// loops.c: loop IR that comes as text is interpreted here: a crash or an endless loop costs a helper.
+// loops.c: loop IR that comes as text is interpreted here: a crash costs no more than a helper.
 #include "core/helper/internal.h"
 
 bool service_program(ServiceCtx *c, const Message *m, const char *field, Program *out) {

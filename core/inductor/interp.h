@@ -36,7 +36,8 @@ struct InterpRun {
     int64_t bytes, peak_bytes; // made: of buffers in use now; the most at once
 };
 
-// Runs every node in order, or the plan's lines. Drop what it made with interp_drop, also after a failure.
+// Runs every node in order, or the plan's lines. Drop what it made with interp_drop, also after a
+// failure.
 bool interp_run(InterpRun *run);
 void interp_drop(InterpRun *run);
 

@@ -6,7 +6,7 @@
 //   input 'arg0_1' LAYOUT | symbol 's77' | constant 'w' LAYOUT
 //   buffer 'buf0' LAYOUT [ of 'owner'][ at OFFSET]
 //   real 'buf3' 'arg0_1'                    a version's memory
-//   op 'op3' CLASS 'kernel'|None, then its lines: writes 'buf0' | item 1 of 'buf0' | arg ['kw'] VALUE
+//   op 'op3' CLASS 'kernel'|None, then: writes 'buf0' | item 1 of 'buf0' | arg ['kw'] VALUE
 //   node 'op1' KIND 'op1' ITER INDIRECT, INDIRECT lines WRAPS SIZE, the body as the dumps have it
 //   group 'op1_op2' KIND PARTS DEPTH, then its parts
 //   output VALUE
