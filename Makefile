@@ -44,8 +44,10 @@ FUZZ := $(wildcard tests/fuzz/*.c)
 BENCH := $(wildcard tests/bench/*.c)
 obj = $(patsubst %.c,$(B)/%.o,$(1))
 
-# Reference kernels and everything numeric want the vectoriser; the last -O counts.
-$(B)/core/eager/%.o: LAST_CFLAGS = $(if $(filter -O2,$(CFLAGS)),-O3)
+# Reference kernels and everything numeric want the vectoriser; the last -O counts. Where the machine
+# has vectors of 512 bits, they are used whole.
+WIDE := $(if $(filter x86_64,$(shell uname -m)),-mprefer-vector-width=512)
+$(B)/core/eager/%.o: LAST_CFLAGS = $(if $(filter -O2,$(CFLAGS)),-O3) $(WIDE)
 
 .PHONY: print-flags all run setup check unit goldens bench layers lint asan fuzz manual install \
 	uninstall clean help

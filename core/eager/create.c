@@ -40,26 +40,55 @@ bool kern_fill_(K *k) {
 }
 
 // start + i step: in the accumulation type, int64 for integers.
-static void ramp(Tensor *out, double start, double step, int64_t istart, int64_t istep) {
-    int64_t n = tensor_numel(out);
-    for (int64_t i = 0; i < n; i++)
-        if (is_int_like(out->dtype))
-            put_i(out, i * out->stride[0],
-                  (int64_t)((uint64_t)istart + (uint64_t)i * (uint64_t)istep));
-        else
-            put_d(out, i * out->stride[0], start + (double)i * step);
+typedef struct Ramp {
+    Tensor *out;
+    double start, step;
+    int64_t istart, istep;
+} Ramp;
+
+static void ramp_range(void *ctx, int64_t begin, int64_t end) {
+    enum { ROW = 512 };
+    const Ramp *r = ctx;
+    int64_t stride = r->out->stride[0];
+    union {
+        double d[ROW];
+        int64_t i[ROW];
+    } row;
+    for (int64_t at = begin; at < end; at += ROW) {
+        int64_t n = end - at < ROW ? end - at : ROW;
+        void *to = at_elem(r->out, at * stride);
+        if (is_int_like(r->out->dtype)) {
+            for (int64_t i = 0; i < n; i++)
+                row.i[i] = (int64_t)((uint64_t)r->istart + (uint64_t)(at + i) * (uint64_t)r->istep);
+            store_i(r->out->dtype, to, stride, n, row.i);
+        } else {
+            for (int64_t i = 0; i < n; i++)
+                row.d[i] = r->start + (double)(at + i) * r->step;
+            store_d(r->out->dtype, to, stride, n, row.d);
+        }
+    }
+}
+
+static void ramp(K *k, Ramp r) {
+    r.out = k->res[0];
+    parallel_for(k->x->c->threads, tensor_numel(r.out), 32768, ramp_range, &r);
 }
 
 // arange(end), (start, end), (start, end, step), range
 bool kern_arange(K *k) {
     int s = op_arg_index(k->op, "start"), p = op_arg_index(k->op, "step");
-    ramp(k->res[0], s >= 0 ? kf(k, s, 0) : 0, p >= 0 ? kf(k, p, 1) : 1, s >= 0 ? ki(k, s, 0) : 0,
-         p >= 0 ? ki(k, p, 1) : 1);
+    ramp(k, (Ramp){.start = s >= 0 ? kf(k, s, 0) : 0,
+                   .step = p >= 0 ? kf(k, p, 1) : 1,
+                   .istart = s >= 0 ? ki(k, s, 0) : 0,
+                   .istep = p >= 0 ? ki(k, p, 1) : 1});
     return true;
 }
 
 bool kern_iota(K *k) {
-    ramp(k->res[0], kf(k, 1, 0), kf(k, 2, 1), ki(k, 1, 0), ki(k, 2, 1));
+    ramp(k, (Ramp){.start = kf(k, 1, 0),
+                   .step = kf(k, 2, 1),
+                   .istart = ki(k, 1, 0),
+                   .istep = ki(k, 2, 1)});
     return true;
 }
 

@@ -9,13 +9,16 @@
 typedef struct KernelRow {
     KernelFn *fn; // NULL: none
     bool own;     // makes its results itself
+    bool fills;   // writes every element of them
 } KernelRow;
 
 static const KernelRow rows[OP_count] = {
-#define KERNEL(op, name) [OP_##op] = {name, false},
-#define OWN(op, name)    [OP_##op] = {name, true},
+#define KERNEL(op, name) [OP_##op] = {.fn = name},
+#define FILLS(op, name)  [OP_##op] = {.fn = name, .fills = true},
+#define OWN(op, name)    [OP_##op] = {.fn = name, .own = true},
 #include "core/eager/kernels.def"
 #undef KERNEL
+#undef FILLS
 #undef OWN
 };
 
@@ -163,9 +166,9 @@ bool eager_has(OpId id) {
 
 // results
 
-static bool made(Eager *x, const Value *meta, Value *out) {
+static bool made(Eager *x, const Value *meta, bool raw, Value *out) {
     if (meta->kind == VAL_tensor) {
-        *out = eager_from_meta(x, meta->tensor);
+        *out = raw ? eager_raw_from_meta(x, meta->tensor) : eager_from_meta(x, meta->tensor);
         return out->kind == VAL_tensor;
     }
     if (meta->kind != VAL_list && meta->kind != VAL_tuple) {
@@ -174,7 +177,7 @@ static bool made(Eager *x, const Value *meta, Value *out) {
     }
     *out = val_list(x->arena, meta->kind, meta->n);
     for (int i = 0; i < meta->n; i++)
-        if (!made(x, &meta->at[i], &out->at[i]))
+        if (!made(x, &meta->at[i], raw, &out->at[i]))
             return false;
     return true;
 }
@@ -241,7 +244,7 @@ static bool run_kernel(K *k, const KernelRow *row) {
     if (!row->own) {
         Value meta;
         MetaCtx m = meta_ctx(x);
-        if (!op_meta(&m, k->op, k->args, &meta) || !made(x, &meta, &k->out))
+        if (!op_meta(&m, k->op, k->args, &meta) || !made(x, &meta, row->fills, &k->out))
             return false;
     }
     number_args(x, k->op, k->args);
@@ -277,7 +280,7 @@ static bool copy_values(Eager *x, const Value *dst, const Value *src) {
 static bool run_copy_twin(K *k, const Op *base) {
     MetaCtx m = meta_ctx(k->x);
     Value meta, view;
-    return op_meta(&m, k->op, k->args, &meta) && made(k->x, &meta, &k->out) &&
+    return op_meta(&m, k->op, k->args, &meta) && made(k->x, &meta, true, &k->out) &&
            eager_op(k->x, base, k->args, &view) && copy_values(k->x, &k->out, &view);
 }
 

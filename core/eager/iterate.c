@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "core/eager/loops.h"
+
 enum { GRAIN = 32768 }; // elements worth a thread
 
 static bool goes_inside(const Iter *it, int a, int b) {
@@ -163,12 +165,18 @@ static bool fits_f32(DType d) {
     {                                                                                              \
         T *dst = (T *)(void *)p[0];                                                                \
         const T *src = (const T *)(const void *)p[1];                                              \
+        if (stride[1] == 0 && stride[0] == 1) {                                                    \
+            T v = *src;                                                                            \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                dst[i] = v;                                                                        \
+            return;                                                                                \
+        }                                                                                          \
         for (int64_t i = 0; i < n; i++)                                                            \
             dst[i * stride[0]] = src[i * stride[1]];                                               \
         return;                                                                                    \
     }
 
-static void copy_bits(int bytes, int64_t n, char *const *p, const int64_t *stride) {
+VECTORED static void copy_bits(int bytes, int64_t n, char *const *p, const int64_t *stride) {
     if (stride[0] == 1 && stride[1] == 1) {
         memmove(p[0], p[1], (size_t)(n * bytes));
         return;

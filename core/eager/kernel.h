@@ -64,8 +64,9 @@ Tensor *eager_new(Eager *x, DType dtype, int ndim, const int64_t *size);
 Tensor *eager_like(Eager *x, const Tensor *t, DType dtype);       // contiguous, of t's shape
 Tensor *eager_contiguous(Eager *x, const Tensor *t, DType dtype); // t itself if it is that
 Value eager_view(Eager *x, const Tensor *t);                      // another window on t's memory
-Value eager_from_meta(Eager *x, const TensorMeta *m); // fresh memory; none after an error
-Value tensor_value(Eager *x, Tensor *t);              // of eager_new's tensor
+Value eager_from_meta(Eager *x, const TensorMeta *m);     // fresh memory; none after an error
+Value eager_raw_from_meta(Eager *x, const TensorMeta *m); // not zeroed
+Value tensor_value(Eager *x, Tensor *t);                  // of eager_new's tensor
 bool value_to_rt(Eager *x, Arena *a, const Value *v, RtValue *out); // keeps references
 Value value_from_rt(Eager *x, Arena *a, const RtValue *v);
 Value scalar_value(Eager *x, const Tensor *t);              // item()
@@ -180,9 +181,11 @@ Value tuple_value(Eager *x, ...);
 
 // kernels.def
 #define KERNEL(op, fn) KernelFn fn;
+#define FILLS(op, fn)  KernelFn fn;
 #define OWN(op, fn)    KernelFn fn;
 #include "core/eager/kernels.def"
 #undef KERNEL
+#undef FILLS
 #undef OWN
 
 #endif

@@ -66,7 +66,8 @@ Tensor *eager_like(Eager *x, const Tensor *t, DType dtype) {
 Tensor *eager_contiguous(Eager *x, const Tensor *t, DType dtype) {
     if (t->dtype == dtype && tensor_is_contiguous(t))
         return (Tensor *)(uintptr_t)t;
-    Tensor *out = eager_like(x, t, dtype);
+    Tensor made,
+        *out = adopt(x, tensor_new_raw(&made, dtype, t->ndim, t->size, NULL, x->c->diag), &made);
     return out && copy_into(x, out, t) ? out : NULL;
 }
 
@@ -75,7 +76,7 @@ Value eager_view(Eager *x, const Tensor *t) {
     return live_value(live_new(x, &kept));
 }
 
-Value eager_from_meta(Eager *x, const TensorMeta *m) {
+static Value from_meta(Eager *x, const TensorMeta *m, bool raw) {
     int64_t size[TENSOR_DIMS], stride[TENSOR_DIMS];
     if (m->ndim > TENSOR_DIMS) {
         eager_fail(x, "RuntimeError: a tensor of %d dimensions cannot be made here, at most %d",
@@ -90,9 +91,17 @@ Value eager_from_meta(Eager *x, const TensorMeta *m) {
         }
     DType dtype = x->in_f64 && dtype_is_float(m->dtype) ? DT_f64 : m->dtype;
     Tensor t;
-    if (!tensor_new_strided(&t, dtype, m->ndim, size, stride, x->c->diag))
-        return val_none();
-    return live_value(live_new(x, &t));
+    bool ok = raw ? tensor_new_raw(&t, dtype, m->ndim, size, stride, x->c->diag)
+                  : tensor_new_strided(&t, dtype, m->ndim, size, stride, x->c->diag);
+    return ok ? live_value(live_new(x, &t)) : val_none();
+}
+
+Value eager_from_meta(Eager *x, const TensorMeta *m) {
+    return from_meta(x, m, false);
+}
+
+Value eager_raw_from_meta(Eager *x, const TensorMeta *m) {
+    return from_meta(x, m, true);
 }
 
 void eager_drop_from(Eager *x, int first) {

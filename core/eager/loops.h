@@ -28,6 +28,8 @@ typedef enum LoopId {
 extern LoopFn *const loops_f32[LOOP_count];
 extern LoopFn *const loops_f64[LOOP_count];
 extern LoopFn *const loops_i64[LOOP_count]; // NULL: not defined on integers
+extern LoopFn *const loops_i32[LOOP_count];
+extern LoopFn *const loops_u8[LOOP_count]; // of truth values
 
 // The same source for several instruction sets, chosen when the program starts.
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__clang__)

@@ -42,7 +42,8 @@ const PointRow *point_row(OpId id) {
     return rows[id].args ? &rows[id] : NULL;
 }
 
-typedef enum Compute { IN_f32, IN_f64, IN_i64 } Compute;
+typedef enum Compute { IN_f32, IN_f64, IN_i64, IN_i32, IN_u8 } Compute;
+static const DType native[] = {DT_f32, DT_f64, DT_i64, DT_i32, DT_b8}; // in memory, by Compute
 
 enum { OPERANDS = 3, CHUNK = 512 };
 
@@ -66,7 +67,10 @@ typedef struct Point {
         float f;
         double d;
         int64_t i;
+        int32_t w;
+        uint8_t b;
     } splat[OPERANDS];
+    _Alignas(64) double same[OPERANDS][CHUNK]; // rows of the splats, in the compute type
 } Point;
 
 static double number_of(const Value *v) {
@@ -141,7 +145,8 @@ static bool read_args(K *k, const PointRow *row, Point *w) {
             nan_to_num_param(w, &params, v, w->op[0].t ? w->op[0].t->dtype : DT_f32);
             break;
         case 'g':
-            add_param(w, &params, v->kind == VAL_str && strcmp(v->s, "tanh") == 0, 0);
+            if (v->kind == VAL_str && strcmp(v->s, "tanh") == 0)
+                w->loop = w->loop == LOOP_gelu ? LOOP_gelu_tanh : LOOP_gelu_tanh_backward;
             break;
         case 'm':
             if (v->kind == VAL_str && strcmp(v->s, "floor") == 0)
@@ -205,27 +210,44 @@ static void make_splat(Point *w, int i) {
         w->splat[i].i = o->t ? get_i(o->t, 0) : integer_of(&o->number);
 }
 
-static void fill_splat(const Point *w, int i, int64_t n, void *buf) {
-    float *f = buf;
-    double *d = buf;
-    int64_t *l = buf;
-    for (int64_t j = 0; j < n; j++) {
-        if (w->in == IN_f32)
-            f[j] = w->splat[i].f;
-        else if (w->in == IN_f64)
-            d[j] = w->splat[i].d;
+static void fill_row(Compute in, int64_t n, void *row, const void *value) {
+    int bytes = dtype_info[native[in]].bytes;
+    if (bytes == 1)
+        memset(row, *(const uint8_t *)value, (size_t)n);
+    else if (bytes == 4)
+        for (int64_t j = 0; j < n; j++)
+            ((uint32_t *)row)[j] = *(const uint32_t *)value;
+    else
+        for (int64_t j = 0; j < n; j++)
+            ((uint64_t *)row)[j] = *(const uint64_t *)value;
+}
+
+static void gather_row(int bytes, const char *p, int64_t stride, int64_t n, void *row) {
+    for (int64_t j = 0; j < n; j++)
+        if (bytes == 1)
+            ((uint8_t *)row)[j] = ((const uint8_t *)p)[j * stride];
         else
-            l[j] = w->splat[i].i;
-    }
+            ((uint32_t *)row)[j] = ((const uint32_t *)(const void *)p)[j * stride];
+}
+
+static void scatter_row(int bytes, char *p, int64_t stride, int64_t n, const void *row) {
+    for (int64_t j = 0; j < n; j++)
+        if (bytes == 1)
+            ((uint8_t *)p)[j * stride] = ((const uint8_t *)row)[j];
+        else
+            ((uint32_t *)(void *)p)[j * stride] = ((const uint32_t *)row)[j];
 }
 
 // n elements of operand i as the compute type: in place if they are that already.
 static const void *fetch(const Point *w, int i, int64_t n, const char *p, int64_t stride,
                          void *buf) {
-    static const DType native[] = {DT_f32, DT_f64, DT_i64};
     DType d = w->dtype[i];
     if (d == native[w->in] && stride == 1)
         return p;
+    if (w->in == IN_i32 || w->in == IN_u8) {
+        gather_row(dtype_info[d].bytes, p, stride, n, buf);
+        return buf;
+    }
     if (w->op[i].is_condition && !is_int_like(d))
         d = DT_b8;
     if (w->in == IN_f32)
@@ -241,9 +263,35 @@ static const void *fetch(const Point *w, int i, int64_t n, const char *p, int64_
     return buf;
 }
 
+typedef struct PointRowAt {
+    const Point *w;
+    char *const *p;        // of the iterator, where the row begins
+    const int64_t *stride; // in elements
+    double (*bufs)[CHUNK];
+} PointRowAt;
+
+// Operands that are one value along the row are made a row of it, once. True if no operand needs
+// a buffer at all.
+static bool spread(const PointRowAt *r, int64_t n, const void **fixed) {
+    const Point *w = r->w;
+    bool plain = true;
+    for (int i = 0; i < w->n; i++) {
+        int j = w->at[i];
+        fixed[i] = j < 0 ? w->same[i] : NULL;
+        if (j >= 0 && r->stride[j] == 0 && n > 1) {
+            const void *one = fetch(w, i, 1, r->p[j], 1, r->bufs[i]);
+            uint64_t value;
+            memcpy(&value, one, (size_t)dtype_info[native[w->in]].bytes);
+            fill_row(w->in, n < CHUNK ? n : CHUNK, r->bufs[i], &value);
+            fixed[i] = r->bufs[i];
+        }
+        plain = plain && !fixed[i] && r->stride[j] == 1 && w->dtype[i] == native[w->in];
+    }
+    return plain;
+}
+
 static void point_row_fn(void *ctx, int64_t n, char *const *p, const int64_t *stride) {
-    static LoopFn *const *const tables[] = {loops_f32, loops_f64, loops_i64};
-    static const DType native[] = {DT_f32, DT_f64, DT_i64};
+    static LoopFn *const *const tables[] = {loops_f32, loops_f64, loops_i64, loops_i32, loops_u8};
     const Point *w = ctx;
     LoopFn *fn = tables[w->in][w->loop];
     bool truth = gives_truth[w->loop];
@@ -251,18 +299,17 @@ static void point_row_fn(void *ctx, int64_t n, char *const *p, const int64_t *st
     _Alignas(64) double bufs[OPERANDS + 1][CHUNK];
     int ob = dtype_info[w->out].bytes;
     bool direct = stride[0] == 1 && w->out == loop_out;
-    int64_t step = n < CHUNK ? n : CHUNK;
-    for (int i = 0; i < w->n; i++)
-        if (w->at[i] < 0)
-            fill_splat(w, i, step, bufs[i]);
+    const void *fixed[OPERANDS] = {NULL};
+    PointRowAt row = {w, p, stride, bufs};
+    int64_t step = spread(&row, n, fixed) && direct ? n : n < CHUNK ? n : CHUNK;
     for (int64_t at = 0; at < n; at += step) {
         int64_t m = n - at < step ? n - at : step;
         const void *in[OPERANDS] = {NULL};
         for (int i = 0; i < w->n; i++) {
             int j = w->at[i];
-            in[i] = j < 0 ? bufs[i]
-                          : fetch(w, i, m, p[j] + at * stride[j] * dtype_info[w->dtype[i]].bytes,
-                                  stride[j], bufs[i]);
+            in[i] = fixed[i] ? fixed[i]
+                             : fetch(w, i, m, p[j] + at * stride[j] * dtype_info[w->dtype[i]].bytes,
+                                     stride[j], bufs[i]);
         }
         for (int i = w->n; i < OPERANDS; i++)
             in[i] = in[0];
@@ -277,8 +324,10 @@ static void point_row_fn(void *ctx, int64_t n, char *const *p, const int64_t *st
             store_f(w->out, dst, stride[0], m, res);
         else if (w->in == IN_f64)
             store_d(w->out, dst, stride[0], m, res);
-        else
+        else if (w->in == IN_i64)
             store_i(w->out, dst, stride[0], m, res);
+        else
+            scatter_row(ob, dst, stride[0], m, res);
     }
 }
 
@@ -314,10 +363,55 @@ static bool check(K *k, const Point *w) {
     return true;
 }
 
+// int32 and truth values throughout are computed as they are: eight or two times as many at once.
+static void narrow(Point *w) {
+    DType result = gives_truth[w->loop] ? DT_b8 : DT_i32;
+    bool bytes = w->out == DT_b8 && w->p.common == DT_b8,
+         words = w->out == result && w->p.common == DT_i32;
+    for (int i = 0; i < w->n; i++) {
+        int64_t v = w->splat[i].i;
+        DType d = w->at[i] < 0 ? DT_none : w->dtype[i];
+        bytes = bytes && (d == DT_b8 || (d == DT_none && (v == 0 || v == 1)));
+        words = words && !w->op[i].is_condition &&
+                (d == DT_i32 || (d == DT_none && v >= INT32_MIN && v <= INT32_MAX));
+    }
+    if (w->in != IN_i64 || (!bytes && !words))
+        return;
+    w->in = bytes ? IN_u8 : IN_i32;
+    for (int i = 0; i < w->n; i++) {
+        int64_t v = w->splat[i].i;
+        if (w->at[i] >= 0)
+            continue;
+        if (bytes)
+            w->splat[i].b = (uint8_t)v;
+        else
+            w->splat[i].w = (int32_t)v;
+    }
+}
+
+// The exponents that pow computes without pow.
+static void quick_power(Point *w) {
+    const Operand *o = &w->op[1];
+    if (w->loop != LOOP_pow || w->in == IN_i64 || (o->t && o->t->ndim))
+        return;
+    double e = o->t ? get_d(o->t, 0) : number_of(&o->number);
+    LoopId id = e == 2     ? LOOP_square
+                : e == 3   ? LOOP_cube
+                : e == 0.5 ? LOOP_sqrt
+                : e == 1   ? LOOP_copy
+                           : LOOP_pow;
+    if (id == LOOP_pow)
+        return;
+    w->loop = id;
+    w->n = 1;
+}
+
 static bool run(K *k, Point *w, Tensor *out) {
     const Tensor *t[ITER_TENSORS] = {out};
+    int64_t longest = tensor_numel(out);
     int n = 1;
     w->out = out->dtype;
+    quick_power(w);
     for (int i = 0; i < w->n; i++) {
         const Tensor *o = w->op[i].t;
         w->at[i] = -1;
@@ -338,6 +432,10 @@ static bool run(K *k, Point *w, Tensor *out) {
     }
     if (!check(k, w))
         return false;
+    narrow(w);
+    for (int i = 0; i < w->n; i++)
+        if (w->at[i] < 0)
+            fill_row(w->in, longest < CHUNK ? longest : CHUNK, w->same[i], &w->splat[i]);
     Iter it;
     if (!iter_init(&it, t, n))
         return k_fail(
@@ -358,7 +456,7 @@ bool point_run(K *k, const PointRow *row, Tensor *out) {
             return false;
         if (meta.kind != VAL_tensor)
             return k_fail(k, "RuntimeError: %s gives no tensor", k->op->qualname);
-        k->out = eager_from_meta(k->x, meta.tensor);
+        k->out = eager_raw_from_meta(k->x, meta.tensor);
         out = tensor_at(&k->out);
         if (!out)
             return false;

@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/eager/loops.h"
+
 static inline float from_bf16(uint16_t bits) {
     union {
         uint32_t u;
@@ -97,7 +99,7 @@ static void store_odd(DType d, void *p, int64_t i, double v) {
     case DT_##id:                                                                                  \
         LOAD_LOOP(S, (OUT)v)
 #define LOADER(name, T, FLOAT_AS)                                                                  \
-    void name(DType d, const void *p, int64_t stride, int64_t n, T *out) {                         \
+    VECTORED void name(DType d, const void *p, int64_t stride, int64_t n, T *out) {                \
         switch (d) {                                                                               \
         case DT_f32:                                                                               \
             LOAD_LOOP(float, FLOAT_AS(v))                                                          \
@@ -148,7 +150,7 @@ LOADER(load_i, int64_t, to_i64)
         STORE_LOOP(uint8_t, v[i] != 0)
 
 #define STORER(name, T)                                                                            \
-    void name(DType d, void *p, int64_t stride, int64_t n, const T *v) {                           \
+    VECTORED void name(DType d, void *p, int64_t stride, int64_t n, const T *v) {                  \
         switch (d) {                                                                               \
             STORE_FLOATS(T)                                                                        \
             STORE_SMALL_INTS(STORE_FLOAT_AS_INT)                                                   \
@@ -168,7 +170,7 @@ STORER(store_f, float)
 STORER(store_d, double)
 
 #define INT_STORER(name, T)                                                                        \
-    void name(DType d, void *p, int64_t stride, int64_t n, const T *v) {                           \
+    VECTORED void name(DType d, void *p, int64_t stride, int64_t n, const T *v) {                  \
         switch (d) {                                                                               \
             STORE_FLOATS(T)                                                                        \
             INTS(STORE_INT)                                                                        \
@@ -194,24 +196,70 @@ double round_to(DType d, double v) {
     }
 }
 
+// One element: the types that matter without the detour of the row loops.
 double get_d(const Tensor *t, int64_t elem) {
+    const void *p = at_elem(t, elem);
     double v;
-    load_d(t->dtype, at_elem(t, elem), 1, 1, &v);
-    return v;
+    switch (t->dtype) {
+    case DT_f32:
+        return (double)*(const float *)p;
+    case DT_f64:
+        return *(const double *)p;
+    case DT_bf16:
+        return (double)from_bf16(*(const uint16_t *)p);
+    case DT_i64:
+        return (double)*(const int64_t *)p;
+    default:
+        load_d(t->dtype, p, 1, 1, &v);
+        return v;
+    }
 }
 
 int64_t get_i(const Tensor *t, int64_t elem) {
+    const void *p = at_elem(t, elem);
     int64_t v;
-    load_i(t->dtype, at_elem(t, elem), 1, 1, &v);
-    return v;
+    switch (t->dtype) {
+    case DT_i64:
+        return *(const int64_t *)p;
+    case DT_i32:
+        return *(const int32_t *)p;
+    case DT_b8:
+        return *(const uint8_t *)p != 0;
+    default:
+        load_i(t->dtype, p, 1, 1, &v);
+        return v;
+    }
 }
 
 void put_d(const Tensor *t, int64_t elem, double v) {
-    store_d(t->dtype, at_elem(t, elem), 1, 1, &v);
+    void *p = at_elem(t, elem);
+    switch (t->dtype) {
+    case DT_f32:
+        *(float *)p = (float)v;
+        break;
+    case DT_f64:
+        *(double *)p = v;
+        break;
+    case DT_bf16:
+        *(uint16_t *)p = to_bf16((float)v);
+        break;
+    default:
+        store_d(t->dtype, p, 1, 1, &v);
+    }
 }
 
 void put_i(const Tensor *t, int64_t elem, int64_t v) {
-    store_i(t->dtype, at_elem(t, elem), 1, 1, &v);
+    void *p = at_elem(t, elem);
+    switch (t->dtype) {
+    case DT_i64:
+        *(int64_t *)p = v;
+        break;
+    case DT_i32:
+        *(int32_t *)p = (int32_t)v;
+        break;
+    default:
+        store_i(t->dtype, p, 1, 1, &v);
+    }
 }
 
 // walks

@@ -32,8 +32,8 @@ static bool extent(int ndim, const int64_t *size, const int64_t *stride, int64_t
     return true;
 }
 
-bool tensor_new_strided(Tensor *out, DType dtype, int ndim, const int64_t *size,
-                        const int64_t *stride, Diag *d) {
+static bool make(Tensor *out, DType dtype, int ndim, const int64_t *size, const int64_t *stride,
+                 Storage *(*memory)(size_t, Diag *), Diag *d) {
     int64_t elems, bytes;
     *out = (Tensor){0};
     if (ndim < 0 || ndim > TENSOR_DIMS) {
@@ -45,7 +45,7 @@ bool tensor_new_strided(Tensor *out, DType dtype, int ndim, const int64_t *size,
         diag_fail(d, "a tensor with a negative size or stride, or more than 2^63 bytes");
         return false;
     }
-    out->storage = storage_new((size_t)bytes, d);
+    out->storage = memory((size_t)bytes, d);
     if (!out->storage)
         return false;
     out->dtype = dtype;
@@ -55,7 +55,8 @@ bool tensor_new_strided(Tensor *out, DType dtype, int ndim, const int64_t *size,
     return true;
 }
 
-bool tensor_new(Tensor *out, DType dtype, int ndim, const int64_t *size, Diag *d) {
+static bool make_contiguous(Tensor *out, DType dtype, int ndim, const int64_t *size,
+                            Storage *(*memory)(size_t, Diag *), Diag *d) {
     int64_t stride[TENSOR_DIMS] = {0}, total = 1;
     *out = (Tensor){0};
     for (int i = 0; i < ndim && i < TENSOR_DIMS; i++)
@@ -65,7 +66,22 @@ bool tensor_new(Tensor *out, DType dtype, int ndim, const int64_t *size, Diag *d
         }
     if (ndim <= TENSOR_DIMS)
         contiguous_strides(ndim, size, stride);
-    return tensor_new_strided(out, dtype, ndim, size, stride, d);
+    return make(out, dtype, ndim, size, stride, memory, d);
+}
+
+bool tensor_new_strided(Tensor *out, DType dtype, int ndim, const int64_t *size,
+                        const int64_t *stride, Diag *d) {
+    return make(out, dtype, ndim, size, stride, storage_new, d);
+}
+
+bool tensor_new(Tensor *out, DType dtype, int ndim, const int64_t *size, Diag *d) {
+    return make_contiguous(out, dtype, ndim, size, storage_new, d);
+}
+
+bool tensor_new_raw(Tensor *out, DType dtype, int ndim, const int64_t *size, const int64_t *stride,
+                    Diag *d) {
+    return stride ? make(out, dtype, ndim, size, stride, storage_new_raw, d)
+                  : make_contiguous(out, dtype, ndim, size, storage_new_raw, d);
 }
 
 void tensor_drop(Tensor *t) {
@@ -148,25 +164,43 @@ static double load_f8(DType d, uint8_t b) {
 
 static double load_f64(DType d, const void *p) {
     switch (d) {
-    case DT_f32: case DT_c64: return (double)LOAD(float, p);
-    case DT_f64: case DT_c128: return LOAD(double, p);
-    case DT_bf16: return (double)bf16_to_f32(LOAD(uint16_t, p));
-    case DT_f16: case DT_c32: return (double)f16_to_f32(LOAD(uint16_t, p));
-    case DT_i64: return (double)LOAD(int64_t, p);
-    case DT_i32: return (double)LOAD(int32_t, p);
-    case DT_i16: return (double)LOAD(int16_t, p);
-    case DT_i8: return (double)LOAD(int8_t, p);
-    case DT_u8: return (double)LOAD(uint8_t, p);
-    case DT_b8: return LOAD(uint8_t, p) != 0;
-    case DT_u16: return (double)LOAD(uint16_t, p);
-    case DT_u32: return (double)LOAD(uint32_t, p);
-    case DT_u64: return (double)LOAD(uint64_t, p);
+    case DT_f32:
+    case DT_c64:
+        return (double)LOAD(float, p);
+    case DT_f64:
+    case DT_c128:
+        return LOAD(double, p);
+    case DT_bf16:
+        return (double)bf16_to_f32(LOAD(uint16_t, p));
+    case DT_f16:
+    case DT_c32:
+        return (double)f16_to_f32(LOAD(uint16_t, p));
+    case DT_i64:
+        return (double)LOAD(int64_t, p);
+    case DT_i32:
+        return (double)LOAD(int32_t, p);
+    case DT_i16:
+        return (double)LOAD(int16_t, p);
+    case DT_i8:
+        return (double)LOAD(int8_t, p);
+    case DT_u8:
+        return (double)LOAD(uint8_t, p);
+    case DT_b8:
+        return LOAD(uint8_t, p) != 0;
+    case DT_u16:
+        return (double)LOAD(uint16_t, p);
+    case DT_u32:
+        return (double)LOAD(uint32_t, p);
+    case DT_u64:
+        return (double)LOAD(uint64_t, p);
     case DT_f8e4m3fn:
     case DT_f8e5m2:
     case DT_f8e4m3fnuz:
     case DT_f8e5m2fnuz:
         return load_f8(d, LOAD(uint8_t, p));
-    case DT_none: case DT_count: break;
+    case DT_none:
+    case DT_count:
+        break;
     }
     return 0;
 }
@@ -180,19 +214,39 @@ static int64_t f64_to_i64(double v) {
 
 static int64_t load_i64(DType d, const void *p) {
     switch (d) {
-    case DT_i64: return LOAD(int64_t, p);
-    case DT_u64: return (int64_t)LOAD(uint64_t, p);
-    case DT_i32: return LOAD(int32_t, p);
-    case DT_u32: return LOAD(uint32_t, p);
-    case DT_i16: return LOAD(int16_t, p);
-    case DT_u16: return LOAD(uint16_t, p);
-    case DT_i8: return LOAD(int8_t, p);
-    case DT_u8: return LOAD(uint8_t, p);
-    case DT_b8: return LOAD(uint8_t, p) != 0;
-    case DT_f32: case DT_f64: case DT_bf16: case DT_f16: case DT_c64: case DT_c128: case DT_c32:
-    case DT_f8e4m3fn: case DT_f8e5m2: case DT_f8e4m3fnuz: case DT_f8e5m2fnuz:
+    case DT_i64:
+        return LOAD(int64_t, p);
+    case DT_u64:
+        return (int64_t)LOAD(uint64_t, p);
+    case DT_i32:
+        return LOAD(int32_t, p);
+    case DT_u32:
+        return LOAD(uint32_t, p);
+    case DT_i16:
+        return LOAD(int16_t, p);
+    case DT_u16:
+        return LOAD(uint16_t, p);
+    case DT_i8:
+        return LOAD(int8_t, p);
+    case DT_u8:
+        return LOAD(uint8_t, p);
+    case DT_b8:
+        return LOAD(uint8_t, p) != 0;
+    case DT_f32:
+    case DT_f64:
+    case DT_bf16:
+    case DT_f16:
+    case DT_c64:
+    case DT_c128:
+    case DT_c32:
+    case DT_f8e4m3fn:
+    case DT_f8e5m2:
+    case DT_f8e4m3fnuz:
+    case DT_f8e5m2fnuz:
         return f64_to_i64(load_f64(d, p));
-    case DT_none: case DT_count: break;
+    case DT_none:
+    case DT_count:
+        break;
     }
     return 0;
 }
@@ -231,45 +285,102 @@ static void store_i64(DType d, void *p, int64_t v);
 
 static void store_f64(DType d, void *p, double v) {
     switch (d) {
-    case DT_c64: STORE(float, (char *)p + sizeof(float), 0); STORE(float, p, v); break;
-    case DT_f32: STORE(float, p, v); break;
-    case DT_c128: STORE(double, (char *)p + sizeof(double), 0); STORE(double, p, v); break;
-    case DT_f64: STORE(double, p, v); break;
-    case DT_bf16: STORE(uint16_t, p, f32_to_bf16((float)v)); break;
-    case DT_c32: STORE(uint16_t, (char *)p + 2, 0); STORE(uint16_t, p, f32_to_f16((float)v)); break;
-    case DT_f16: STORE(uint16_t, p, f32_to_f16((float)v)); break;     // PyTorch goes through float
-    case DT_b8: STORE(uint8_t, p, v != 0); break;
+    case DT_c64:
+        STORE(float, (char *)p + sizeof(float), 0);
+        STORE(float, p, v);
+        break;
+    case DT_f32:
+        STORE(float, p, v);
+        break;
+    case DT_c128:
+        STORE(double, (char *)p + sizeof(double), 0);
+        STORE(double, p, v);
+        break;
+    case DT_f64:
+        STORE(double, p, v);
+        break;
+    case DT_bf16:
+        STORE(uint16_t, p, f32_to_bf16((float)v));
+        break;
+    case DT_c32:
+        STORE(uint16_t, (char *)p + 2, 0);
+        STORE(uint16_t, p, f32_to_f16((float)v));
+        break;
+    case DT_f16:
+        STORE(uint16_t, p, f32_to_f16((float)v));
+        break; // PyTorch goes through float
+    case DT_b8:
+        STORE(uint8_t, p, v != 0);
+        break;
     case DT_u64:
         STORE(uint64_t, p, v >= 0x1p63 && v < 0x1p64 ? (uint64_t)v : (uint64_t)f64_to_i64(v));
         break;
     case DT_i32:
         STORE(int32_t, p, v >= -0x1p31 - 1 && v < 0x1p31 ? f64_to_i64(v) : INT32_MIN);
         break;
-    case DT_i64: case DT_i16: case DT_i8: case DT_u8: case DT_u16: case DT_u32:
+    case DT_i64:
+    case DT_i16:
+    case DT_i8:
+    case DT_u8:
+    case DT_u16:
+    case DT_u32:
         store_i64(d, p, f64_to_i64(v));
         break;
-    case DT_f8e4m3fn: case DT_f8e5m2: case DT_f8e4m3fnuz: case DT_f8e5m2fnuz:
+    case DT_f8e4m3fn:
+    case DT_f8e5m2:
+    case DT_f8e4m3fnuz:
+    case DT_f8e5m2fnuz:
         STORE(uint8_t, p, store_f8(d, v));
         break;
-    case DT_none: case DT_count: break;
+    case DT_none:
+    case DT_count:
+        break;
     }
 }
 
 static void store_i64(DType d, void *p, int64_t v) {
     switch (d) {
-    case DT_i64: case DT_u64: STORE(uint64_t, p, v); break;
-    case DT_i32: case DT_u32: STORE(uint32_t, p, v); break;
-    case DT_i16: case DT_u16: STORE(uint16_t, p, v); break;
-    case DT_i8: case DT_u8: STORE(uint8_t, p, v); break;
-    case DT_b8: STORE(uint8_t, p, v != 0); break;
-    case DT_f32: STORE(float, p, v); break;
-    case DT_bf16: STORE(uint16_t, p, f32_to_bf16((float)v)); break;
-    case DT_f16: STORE(uint16_t, p, f32_to_f16((float)v)); break;
-    case DT_f64: case DT_c64: case DT_c128: case DT_c32:
-    case DT_f8e4m3fn: case DT_f8e5m2: case DT_f8e4m3fnuz: case DT_f8e5m2fnuz:
+    case DT_i64:
+    case DT_u64:
+        STORE(uint64_t, p, v);
+        break;
+    case DT_i32:
+    case DT_u32:
+        STORE(uint32_t, p, v);
+        break;
+    case DT_i16:
+    case DT_u16:
+        STORE(uint16_t, p, v);
+        break;
+    case DT_i8:
+    case DT_u8:
+        STORE(uint8_t, p, v);
+        break;
+    case DT_b8:
+        STORE(uint8_t, p, v != 0);
+        break;
+    case DT_f32:
+        STORE(float, p, v);
+        break;
+    case DT_bf16:
+        STORE(uint16_t, p, f32_to_bf16((float)v));
+        break;
+    case DT_f16:
+        STORE(uint16_t, p, f32_to_f16((float)v));
+        break;
+    case DT_f64:
+    case DT_c64:
+    case DT_c128:
+    case DT_c32:
+    case DT_f8e4m3fn:
+    case DT_f8e5m2:
+    case DT_f8e4m3fnuz:
+    case DT_f8e5m2fnuz:
         store_f64(d, p, (double)v);
         break;
-    case DT_none: case DT_count: break;
+    case DT_none:
+    case DT_count:
+        break;
     }
 }
 
@@ -303,9 +414,15 @@ static Way way(DType from, DType to) {
 
 static void convert(Way how, DType to, void *dst, DType from, const void *src) {
     switch (how) {
-    case WAY_bits: memcpy(dst, src, (size_t)dtype_info[to].bytes); break;
-    case WAY_i64: store_i64(to, dst, load_i64(from, src)); break;
-    case WAY_f64: store_f64(to, dst, load_f64(from, src)); break;
+    case WAY_bits:
+        memcpy(dst, src, (size_t)dtype_info[to].bytes);
+        break;
+    case WAY_i64:
+        store_i64(to, dst, load_i64(from, src));
+        break;
+    case WAY_f64:
+        store_f64(to, dst, load_f64(from, src));
+        break;
     case WAY_complex: {
         DType fp = from == DT_c64 ? DT_f32 : from == DT_c128 ? DT_f64 : DT_f16;
         DType tp = to == DT_c64 ? DT_f32 : to == DT_c128 ? DT_f64 : DT_f16;

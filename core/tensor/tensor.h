@@ -23,6 +23,8 @@ typedef struct Tensor {
 
 // A storage of zeroed bytes: anonymous memory, 2 MiB aligned with huge pages advised when large.
 Storage *storage_new(size_t bytes, Diag *d);
+// The same with whatever was there, for one who writes all of it.
+Storage *storage_new_raw(size_t bytes, Diag *d);
 // The same in a memfd that a helper can map; storage_fd gives the descriptor (-1 if not shared).
 Storage *storage_new_shared(size_t bytes, Diag *d);
 // Maps `bytes` of fd from offset (need not be page aligned). Private: writes do not reach the file.
@@ -42,6 +44,9 @@ int storage_refs(const Storage *s);
 bool tensor_new(Tensor *out, DType dtype, int ndim, const int64_t *size, Diag *d);
 bool tensor_new_strided(Tensor *out, DType dtype, int ndim, const int64_t *size,
                         const int64_t *stride, Diag *d);
+// Not zeroed; stride NULL: contiguous.
+bool tensor_new_raw(Tensor *out, DType dtype, int ndim, const int64_t *size, const int64_t *stride,
+                    Diag *d);
 // Drops the reference to the storage and zeroes the tensor.
 void tensor_drop(Tensor *t);
 Tensor tensor_keep(const Tensor *t); // another reference to the same storage

@@ -50,8 +50,9 @@ typedef struct Peer {
 static void be_python(const char *folder, int threads, const int *in, const int *out) {
     Arena a = {0};
     const char *n = arena_printf(&a, "%d", threads);
-    const char *path = arena_printf(&a, "%s/usr/lib:%s/usr/lib/x86_64-linux-gnu:%s/lib/x86_64-linux-gnu",
-                                    folder, folder, folder);
+    const char *path =
+        arena_printf(&a, "%s/usr/lib:%s/usr/lib/x86_64-linux-gnu:%s/lib/x86_64-linux-gnu", folder,
+                     folder, folder);
     setenv("LD_LIBRARY_PATH", path, 1);
     setenv("PYTHONPATH", arena_printf(&a, "%s/usr/lib/python3/dist-packages", folder), 1);
     setenv("OMP_NUM_THREADS", n, 1);
