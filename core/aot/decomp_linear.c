@@ -35,12 +35,20 @@ static bool is_outer(Trace *t, Value a, Value b) {
 
 static const char not_degenerate[] = "a real product: a library does it better";
 
+// Whether the rule is willing. PyTorch widens small floats before it asks: nobody uses those nodes
+// when it declines, but they take their numbers.
+static bool accepts(Trace *t, bool willing, const Value *a, int n) {
+    Promotion p = promote_default(t, a, n);
+    for (int i = 0; !willing && i < n; i++)
+        widened(t, a[i], p.compute);
+    return trace_accepts(t, willing, not_degenerate);
+}
+
 bool decomp_mm(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     bool outer = on_cpu(a[0]) && is_outer(t, a[0], a[1]);
     if (!out)
-        return trace_accepts(t, outer || (on_cpu(a[0]) && is_row_by_column(t, a[0], a[1])),
-                             not_degenerate);
+        return accepts(t, outer || (on_cpu(a[0]) && is_row_by_column(t, a[0], a[1])), a, 2);
     Promotion p = promote_default(t, a, 2);
     Value x = widened(t, a[0], p.compute), y = widened(t, a[1], p.compute);
     Value r = outer ? CALL(t, aten_mul_Tensor, x, y) : row_by_column(t, x, y);
@@ -61,7 +69,7 @@ bool decomp_addmm(Trace *t, const Op *op, const Value *a, Value *out) {
     bool small = cpu && one(t, size_of(t, a[1], 0)) && at_most(t, size_of(t, a[2], 0), 16) &&
                  at_most(t, size_of(t, a[2], 1), 16);
     if (!out)
-        return trace_accepts(t, dot || small, not_degenerate);
+        return accepts(t, dot || small, a, 3);
     Promotion p = promote_default(t, a, 3);
     Value self = widened(t, a[0], p.compute);
     Value x = widened(t, a[1], p.compute);
@@ -80,9 +88,8 @@ bool decomp_addmm(Trace *t, const Op *op, const Value *a, Value *out) {
 bool decomp_bmm(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     if (!out)
-        return trace_accepts(
-            t, on_cpu(a[0]) && one(t, size_of(t, a[0], 1)) && one(t, size_of(t, a[1], -1)),
-            not_degenerate);
+        return accepts(
+            t, on_cpu(a[0]) && one(t, size_of(t, a[0], 1)) && one(t, size_of(t, a[1], -1)), a, 2);
     Promotion p = promote_default(t, a, 2);
     Value x = widened(t, a[0], p.compute);
     Value y = widened(t, a[1], p.compute);

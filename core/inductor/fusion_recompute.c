@@ -1,8 +1,9 @@
 // fusion_recompute.c: a node whose loops were merged into one gets loops like those of another node
 // again. Both had the same loops before merging; merging is repeated with the index expressions of
-// both, so that only what suits both is merged. The loops before merging are found from the
-// output's layout: loop j steps through the output with some stride, and covers the dimensions from
-// that stride up to its size.
+// both, so that only what suits both is merged. Lowering keeps each body as it was before merging;
+// for a body that was read from a dump the loops before merging are found from the output's layout:
+// loop j steps through the output with some stride, and covers the dimensions from that stride up
+// to its size.
 #include "core/inductor/fusion.h"
 
 typedef VEC(const Expr *) ExprVec;
@@ -133,6 +134,14 @@ static void read_again(Fusion *f, SchedNode *n) {
     fuse_forget_deps(n);
 }
 
+static void set_body(Fusion *f, SchedNode *n, LoopBody *body) {
+    n->body = body;
+    n->iter = body->sizes;
+    n->n_iter = body->n_iter;
+    n->red = n->iter + body->n_iter;
+    read_again(f, n);
+}
+
 static void set_loops(Fusion *f, SchedNode *n, const Unmerged *u, const ExprVec *formulas) {
     ExprVec all = {0};
     for (int i = 0; i < formulas->n; i++)
@@ -148,11 +157,7 @@ static void set_loops(Fusion *f, SchedNode *n, const Unmerged *u, const ExprVec 
     const Expr **loops = ARENA_ARRAY(f->arena, n->body->n_vars + 1, const Expr *);
     for (int j = 0; j < n->body->n_vars; j++)
         loops[j] = sym_subst(f->sym, u->loops[j], u->order, old, u->n_dims);
-    n->body = loop_body_reindex(a, f->sym, n->body, loops, vars, l.sizes, l.n, l.n);
-    n->iter = n->body->sizes;
-    n->n_iter = l.n;
-    n->red = n->iter + l.n;
-    read_again(f, n);
+    set_body(f, n, loop_body_reindex(a, f->sym, n->body, loops, vars, l.sizes, l.n, l.n));
 }
 
 static bool same_loops(const SchedNode *a, const SchedNode *b) {
@@ -162,10 +167,56 @@ static bool same_loops(const SchedNode *a, const SchedNode *b) {
     return same;
 }
 
+static void ref_takes_loops_of(SchedNode *ref, const SchedNode *single) {
+    ref->iter = single->iter;
+    ref->n_iter = single->n_iter;
+    ref->red = single->red;
+    fuse_forget_deps(ref);
+}
+
+// The bodies as they were traced, whose loops are the same.
+static bool all_plain(const SchedNode *node, SchedNode *const *refs, int n_refs) {
+    const LoopBody *own = node->op->plain;
+    for (int i = 0; own && i < n_refs; i++) {
+        const LoopBody *b = refs[i]->op->plain;
+        bool same = b && b->n_vars == own->n_vars;
+        for (int k = 0; same && k < b->n_vars; k++)
+            same = b->vars[k] == own->vars[k] && b->sizes[k] == own->sizes[k];
+        if (!same)
+            return false;
+    }
+    return own != NULL;
+}
+
+static void simplify_with(Fusion *f, SchedNode *n, const LoopBody *other) {
+    set_body(f, n,
+             loop_body_simplify(f->s->arena, f->sym, n->op->plain, other->index.at,
+                                other->index.n));
+}
+
+static bool match_plain(Fusion *f, SchedNode *node, SchedNode *ref, SchedNode *const *refs,
+                        int n_refs) {
+    ExprVec theirs = {0};
+    for (int i = 0; i < n_refs; i++)
+        for (int k = 0; k < refs[i]->op->plain->index.n; k++)
+            vec_push(f->arena, &theirs, refs[i]->op->plain->index.at[k]);
+    LoopBody all = {.index = {.at = theirs.at, .n = theirs.n}};
+    simplify_with(f, node, &all);
+    if (same_loops(node, ref))
+        return true;
+    // The other node's own loops were merged further than both allow.
+    for (int i = 0; i < n_refs; i++)
+        simplify_with(f, refs[i], node->op->plain);
+    ref_takes_loops_of(ref, refs[0]);
+    return same_loops(node, ref);
+}
+
 bool recompute_to_match(Fusion *f, SchedNode *node, SchedNode *ref) {
     Unmerged own;
     int n_refs;
     SchedNode *const *refs = sched_singles(ref, &n_refs);
+    if (all_plain(node, refs, n_refs))
+        return match_plain(f, node, ref, refs, n_refs);
     Unmerged *theirs = ARENA_ARRAY(f->arena, n_refs, Unmerged);
     if (!unmerge(f, node, &own))
         return false;
@@ -179,12 +230,8 @@ bool recompute_to_match(Fusion *f, SchedNode *node, SchedNode *ref) {
     set_loops(f, node, &own, &formulas);
     if (same_loops(node, ref))
         return true;
-    // The other node's own loops were merged further than both allow.
     for (int i = 0; i < n_refs; i++)
         set_loops(f, refs[i], &theirs[i], &formulas);
-    ref->iter = refs[0]->iter;
-    ref->n_iter = refs[0]->n_iter;
-    ref->red = refs[0]->red;
-    fuse_forget_deps(ref);
+    ref_takes_loops_of(ref, refs[0]);
     return same_loops(node, ref);
 }

@@ -164,7 +164,8 @@ LVal lower_bmm(Lower *l, const Value *args, LoopOpKind kind) {
             Box *a = unsqueeze_box(l, in[0], data_ndim(in[0]->data)),
                 *b = unsqueeze_box(l, in[1], 1);
             return lv_box(
-                sum_box(l, box_binary(l, LOOP_mul, a, b, PK_default), axis, false, DT_none));
+                sum_box(l, box_binary(l, LOOP_mul, a, b, PK_default), axis, false,
+                        dtype_is_int(data_dtype(a->data)) ? data_dtype(a->data) : DT_none));
         }
         for (int i = 0; i < 2; i++) {
             const TensorMeta *m = arg_meta(l, &args[i]);
