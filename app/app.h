@@ -222,6 +222,9 @@ bool app_has_setting(const char *name, size_t len); // a setting of the screen, 
 // ---- cmd_run.c ----
 
 void app_forget_runs(App *app);              // their graphs are gone
+// After a change of a decision: compiled code that was timed before is run again, and its time held
+// against the one before.
+void app_retime(App *app);
 bool app_poll(App *app);                    // takes in results; true if the screen changed
 // ---- start.c ----
 

@@ -38,23 +38,6 @@ static void print_attempt(Buf *out, const FusionAttempt *f) {
     buf_printf(out, "   round %d, shares %lld B", f->round, (long long)f->bytes);
 }
 
-static bool why_fusion(App *app, const char *a, const char *b) {
-    int unit = app_pane(app)->ctx.unit;
-    const Artifact *before = model_artifact(app->session, unit, STAGE_pre_fusion, &app->diag);
-    bool tried;
-    FusionAttempt f;
-    if (!before || item_find(before, a) < 0 || item_find(before, b) < 0) {
-        diag_fail(&app->diag, "no scheduler node '%s'",
-                  before && item_find(before, a) >= 0 ? b : a);
-        return false;
-    }
-    if (!model_attempt(app->session, unit, a, b, &f, &tried, &app->frame, &app->diag))
-        return false;
-    print_attempt(&app->out, &f);
-    buf_puts(&app->out, tried ? "\n" : "  (never tried: asked now)\n");
-    return true;
-}
-
 // Names of a decision's key that is a list joined by '+', as one word.
 static bool key_mentions(const char *key, const char *name) {
     size_t len = strlen(name);
@@ -102,9 +85,10 @@ static bool why_item(App *app, const char *name) {
 }
 
 bool cmd_why(App *app, Args *args) {
-    if (args->n == 2)
-        return why_fusion(app, args->at[0], args->at[1]);
     Pane *p = app_pane(app);
+    if (args->n == 2)
+        return session_why(app->session, p->ctx.unit, args->at[0], args->at[1], &app->frame,
+                           &app->out, &app->diag);
     if (!args->n && pane_has_row(app, p) && !strcmp(p->ctx.view->name, "fusion")) {
         const char *line = p->ctx.view->enter(&p->ctx, p->row);
         if (line)

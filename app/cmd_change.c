@@ -105,20 +105,12 @@ bool app_set(App *app, const char *name, const char *value, bool joined) {
     return true;
 }
 
-// A wish about two scheduler nodes; they must be there, under the name of the log or of a single
-// node.
+// A wish about two scheduler nodes, by any name that `why` takes.
 static const char *fuse_key(App *app, const char *a, const char *b) {
-    int unit = app_pane(app)->ctx.unit;
-    const Artifact *before = model_artifact(app->session, unit, STAGE_pre_fusion, &app->diag);
-    const char *key = fusion_key(&app->frame, a, b);
-    const char *names[2] = {arena_strndup(&app->frame, key, strcspn(key, "+")),
-                            strchr(key, '+') + 1};
-    for (int i = 0; before && i < 2; i++)
-        if (item_find(before, names[i]) < 0) {
-            diag_fail(&app->diag, "no scheduler node '%s'", i ? b : a)->hint = "9 lists them";
-            return NULL;
-        }
-    return before ? key : NULL;
+    const char *names[2] = {a, b};
+    if (!session_pair(app->session, app_pane(app)->ctx.unit, names, &app->frame, &app->diag))
+        return NULL;
+    return fusion_key(&app->frame, names[0], names[1]);
 }
 
 static bool holds(const SchedNode *n, const char *name, size_t len) {
@@ -139,8 +131,9 @@ static bool fused_or_back(App *app, const char *key, const char *a, const char *
             return true;
     }
     FusionAttempt f;
-    bool tried,
-        known = model_attempt(app->session, unit, a, b, &f, &tried, &app->frame, &app->diag);
+    bool tried, known = model_attempt(app->session, unit,
+                                      arena_strndup(&app->frame, key, (size_t)(plus - key)),
+                                      plus + 1, &f, &tried, &app->frame, &app->diag);
     Change c = vec_pop(&app->changes->done);
     apply(app, c.kind, c.key, c.before);
     app->message[0] = 0;
@@ -150,12 +143,18 @@ static bool fused_or_back(App *app, const char *key, const char *a, const char *
 
 bool cmd_fuse(App *app, Args *args) {
     const char *a = args->at[0], *b = args->at[1], *key = fuse_key(app, a, b);
-    return key && change(app, DECIDE_fuse, key, 1) && fused_or_back(app, key, a, b);
+    if (!key || !change(app, DECIDE_fuse, key, 1) || !fused_or_back(app, key, a, b))
+        return false;
+    app_retime(app);
+    return true;
 }
 
 bool cmd_nofuse(App *app, Args *args) {
     const char *key = fuse_key(app, args->at[0], args->at[1]);
-    return key && change(app, DECIDE_fuse, key, 0);
+    if (!key || !change(app, DECIDE_fuse, key, 0))
+        return false;
+    app_retime(app);
+    return true;
 }
 
 static void apply_change(App *app, const Change *c, bool forwards) {

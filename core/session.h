@@ -150,6 +150,15 @@ const Artifact *session_trace(const Session *s, int unit);
 typedef enum Half { HALF_none, HALF_forward, HALF_backward } Half;
 const uint8_t *session_halves(const Graph *g, Arena *a);
 
+// session_why.c: why two things are in one kernel or not, and what would have to change. Each is
+// named as a scheduler node, a fused node, a buffer, a kernel or a node of the lowered graph. False
+// and an error: there is nothing of that name.
+bool session_why(Session *s, int unit, const char *a, const char *b, Arena *arena, Buf *out,
+                 Diag *d);
+// The scheduler nodes, single ones, that the same names mean; false and an error if they mean none,
+// or one and the same.
+bool session_pair(Session *s, int unit, const char *names[2], Arena *arena, Diag *d);
+
 int session_report_saved(Session *s, Buf *out, bool json, Diag *d); // exit code
 
 // The inputs of a run, one a placeholder: rows of --values and weights of the file where they fit,
