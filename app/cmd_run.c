@@ -14,7 +14,7 @@ enum { REPEAT = 100 };
 struct RunState {
     Request *request; // under way
     RunRequest what;
-    bool probe; // measures the memory bandwidth instead, once, behind the first run
+    bool probe;     // measures the memory bandwidth instead, once, behind the first run
     int64_t was_ns; // the same before a change: what it is held against; 0: nothing
 };
 
@@ -285,8 +285,8 @@ bool cmd_check(App *app, Args *args) {
 
 bool cmd_cases(App *app, Args *args) {
     static const SessionOptions none;
-    int code = session_cases(args->at[0], app->options ? app->options : &none, &app->out,
-                             app->json, &app->diag);
+    int code = session_cases(args->at[0], app->options ? app->options : &none, &app->out, app->json,
+                             &app->diag);
     if (code > app->exit_code)
         app->exit_code = code;
     return app->diag.errors == 0;

@@ -155,8 +155,8 @@ const uint8_t *session_halves(const Graph *g, Arena *a);
 // and an error: there is nothing of that name.
 bool session_why(Session *s, int unit, const char *a, const char *b, Arena *arena, Buf *out,
                  Diag *d);
-// The scheduler nodes, single ones, that the same names mean; false and an error if they mean none,
-// or one and the same.
+// The scheduler nodes, single ones, that the same names mean, in order of execution; false and an
+// error if they mean none, or one and the same.
 bool session_pair(Session *s, int unit, const char *names[2], Arena *arena, Diag *d);
 
 int session_report_saved(Session *s, Buf *out, bool json, Diag *d); // exit code

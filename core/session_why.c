@@ -113,17 +113,20 @@ static bool by_fx(Asked *w, Subject *s) {
     s->fx = g ? graph_find(g, s->name) : NULL;
     if (!s->fx)
         return false;
-    for (int pass = 0; pass < 2 && !s->nodes.n; pass++)
+    // A library call has the origins of what it reads, too.
+    for (int pass = 0; pass < 3 && !s->nodes.n; pass++)
         for (int i = 0; i < w->before->nodes.n; i++) {
             const SchedNode *n = w->before->nodes.at[i];
-            if (pass ? has_origin(n->op, s->fx->id) : n->op->origin_node == s->fx->id)
+            if (pass == 0 ? n->op->origin_node == s->fx->id
+                          : has_origin(n->op, s->fx->id) && (pass == 2 || n->kind == SCHED_node))
                 vec_push(w->a, &s->nodes, n);
             s->own = !pass && s->nodes.n;
         }
     if (!s->nodes.n)
-        s->nothing = s->fx->op == FX_placeholder || s->fx->op == FX_get_attr
-                         ? "an input or a constant: it is there when the kernels start"
-                         : "no scheduler node computes it: it is a view, a size, or was folded away";
+        s->nothing =
+            s->fx->op == FX_placeholder || s->fx->op == FX_get_attr
+                ? "an input or a constant: it is there when the kernels start"
+                : "no scheduler node computes it: it is a view, a size, or was folded away";
     return true;
 }
 
@@ -195,9 +198,9 @@ static void print_node(Asked *w, const SchedNode *n, const char *role) {
                    : n->op->kernel               ? n->op->kernel
                                                  : "a library call");
     else
-        buf_puts(w->out, n->kind == SCHED_nop        ? "makes no code of its own"
-                         : n->op->loop_kind ? n->op->loop_kind
-                                                     : "Pointwise");
+        buf_puts(w->out, n->kind == SCHED_nop ? "makes no code of its own"
+                         : n->op->loop_kind   ? n->op->loop_kind
+                                              : "Pointwise");
     if (n->kind == SCHED_node) {
         buf_putc(w->out, ' ');
         sym_print_list(w->out, n->iter, n->n_iter);
@@ -294,7 +297,7 @@ static const char *mismatched_deps(Asked *w, const SchedNode *x, const SchedNode
 
 // PyTorch's words, what more there is to show, and what would have to change.
 static const struct {
-    const char *reason; // or its beginning
+    const char *reason;                                                    // or its beginning
     const char *(*show)(Asked *w, const SchedNode *x, const SchedNode *y); // or a better advice
     const char *change;
 } advice[] = {
@@ -329,8 +332,7 @@ static const struct {
      "both would have to run over the same loops when merged again"},
 };
 
-static void print_advice(Asked *w, const FusionAttempt *f, const SchedNode *x,
-                         const SchedNode *y) {
+static void print_advice(Asked *w, const FusionAttempt *f, const SchedNode *x, const SchedNode *y) {
     if (f->fused) {
         buf_printf(w->out, "  to change it: nofuse %s %s\n", x->name, y->name);
         return;
@@ -441,16 +443,14 @@ static bool stages(Asked *w) {
 
 bool session_why(Session *s, int unit, const char *a, const char *b, Arena *arena, Buf *out,
                  Diag *d) {
-    Asked w = {
-        .s = s, .unit = pipeline_unit(s->pipeline, unit), .a = arena, .out = out, .d = d};
+    Asked w = {.s = s, .unit = pipeline_unit(s->pipeline, unit), .a = arena, .out = out, .d = d};
     Subject x, y;
     if (!stages(&w) || !resolve(&w, a, &x) || !resolve(&w, b, &y))
         return false;
     const Subject *both[2] = {&x, &y};
     for (int i = 0; i < 2; i++)
         if (both[i]->nothing) {
-            buf_printf(out, "%s %s: not a pair\n  %s: %s\n", a, b, both[i]->name,
-                       both[i]->nothing);
+            buf_printf(out, "%s %s: not a pair\n  %s: %s\n", a, b, both[i]->name, both[i]->nothing);
             return true;
         }
     const SchedNode *same = shared_node(&x, &y);
@@ -480,7 +480,8 @@ bool session_pair(Session *s, int unit, const char *names[2], Arena *arena, Diag
     if (x.nothing || y.nothing || same)
         return false;
     pick_pair(&w, &x, &y, &m, &n);
-    names[0] = arena_strdup(arena, m->name);
-    names[1] = arena_strdup(arena, n->name);
+    bool in_order = m->min_order < n->min_order;
+    names[0] = arena_strdup(arena, (in_order ? m : n)->name);
+    names[1] = arena_strdup(arena, (in_order ? n : m)->name);
     return true;
 }

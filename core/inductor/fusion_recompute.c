@@ -11,7 +11,7 @@ typedef VEC(const Expr *) ExprVec;
 // A body as it was before merging: each of its loops as an expression of the original dimensions.
 typedef struct Unmerged {
     const Expr **loops; // (body->n_vars) over dims
-    const Expr **dims; // (n_dims) q0 … of the dimensions that are not 1, in their own order
+    const Expr **dims;  // (n_dims) q0 … of the dimensions that are not 1, in their own order
     const Expr **order; // (n_dims) the same in the order of the loops, outermost first
     const Expr **sizes; // (n_dims) in that order
     int n_dims;
@@ -189,9 +189,9 @@ static bool all_plain(const SchedNode *node, SchedNode *const *refs, int n_refs)
 }
 
 static void simplify_with(Fusion *f, SchedNode *n, const LoopBody *other) {
-    set_body(f, n,
-             loop_body_simplify(f->s->arena, f->sym, n->op->plain, other->index.at,
-                                other->index.n));
+    set_body(
+        f, n,
+        loop_body_simplify(f->s->arena, f->sym, n->op->plain, other->index.at, other->index.n));
 }
 
 static bool match_plain(Fusion *f, SchedNode *node, SchedNode *ref, SchedNode *const *refs,

@@ -1,0 +1,168 @@
+// session_why.c: why answers by any name; and fusions forced or forbidden over random pairs keep
+// every value, or are refused with a reason.
+#include <math.h>
+#include <string.h>
+
+#include "core/session_private.h"
+#include "tests/unit/unit.h"
+
+static Arena arena;
+static Diag diag;
+static Session *session;
+
+static void setup(void) {
+    arena = (Arena){0};
+    diag = (Diag){.arena = &arena};
+}
+
+static void teardown(void) {
+    if (session)
+        session_close(session);
+    session = NULL;
+    arena_free(&arena);
+}
+
+static void open_model(const char *path) {
+    SessionOptions o = {.grad = "none", .toolchain = "tcc"};
+    session = session_open(path, &o, &diag);
+    ck_assert_msg(session != NULL, "%s", diag_first(&diag));
+}
+
+static const char *why(const char *a, const char *b) {
+    Buf out = {.arena = &arena};
+    diag = (Diag){.arena = &arena};
+    return session_why(session, 0, a, b, &arena, &out, &diag) ? buf_str(&out) : diag_first(&diag);
+}
+
+static void says(const char *a, const char *b, const char *what) {
+    const char *text = why(a, b);
+    ck_assert_msg(strstr(text, what) != NULL, "why %s %s: no '%s' in:\n%s", a, b, what, text);
+}
+
+#define GELU  "tests/corpus/layernorm_gelu/graph_code.txt"
+#define BLOCK "samples/block.pt2"
+
+// layernorm_gelu: op0, op1 the two results of Welford's algorithm, op3 the normalised value, op4
+// and op6 addmm, op5 gelu, op7 the sum at the end.
+START_TEST(test_why_names) {
+    open_model(GELU);
+    says("op0", "op1", "fused: horizontal");
+    says("op1", "op3", "as op0_op1 with op3");
+    says("op1", "op3", "to change it: nofuse op1 op3");
+    says("op3", "op7", "intermediate nodes between node1 & node2");
+    says("op3", "op7", "between them: op4 (extern_kernels.addmm), op5, op6");
+    says("op7", "op3", "node1 op3"); // in the order of execution, however asked
+    says("buf0", "buf3", "fused: outer loop");
+    says("buf4", "op5", "node1 is extern or nop");
+    says("op0_op1_op3", "op7", "intermediate nodes");
+    says("addmm", "op5", "extern_kernels.addmm");
+    says("cpp_fused_native_layer_norm_0", "op7", "not fused");
+    says("erf", "op5", "computed in the same node op5");
+    says("erf", "op3", "erf is inlined into op5: cheap to compute again in each user");
+    says("arg0_1", "op3", "it is there when the kernels start");
+    says("op2", "op3", "removed before fusion");
+    says("op99", "op3", "no scheduler node 'op99'");
+}
+END_TEST
+
+// ---- forced and forbidden, at random
+
+enum { SEEDS = 3, PAIRS = 24, OPS_MAX = 64 };
+
+static uint64_t state;
+
+static uint32_t next_random(uint32_t below) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(state >> 33) % below;
+}
+
+static void run(RunResult *r) {
+    RunRequest what = {.backend = BACKEND_full, .toolchain = toolchain_find("tcc")};
+    diag = (Diag){.arena = &arena};
+    ck_assert_msg(session_run(session, &what, r, &arena, &diag), "%s", diag_first(&diag));
+}
+
+static void same_outputs(const RunResult *a, const RunResult *b, const char *key) {
+    ck_assert_int_eq(a->n_outputs, b->n_outputs);
+    for (int i = 0; i < a->n_outputs; i++) {
+        const Tensor *x = &a->outputs[i].tensor, *y = &b->outputs[i].tensor;
+        ck_assert_int_eq(tensor_numel(x), tensor_numel(y));
+        for (int64_t k = 0; k < tensor_numel(x); k++) {
+            double p = tensor_get_f64(x, k), q = tensor_get_f64(y, k);
+            ck_assert_msg(fabs(p - q) <= 1e-5 + 1e-5 * fabs(q), "%s: output %d [%lld]: %g, was %g",
+                          key, i, (long long)k, p, q);
+        }
+    }
+}
+
+static int op_names(const char **names) {
+    const Artifact *a = pipeline_build(session->pipeline, 0, STAGE_pre_fusion);
+    int n = 0;
+    for (int i = 0; i < a->schedule->nodes.n && n < OPS_MAX; i++)
+        if (a->schedule->nodes.at[i]->kind == SCHED_node)
+            names[n++] = arena_strdup(&arena, a->schedule->nodes.at[i]->name);
+    return n;
+}
+
+static bool in_one_node(const char *a, const char *b) {
+    const Artifact *art = pipeline_build(session->pipeline, 0, STAGE_post_fusion);
+    for (int i = 0; i < art->schedule->nodes.n; i++) {
+        const SchedNode *n = art->schedule->nodes.at[i];
+        int found = 0;
+        for (int k = 0; k < n->snodes.n; k++)
+            found += !strcmp(n->snodes.at[k]->name, a) || !strcmp(n->snodes.at[k]->name, b);
+        if (found == 2)
+            return true;
+    }
+    return false;
+}
+
+// Wishes gather: each run is under all that came before.
+static void random_wishes(const char *path, uint64_t seed) {
+    const char *names[OPS_MAX];
+    RunResult plain, changed;
+    open_model(path);
+    run(&plain);
+    int n = op_names(names);
+    state = seed;
+    for (int i = 0; i < PAIRS; i++) {
+        uint32_t x = next_random((uint32_t)n), y = next_random((uint32_t)n);
+        bool together = next_random(3) > 0;
+        const char *a = names[x < y ? x : y], *b = names[x < y ? y : x];
+        if (x == y)
+            continue;
+        const char *key = arena_printf(&arena, "%s+%s", a, b);
+        decide_override(session_overrides(session), DECIDE_fuse, key, together);
+        session_changed(session, STAGE_post_fusion);
+        if (!together)
+            ck_assert_msg(!in_one_node(a, b), "%s: together against the wish", key);
+        if (together && !in_one_node(a, b))
+            ck_assert_msg(strstr(why(a, b), "not fused: ") != NULL, "%s: no reason", key);
+        run(&changed);
+        same_outputs(&changed, &plain, key);
+        session_run_free(&changed);
+    }
+    session_run_free(&plain);
+    session_close(session);
+    session = NULL;
+}
+
+START_TEST(test_wishes_keep_values) {
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        random_wishes(BLOCK, seed);
+        random_wishes(GELU, seed + 100);
+        random_wishes("tests/corpus/mlp_softmax/graph_code.txt", seed + 200);
+    }
+}
+END_TEST
+
+Suite *suite_session_why(void) {
+    Suite *s = suite_create("session_why");
+    TCase *t = tcase_create("why");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_set_timeout(t, 120);
+    tcase_add_test(t, test_why_names);
+    tcase_add_test(t, test_wishes_keep_values);
+    suite_add_tcase(s, t);
+    return s;
+}
