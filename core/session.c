@@ -173,6 +173,17 @@ static bool open_values(Session *s, const char *path, Diag *d) {
     return s->has_values;
 }
 
+static bool give_shapes(Session *s, const char *binds, Diag *d) {
+    return load_give_shapes(s->model, s->has_values ? &s->values : NULL, binds, d);
+}
+
+static bool fill_consts(Session *s, Diag *d) {
+    for (int i = 0; i < s->model->graphs.n; i++)
+        if (!session_fill_consts(s, (Graph *)(uintptr_t)s->model->graphs.at[i].graph, d))
+            return false;
+    return true;
+}
+
 static bool open_all(Session *s, const char *path, const SessionOptions *o, Diag *d) {
     // What the command line sets wins over what the file sets.
     const SettingsFile *file =
@@ -182,8 +193,8 @@ static bool open_all(Session *s, const char *path, const SessionOptions *o, Diag
     s->model = load_model(&s->arena, path, d);
     if (!s->model || (o->grad && !session_set(s, "grad", o->grad, d)) ||
         !check_device(s, o->device, d) || !open_values(s, o->values, d) ||
-        !apply_hints(s, o->hints, d) || !default_hints(s, o->binds, d) ||
-        !apply_sets(s, o->sets, d))
+        !give_shapes(s, o->binds, d) || !apply_hints(s, o->hints, d) || !default_hints(s, o->binds, d) ||
+        !fill_consts(s, d) || !apply_sets(s, o->sets, d))
         return false;
     if (!s->model->graphs.n) {
         diag_fail(d, "%s: no graph in it", path);

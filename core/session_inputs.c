@@ -64,6 +64,31 @@ static bool make_tensor(Session *s, const Node *p, uint64_t *state, Tensor *out,
     return true;
 }
 
+// Constants that a text names without their values get numbers of their own, by name.
+bool session_fill_consts(Session *s, Graph *g, Diag *d) {
+    for (int i = 0; i < g->consts.n; i++) {
+        GraphConst *c = &g->consts.at[i];
+        int64_t size[TENSOR_DIMS];
+        if (!c->meta || c->tensor || c->meta->ndim > TENSOR_DIMS)
+            continue;
+        uint64_t state = (uint64_t)s->given.seed * 0x2545f4914f6cdd1du;
+        for (const char *p = c->name; *p; p++)
+            state = state * 31 + (unsigned char)*p;
+        Tensor *t = ARENA_NEW(&s->arena, Tensor);
+        if (!hint_sizes(s->model->sym, c->meta->size, c->meta->ndim, size, d, c->name) ||
+            !tensor_new(t, c->meta->dtype, c->meta->ndim, size, d))
+            return false;
+        fill(t, &state);
+        c->tensor = t;
+        if (!map_get(&s->model->state, c->name))
+            map_put(&s->model->state, c->name, t); // closing the model drops it
+    }
+    for (int i = 0; i < g->children.n; i++)
+        if (!session_fill_consts(s, g->children.at[i].graph, d))
+            return false;
+    return true;
+}
+
 static bool fits(Session *s, const Node *p, const Tensor *t, Diag *d) {
     const TensorMeta *m = node_tensor(p);
     Sym *sym = s->model->sym;

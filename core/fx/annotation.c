@@ -126,6 +126,17 @@ bool scan_annotation(Scan *r, Annotation *out) {
     return true;
 }
 
+bool scan_bare_annotation(Scan *r, const char *text, Annotation *out) {
+    const char *open = strpbrk(text, "[(");
+    const char *word = open ? arena_strndup(r->tmp, text, (size_t)(open - text)) : "";
+    bool tensor = open && *open == '[' && dtype_from_abbr(word) != DT_none;
+    if (!tensor && strcmp(word, "Sym") != 0)
+        return false;
+    *out = (Annotation){.val = {.kind = VAL_none}};
+    return read_body(r, text, (Place){.file = r->file, .line = r->line + 1}, out) &&
+           out->val.kind != VAL_opaque;
+}
+
 bool fx_parse_annotation(Arena *a, Sym *sym, const char *text, Value *out, Diag *d) {
     Scan r = {.arena = a, .tmp = a, .sym = sym, .diag = d};
     r.p = "";

@@ -22,6 +22,7 @@ typedef struct Def {
     const char *tree_spec;
     int skip_outputs; // arguments of _out_shuffle_graph that are inputs
     int indent;       // columns of `def`
+    VEC(MetaBlock) blocks; // before the first statement: one an input, and perhaps its own
 } Def;
 
 static Param *add_param(Scan *r, Def *d, const char *target) {
@@ -47,7 +48,7 @@ static const char *read_bare_type(Scan *r) {
     const char *from = r->p, *end = r->lines[r->line].end, *p = from;
     int nest = 0;
     while (p < end && (nest || !strchr(",)=:", *p))) {
-        nest += (*p == '[') - (*p == ']');
+        nest += (*p == '[' || *p == '(') - (*p == ']' || *p == ')');
         p++;
     }
     r->p = p;
@@ -67,7 +68,8 @@ static bool read_param(Scan *r, Def *d) {
             if (!scan_annotation(r, &p->note))
                 return false;
         } else {
-            p->type = read_bare_type(r);
+            const char *type = read_bare_type(r);
+            p->type = scan_bare_annotation(r, type, &p->note) ? NULL : type;
         }
     }
     if (scan_take(r, "=")) {
@@ -215,10 +217,15 @@ static bool read_boxed(Scan *r, Def *d) {
     return scan_fail(r, "`args_list.clear()` is missing");
 }
 
-// Leading lines `l_x_ = L_x_`.
+// Leading lines `l_x_ = L_x_`, and the blocks of the inputs.
 static void read_renames(Scan *r, Def *d) {
     for (; scan_more(r); scan_goto(r, r->line + 1)) {
-        if (line_blank(&r->lines[r->line]))
+        while (scan_more(r) && scan_is_meta(&r->lines[r->line])) {
+            MetaBlock block;
+            scan_meta(r, &block);
+            vec_push(r->arena, &d->blocks, block);
+        }
+        if (scan_more(r) && line_blank(&r->lines[r->line]))
             continue;
         const char *start = r->p;
         const char *name = scan_word(r);
@@ -278,14 +285,6 @@ static bool read_return(Scan *r, Body *b, const Def *d, const char *type) {
     return true;
 }
 
-// A `"""` block of FX_GRAPH_SHOW_META.
-static void skip_meta(Scan *r) {
-    for (scan_goto(r, r->line + 1); scan_more(r); scan_goto(r, r->line + 1))
-        if (line_starts(&r->lines[r->line], "\"\"\""))
-            break;
-    scan_goto(r, r->line + 1);
-}
-
 static bool read_body(Scan *r, Body *b, const Def *d, const char *type) {
     while (scan_more(r)) {
         const TextLine *l = &r->lines[r->line];
@@ -297,8 +296,9 @@ static bool read_body(Scan *r, Body *b, const Def *d, const char *type) {
         if (line_indent(l) <= d->indent)
             return scan_fail(r, "the graph ends without `return`");
         scan_space(r);
-        if (line_starts(l, "\"\"\"")) {
-            skip_meta(r);
+        if (scan_is_meta(l)) {
+            scan_meta(r, &b->block);
+            b->has_block = true;
             continue;
         }
         if (scan_word_at(r, r->p) == 6 && scan_is(r, "return"))
@@ -312,11 +312,18 @@ static bool read_body(Scan *r, Body *b, const Def *d, const char *type) {
 }
 
 static void add_placeholders(Scan *r, Body *b, const Def *d) {
+    bool told = d->blocks.n == d->params.n || d->blocks.n == d->params.n + 1;
     for (int i = 0; i < d->params.n; i++) {
         const Param *p = &d->params.at[i];
+        b->has_block = told;
+        if (told)
+            b->block = d->blocks.at[i];
         Node *n = scan_add(r, b, FX_placeholder, p->target, p->name, &p->note, &p->dflt);
         n->type = p->type;
     }
+    b->has_block = d->blocks.n > d->params.n || (d->blocks.n && !told);
+    if (b->has_block)
+        b->block = vec_last(&d->blocks);
 }
 
 // Where the code ends in the text: behind the return's line feed, and the indentation that

@@ -1,5 +1,7 @@
 // listing.c: print(graph): `%add : [num_users=1] = call_function[target=operator.add](args = (%x,
-// 1), kwargs = {})`, one node a line.
+// 1), kwargs = {})`, one node a line. Texts stand there without quotes, devices by their names.
+// Older forms: `%x := placeholder[target=x]`, `%w : [#users=1] = self.fc.weight`, inputs named only
+// in `graph(x, y):`.
 #include <ctype.h>
 #include <string.h>
 
@@ -56,8 +58,10 @@ static bool read_call(Scan *r, Arguments *out) {
     return scan_expect(r, "}") && scan_expect(r, ")");
 }
 
-// `[num_users=1]` or `[#users=1]`, with a type before it.
+// `[num_users=1]` or `[#users=1]`, with a type before it; nothing at all in `%x := …`.
 static bool read_users(Scan *r, const char **type) {
+    if (r->p < r->lines[r->line].end && *r->p == '=')
+        return true;
     const char *from = r->p, *end = r->lines[r->line].end;
     const char *mark = memmem(from, (size_t)(end - from), "users=", 6);
     const char *open = mark;
@@ -76,6 +80,35 @@ static bool read_users(Scan *r, const char **type) {
     return true;
 }
 
+// `self.fc.weight`: an attribute, as versions before 1.12 wrote it.
+static bool read_attribute(Scan *r, Body *b, const char *name, const char *type) {
+    static const Arguments none = {0};
+    const char *path = scan_path(r);
+    if (!path || !scan_done(r))
+        return scan_fail(r, "an attribute's path ends the line");
+    scan_add(r, b, FX_get_attr, path + strlen("self."), name, NULL, &none)->type = type;
+    return true;
+}
+
+// A bare word is a text, or a device where the op's schema or the keyword asks for one.
+static void read_words(Value *v, bool device) {
+    for (int i = 0; (v->kind == VAL_list || v->kind == VAL_tuple) && i < v->n; i++)
+        read_words(&v->at[i], device);
+    if (v->kind != VAL_opaque || strpbrk(v->s, "()[]{}<>"))
+        return;
+    Device d = {DEV_cpu, -1};
+    *v = device && device_parse(v->s, &d) ? (Value){.kind = VAL_device, .device = d}
+                                          : val_str(v->s);
+}
+
+static void read_all_words(const char *target, Arguments *args) {
+    const Op *op = op_find(target);
+    for (int i = 0; i < args->args.n; i++)
+        read_words(&args->args.at[i], op && i < op->n_args && op->args[i].type == AT_device);
+    for (int i = 0; i < args->kwargs.n; i++)
+        read_words(&args->kwargs.at[i].value, !strcmp(args->kwargs.at[i].name, "device"));
+}
+
 static bool read_node(Scan *r, Body *b) {
     const char *type = NULL;
     Arguments args = {0};
@@ -84,6 +117,8 @@ static bool read_node(Scan *r, Body *b) {
         return scan_fail(r, "a node `%%name : …` is expected");
     if (!scan_expect(r, ":") || !read_users(r, &type) || !scan_expect(r, "="))
         return false;
+    if (scan_is(r, "self."))
+        return read_attribute(r, b, name, type);
     const char *word = scan_word(r);
     int op = word ? str_index(word, op_names, COUNT(op_names)) : -1;
     if (op < 0)
@@ -103,6 +138,8 @@ static bool read_node(Scan *r, Body *b) {
     }
     if (op == FX_call_method && !args.args.n)
         return scan_fail(r, "a method call needs an argument");
+    if (op != FX_output)
+        read_all_words(target, &args);
     if (op == FX_output)
         graph_output(b->g, args.args.n ? args.args.at[0] : val_none());
     else

@@ -7,7 +7,11 @@
 
 enum { SNIFF_BYTES = 1 << 20 };
 
-typedef enum Start { START_none, START_class, START_def, START_listing } Start;
+typedef enum Start { START_none, START_class, START_def, START_listing, START_table } Start;
+
+static size_t line_size(const TextLine *l) {
+    return (size_t)(l->end - l->text);
+}
 
 static bool ends_with(const TextLine *l, const char *text) {
     const char *end = l->end;
@@ -31,8 +35,10 @@ static Start starts_graph(const TextLine *l) {
         return START_class;
     if (line_starts(l, "def forward("))
         return START_def;
-    if (line_starts(l, "graph(") && ends_with(l, "):"))
+    if (line_starts(l, "graph(") && ends_with(l, ":") && memchr(l->text, ')', line_size(l)))
         return START_listing;
+    if (scan_is_table(l))
+        return START_table;
     return START_none;
 }
 
@@ -92,6 +98,8 @@ static bool read_graph(Scan *r, Start start, const char *title, FxText *out) {
             out->style.indent = 0;
     } else if (start == START_listing) {
         ok = scan_listing(r, out);
+    } else if (start == START_table) {
+        ok = scan_table(r, out);
     } else {
         out->graph = graph_new(r->arena, r->sym);
         out->style.bare = true;
@@ -140,12 +148,7 @@ bool fx_sniff(Str text) {
         const char *stop = memchr(p, '\n', (size_t)(end - p));
         if (!stop)
             stop = end;
-        // Prefixes of log lines end in "] ".
-        const char *from = p;
-        for (const char *q = p; q + 1 < stop && *p != ' '; q++)
-            if (q[0] == ']' && q[1] == ' ')
-                from = q + 2;
-        TextLine l = {p, from, stop};
+        TextLine l = {p, scan_prefix(p, stop), stop};
         if (starts_graph(&l) != START_none)
             return true;
         p = stop + 1;

@@ -1,7 +1,7 @@
 // print.c: graphs as torch.fx prints them (torch/fx/graph.py, CodeGen): the class with its forward,
 // a comment where the source line changes, one statement a node, and the names it is the last to
 // use set to None in the order in which a walk from the back meets them.
-#include "core/fx/graph.h"
+#include "core/fx/scan.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -42,14 +42,24 @@ static const Operator operators[] = {
 #undef OPERATOR
 };
 
-static const Operator *find_operator(const Node *n) {
-    if (n->op != FX_call_function || n->n_kwargs || !str_starts(n->target, "_operator."))
+static const Operator *operator_named(const char *target) {
+    if (!str_starts(target, "_operator."))
         return NULL;
-    const char *name = n->target + strlen("_operator.");
     for (int i = 0; i < COUNT(operators); i++)
-        if (!strcmp(operators[i].name, name))
-            return n->n_args == operators[i].arity ? &operators[i] : NULL;
+        if (!strcmp(operators[i].name, target + strlen("_operator.")))
+            return &operators[i];
     return NULL;
+}
+
+bool fx_is_operator(const char *target) {
+    return operator_named(target) != NULL;
+}
+
+static const Operator *find_operator(const Node *n) {
+    if (n->op != FX_call_function || n->n_kwargs)
+        return NULL;
+    const Operator *op = operator_named(n->target);
+    return op && n->n_args == op->arity ? op : NULL;
 }
 
 // ---- lines
@@ -195,8 +205,9 @@ static void print_comment(Printer *p, const Node *n) {
     begin(p);
     buf_printf(p->out, "#%s ", n->note ? n->note : "");
     if (n->stack && n->stack->file)
-        buf_printf(p->out, "File: %s:%d in %s, code: %s", n->stack->file, n->stack->line,
-                   n->stack->func ? n->stack->func : "", n->stack->code ? n->stack->code : "");
+        buf_printf(p->out, "File: %s:%d%s%s, code: %s", n->stack->file, n->stack->line,
+                   n->stack->func ? " in " : "", n->stack->func ? n->stack->func : "",
+                   n->stack->code ? n->stack->code : "");
     else
         buf_puts(p->out, "No stacktrace found for following nodes");
     end_line(p, -1);
@@ -418,6 +429,38 @@ static void print_listed_target(Buf *out, const Node *n) {
         buf_puts(out, n->target);
 }
 
+static bool is_constant_name(const char *s) {
+    static const char *const names[] = {"None", "True", "False", "inf", "nan", "Ellipsis"};
+    return str_index(s, names, COUNT(names)) >= 0;
+}
+
+// Texts stand bare, devices as their names; a text that would read as something else keeps its
+// quotes.
+static Value listed_value(Printer *p, const Value *v) {
+    Value out = *v;
+    if (v->kind == VAL_str && is_identifier(v->s, strlen(v->s)) && !is_constant_name(v->s))
+        out.kind = VAL_opaque;
+    if (v->kind == VAL_device) {
+        Buf name = {.arena = &p->tmp};
+        device_print(&name, v->device);
+        out = (Value){.kind = VAL_opaque, .s = buf_str(&name)};
+    }
+    if (v->kind == VAL_slice) { // Python's own repr of it, in which nodes have no %
+        static const FxStyle plain = {0};
+        Printer q = {.style = &plain, .shown = p->shown};
+        Buf text = {.arena = &p->tmp};
+        val_print(&text, v, name_of, &q);
+        out = (Value){.kind = VAL_opaque, .s = buf_str(&text)};
+    }
+    bool items = v->kind == VAL_list || v->kind == VAL_tuple || v->kind == VAL_dict;
+    if (!items)
+        return out;
+    out.at = ARENA_ARRAY(&p->tmp, v->n + 1, Value);
+    for (int i = 0; i < v->n; i++)
+        out.at[i] = listed_value(p, &v->at[i]);
+    return out;
+}
+
 static void print_listed(Printer *p, const Node *n) {
     static const char *const op_names[] = {"placeholder", "get_attr",    "call_function",
                                            "call_method", "call_module", "output"};
@@ -443,12 +486,14 @@ static void print_listed(Printer *p, const Node *n) {
     if (n->op == FX_placeholder || n->op == FX_get_attr)
         return;
     Value args = {.kind = VAL_tuple, .n = n->n_args, .at = n->args};
+    args = listed_value(p, &args);
     buf_puts(p->out, "(args = ");
     print_value(p, &args);
     buf_puts(p->out, ", kwargs = {");
     for (int i = 0; i < n->n_kwargs; i++) {
+        Value v = listed_value(p, &n->kwargs[i].value);
         buf_printf(p->out, "%s%s: ", i ? ", " : "", n->kwargs[i].name);
-        print_value(p, &n->kwargs[i].value);
+        print_value(p, &v);
     }
     buf_puts(p->out, "})");
 }

@@ -13,7 +13,7 @@ static const char *skip_digits(const char *p, const char *end, int at_least) {
 }
 
 // `[rank0]:V1129 12:00:00.123456 4242 torch/_dynamo/output_graph.py:2417] [0/0] [__graph_code] `
-static const char *skip_prefix(const char *p, const char *end) {
+const char *scan_prefix(const char *p, const char *end) {
     const char *start = p;
     if (p < end && *p == '\t')
         return p + 1;   // payload of a TORCH_TRACE file
@@ -51,7 +51,7 @@ static void split_lines(Scan *r, Str text) {
         const char *stop = memchr(p, '\n', (size_t)(end - p));
         if (!stop)
             stop = end;
-        r->lines[r->n_lines++] = (TextLine){p, skip_prefix(p, stop), stop};
+        r->lines[r->n_lines++] = (TextLine){p, scan_prefix(p, stop), stop};
         p = stop + 1;
     }
 }

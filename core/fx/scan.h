@@ -31,6 +31,8 @@ typedef struct Scan {
 } Scan;
 
 // scan.c
+// Behind the prefix that a logger puts before a line; the line itself if it has none.
+const char *scan_prefix(const char *line, const char *end);
 void scan_init(Scan *r, Arena *a, Arena *tmp, Sym *sym, const char *file, Str text, Diag *d);
 // To the start of a line; past the last one the cursor stands on an empty line.
 void scan_goto(Scan *r, int line);
@@ -70,6 +72,20 @@ typedef struct Annotation {
     bool strides, device;       // printed
 } Annotation;
 bool scan_annotation(Scan *r, Annotation *out);
+// `f32[10, 10]` without quotes, as versions before 2.2 print it; false if it is another type.
+bool scan_bare_annotation(Scan *r, const char *text, Annotation *out);
+
+// meta_block.c: what a block of FX_GRAPH_SHOW_META tells of the node behind it.
+typedef struct MetaBlock {
+    const char *original_aten;  // NULL
+    int seq_nr;                 // -1
+    TensorMeta *tensor;         // NULL
+    bool strides;               // it says them
+} MetaBlock;
+bool scan_is_meta(const TextLine *l);
+// From the line of the first `"""` to behind the last one; never an error.
+void scan_meta(Scan *r, MetaBlock *out);
+void scan_meta_apply(Node *n, const MetaBlock *m);
 
 // statement.c: one statement of a body, with what it frees.
 // What has been seen so far of how the graph is printed.
@@ -77,6 +93,8 @@ typedef struct Body {
     Graph *g;
     const StackFrame *stack;    // of the last comment
     const char *note;
+    MetaBlock block;            // of the next node
+    bool has_block;
     FxStyle style;              // what has been met
 } Body;
 bool scan_statement(Scan *r, Body *b);
@@ -85,9 +103,14 @@ bool scan_comment(Scan *r, Body *b);
 Node *scan_add(Scan *r, Body *b, NodeOp op, const char *target, const char *name,
                const Annotation *note, const Arguments *args);
 
-// class.c, listing.c: one graph from the line at the cursor, which is then on the line behind it.
+// print.c: is it a function of Python's operator module?
+bool fx_is_operator(const char *target);
+// class.c, listing.c, table.c: one graph from the line at the cursor, which is then on the line behind it.
 bool scan_class(Scan *r, FxText *out);
 bool scan_def(Scan *r, Graph *g, FxText *out);
 bool scan_listing(Scan *r, FxText *out);
+// table.c: the same of print_tabular.
+bool scan_is_table(const TextLine *l);
+bool scan_table(Scan *r, FxText *out);
 
 #endif

@@ -14,17 +14,19 @@ static const StackFrame *parse_frame(Scan *r, const char *text, size_t len) {
     StackFrame *known = map_get(&r->files, copy);
     if (known)
         return known;
-    // PATH:LINE in FUNC, code: TEXT; a path may hold colons, so the number must fit.
+    // PATH:LINE in FUNC, code: TEXT; a path may hold colons, so the number must fit. Before 2.2 there
+    // was no ` in FUNC`.
     for (const char *colon = strchr(copy, ':'); colon; colon = strchr(colon + 1, ':')) {
         char *after;
         long line = strtol(colon + 1, &after, 10);
-        const char *code = !strncmp(after, " in ", 4) ? strstr(after, ", code:") : NULL;
+        bool named = !strncmp(after, " in ", 4);
+        const char *code = named || *after == ',' ? strstr(after, ", code:") : NULL;
         if (after == colon + 1 || !code || line < 0 || line > INT32_MAX)
             continue;
         StackFrame *f = ARENA_NEW(r->arena, StackFrame);
         f->file = arena_strndup(r->arena, copy, (size_t)(colon - copy));
         f->line = (int)line;
-        f->func = arena_strndup(r->arena, after + 4, (size_t)(code - after - 4));
+        f->func = named ? arena_strndup(r->arena, after + 4, (size_t)(code - after - 4)) : NULL;
         code += strlen(", code:");
         f->code = arena_strdup(r->arena, code + (*code == ' '));
         map_put(&r->files, copy, f);
@@ -110,6 +112,9 @@ Node *scan_add(Scan *r, Body *b, NodeOp op, const char *target, const char *name
             if (!strcmp(b->g->consts.at[i].name, target) && b->g->consts.at[i].meta &&
                 n->val.kind == VAL_none)
                 n->val = val_tensor(b->g->consts.at[i].meta);
+    if (b->has_block)
+        scan_meta_apply(n, &b->block);
+    b->has_block = false;
     map_put(&r->scope, n->name, n);
     if (name && strcmp(name, n->name) != 0)
         map_put(&r->scope, arena_strdup(r->arena, name), n);
@@ -296,7 +301,7 @@ static bool read_type(Scan *r, Annotation *note, const char **type) {
     const char *from = r->p, *end = r->lines[r->line].end, *p = from;
     int nest = 0;
     while (p < end && (nest || *p != '=')) {
-        nest += (*p == '[') - (*p == ']');
+        nest += (*p == '[' || *p == '(') - (*p == ']' || *p == ')');
         p++;
     }
     r->p = p;
@@ -305,7 +310,9 @@ static bool read_type(Scan *r, Annotation *note, const char **type) {
     if (p == from)
         return scan_fail(r, "a type is expected behind `:`");
     *type = arena_strndup(r->arena, from, (size_t)(p - from));
-    return true;
+    if (scan_bare_annotation(r, *type, note))
+        *type = NULL;
+    return !r->failed;
 }
 
 // `a = b = None`, the names being known: what is freed. The cursor moves only if it is that.

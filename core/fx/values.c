@@ -239,7 +239,11 @@ static bool read_dict(Scan *r, Value *out) {
 
 static bool read_slice(Scan *r, Value *out) {
     Arguments a = {0};
-    if (!scan_arguments(r, &a))
+    bool percent = r->percent;
+    r->percent = false; // nodes stand in it by their bare names
+    bool ok = scan_arguments(r, &a);
+    r->percent = percent;
+    if (!ok)
         return false;
     if (a.kwargs.n || a.args.n < 1 || a.args.n > 3)
         return scan_fail(r, "slice takes 1 to 3 values, not %d", a.args.n);

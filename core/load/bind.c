@@ -64,19 +64,42 @@ static bool bind_one(Binder *b, const char *input, const char *name) {
     return true;
 }
 
-static bool bind_named(Binder *b, const char *binds) {
-    char *text = arena_strdup(&b->tmp, binds), *save = NULL;
-    bool ok = true;
-    for (char *item = strtok_r(text, ", ", &save); item; item = strtok_r(NULL, ", ", &save)) {
-        char *eq = strchr(item, '=');
+// Length of an item: up to a comma or blank outside brackets.
+static size_t item_length(const char *p) {
+    size_t n = 0;
+    int nest = 0;
+    while (p[n] && (nest > 0 || !strchr(", ", p[n]))) {
+        nest += (p[n] == '[' || p[n] == '(') - (p[n] == ']' || p[n] == ')');
+        n++;
+    }
+    return n;
+}
+
+int bind_items(Arena *a, const char *binds, BindItem **out, Diag *d) {
+    size_t most = binds ? strlen(binds) + 1 : 1;
+    *out = ARENA_ARRAY(a, most, BindItem);
+    int n = 0;
+    for (const char *p = binds ? binds : ""; *(p += strspn(p, ", "));) {
+        size_t len = item_length(p);
+        char *item = arena_strndup(a, p, len), *eq = strchr(item, '=');
+        p += len;
         if (!eq || eq == item || !eq[1]) {
-            diag_fail(b->d, "--bind %s: INPUT=ROW is expected, as in L_x_=in0", item);
-            ok = false;
-            continue;
+            diag_fail(d, "--bind %s: INPUT=ROW is expected, as in L_x_=in0", item)->hint =
+                "or a shape, as in L_x_=f32[4,8]";
+            return -1;
         }
         *eq = 0;
-        ok &= bind_one(b, item, eq + 1);
+        (*out)[n++] = (BindItem){item, eq + 1, strpbrk(eq + 1, "[(") != NULL};
     }
+    return n;
+}
+
+static bool bind_named(Binder *b, const char *binds) {
+    BindItem *items;
+    int n = bind_items(&b->tmp, binds, &items, b->d);
+    bool ok = n >= 0;
+    for (int i = 0; i < n; i++)
+        ok &= items[i].is_shape || bind_one(b, items[i].name, items[i].row);
     return ok;
 }
 

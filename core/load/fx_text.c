@@ -22,8 +22,9 @@ bool fx_text_add(LoadedModel *m, Str text, const char *path, Diag *d) {
     if (!fx_parse(&doc, m->sym, text, path, d))
         return false;
     for (int i = 0; i < doc.n; i++) {
-        LoadedGraph g = {.graph = doc.at[i].graph};
+        LoadedGraph g = {.graph = doc.at[i].graph, .file = path, .line = doc.at[i].line};
         fx_runnable_layouts(m, doc.at[i].graph, path);
+        g.untyped = shapes_are_missing(doc.at[i].graph);
         graph_infer(doc.at[i].graph, d); // nodes with several results are printed without
         specs_of_text(m, &g, path);
         vec_push(m->arena, &m->graphs, g);

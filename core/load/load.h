@@ -39,6 +39,9 @@ typedef struct LoadedGraph {
     GraphLevel level;
     const char *folder;         // model__0_inference_0.0 if it lay in one, else NULL
     int number, nth, counter;   // of that name, else 0
+    bool untyped;               // a text without shapes: load_give_shapes has to tell them
+    const char *file;           // of the text, and the line where the graph begins; NULL, 0
+    int line;
     InputSpec *inputs;          // one a placeholder
     int n_inputs;
     OutputSpec *outputs;        // one an item of the output
@@ -71,6 +74,12 @@ extern const int n_loaders;
 // standard input.
 LoadedModel *load_model(Arena *a, const char *path, Diag *d);
 void load_close(LoadedModel *m);        // drops storages; the arena is the caller's
+
+// shapes.c: metadata of inputs and attributes that a text prints without, from rows of values (NULL:
+// none) and from items `x=f32[4, 8]` of binds.
+bool load_give_shapes(LoadedModel *m, const TensorFile *values, const char *binds, Diag *d);
+// False and an error that asks for the first one that is still missing.
+bool load_check_shapes(const LoadedGraph *g, Diag *d);
 
 // bind.c: rows of a values file to placeholders: `in0 …` user inputs in order, `state.NAME`. binds:
 // "L_x_=in0,L_y_=in1" or NULL. out[i] is NULL if nothing fits. false and errors for a bind that

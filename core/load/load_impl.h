@@ -44,6 +44,17 @@ const char *specs_state_part(const char *target, InputKind *kind);
 // exported_json.c: the graph of a parsed ExportedProgram.
 bool exported_load(LoadedModel *m, const Json *program, const char *file, Diag *d);
 
+// bind.c: the items of --bind: NAME=ROW, or NAME=f32[4, 8], which says a shape; -1 and an error if
+// one is neither.
+typedef struct BindItem {
+    const char *name, *row;
+    bool is_shape;
+} BindItem;
+int bind_items(Arena *a, const char *binds, BindItem **out, Diag *d);
+
+// shapes.c: nothing tells what any input is.
+bool shapes_are_missing(const Graph *g);
+
 // fx_text.c, fx_runnable.c: graphs of a text added to m.
 bool fx_text_add(LoadedModel *m, Str text, const char *path, Diag *d);
 // fx_consts.c: what __init__ of class Repro sets, as constants of the graph.

@@ -264,6 +264,8 @@ static bool build_kernels(Pipeline *p, Unit *u) {
 bool build_stage(Pipeline *p, Unit *u, StageId stage) {
     if (stage == pipeline_first_stage(p, u->index))
         return build_loaded(p, u, stage);
+    if (stage != STAGE_source && !load_check_shapes(u->loaded, &u->diag))
+        return false;
     bool joint = u->forward != NULL;
     switch (stage) {
     case STAGE_source:
