@@ -193,8 +193,8 @@ static bool open_all(Session *s, const char *path, const SessionOptions *o, Diag
     s->model = load_model(&s->arena, path, d);
     if (!s->model || (o->grad && !session_set(s, "grad", o->grad, d)) ||
         !check_device(s, o->device, d) || !open_values(s, o->values, d) ||
-        !give_shapes(s, o->binds, d) || !apply_hints(s, o->hints, d) || !default_hints(s, o->binds, d) ||
-        !fill_consts(s, d) || !apply_sets(s, o->sets, d))
+        !give_shapes(s, o->binds, d) || !apply_hints(s, o->hints, d) ||
+        !default_hints(s, o->binds, d) || !fill_consts(s, d) || !apply_sets(s, o->sets, d))
         return false;
     if (!s->model->graphs.n) {
         diag_fail(d, "%s: no graph in it", path);

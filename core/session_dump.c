@@ -118,6 +118,15 @@ static void dump_graph(Dump *d, const char *dir, const char *file, int unit, Sta
     write_text(d, dir, file, &text);
 }
 
+static void dump_runnable(Dump *d, const char *dir, int unit) {
+    const Artifact *a = pipeline_at(d->s->pipeline, unit, STAGE_partition);
+    if (!a)
+        return;
+    Buf text = {.arena = d->arena};
+    session_print_runnable(&text, a->graph);
+    write_text(d, dir, "fx_graph_runnable.py", &text);
+}
+
 static void dump_schedule(Dump *d, const char *dir, const char *file, int unit, StageId stage) {
     const Artifact *a = pipeline_at(d->s->pipeline, unit, stage);
     if (!a)
@@ -335,6 +344,7 @@ static void dump_unit(Dump *d, int unit) {
     }
     dump_graph(d, dir, "fx_graph_readable.py", unit, STAGE_partition, &fx_style_readable);
     dump_graph(d, dir, "fx_graph_transformed.py", unit, STAGE_post_grad, &fx_style_readable);
+    dump_runnable(d, dir, unit);
     dump_schedule(d, dir, "ir_pre_fusion.txt", unit, STAGE_pre_fusion);
     dump_schedule(d, dir, "ir_post_fusion.txt", unit, STAGE_post_fusion);
     const Artifact *code = pipeline_at(p, unit, STAGE_kernels);

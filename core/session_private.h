@@ -32,6 +32,8 @@ bool session_run_pass(void *ctx, const CustomPassJob *job, CustomPassResult *out
 
 // session_saved.c: what forward keeps for backward, in explain's page; nothing without gradients.
 void session_explain_saved(Session *s, int unit, Buf *out);
+// session_runnable.c: a compiled graph as fx_graph_runnable.py.
+void session_print_runnable(Buf *out, const Graph *g);
 // session_inputs.c
 bool session_fill_consts(Session *s, Graph *g, Diag *d);
 

@@ -388,12 +388,19 @@ static bool read_children(Scan *r, Graph *g, FxText *out, int indent) {
     }
 }
 
-static void tie_children(Graph *g) {
+static void tie_child(Graph *g, const GraphChild *c) {
+    GRAPH_EACH(g, n) {
+        if (n->op == FX_get_attr && !strcmp(n->target, c->name))
+            n->val = (Value){.kind = VAL_graph, .graph = c->graph};
+    }
+}
+
+void graph_add_child(Graph *g, const char *name, Graph *child) {
     for (int i = 0; i < g->children.n; i++)
-        GRAPH_EACH(g, n) {
-            if (n->op == FX_get_attr && !strcmp(n->target, g->children.at[i].name))
-                n->val = (Value){.kind = VAL_graph, .graph = g->children.at[i].graph};
-        }
+        if (!strcmp(g->children.at[i].name, name))
+            return;
+    vec_push(g->arena, &g->children, (GraphChild){arena_strdup(g->arena, name), child});
+    tie_child(g, &vec_last(&g->children));
 }
 
 static bool is_forward(const TextLine *l) {
@@ -439,6 +446,7 @@ bool scan_class(Scan *r, FxText *out) {
     r->depth++;
     bool ok = out->style.bare || read_children(r, g, out, indent);
     r->depth--;
-    tie_children(g);
+    for (int i = 0; i < g->children.n; i++)
+        tie_child(g, &g->children.at[i]);
     return ok;
 }

@@ -237,6 +237,8 @@ void graph_print(Buf *out, const Graph *g, const FxStyle *style, IntVec *lines);
 // torch/fx/_lazy_graph_module.py.
 void graph_print_log(Buf *out, const Graph *g, const FxStyle *style, const char *head,
                      IntVec *lines);
+// base.a.b, with getattr round what is no identifier: getattr(base.layers, "0").weight.
+void fx_print_path(Buf *out, const char *base, const char *path);
 // One node as one line without indentation, in a style, without what it frees.
 void node_print(Buf *out, const Node *n, const FxStyle *style);
 
@@ -251,6 +253,8 @@ typedef struct FxText {
     size_t begin, end;          // bytes of the text from `class` or `def` to the end of the code
     int line;                   // of `class` or `def`, from 1
 } FxText;
+// The graph of a higher-order op, held by an attribute; of equal names the first stays.
+void graph_add_child(Graph *g, const char *name, Graph *child);
 typedef struct FxDoc {
     FxText *at;
     int n, cap;

@@ -119,8 +119,7 @@ static bool is_identifier(const char *text, size_t len) {
     return true;
 }
 
-// base.a.b, with getattr round what is no identifier.
-static void print_path(Buf *out, const char *base, const char *path) {
+void fx_print_path(Buf *out, const char *base, const char *path) {
     Arena tmp = {0};
     const char *text = base;
     for (const char *p = path;;) {
@@ -304,11 +303,11 @@ static void print_call(Printer *p, const Node *n) {
     if ((method && n->n_args) || attribute) {
         Buf self = {.arena = &p->tmp};
         val_print(&self, &n->args[0], name_of, p);
-        print_path(p->out, buf_str(&self), attribute ? n->args[1].s : n->target);
+        fx_print_path(p->out, buf_str(&self), attribute ? n->args[1].s : n->target);
     } else if (n->op == FX_call_function) {
         print_function(p->out, n->target);
     } else {
-        print_path(p->out, "self", n->target);
+        fx_print_path(p->out, "self", n->target);
     }
     if (attribute || n->op == FX_get_attr)
         return;

@@ -32,7 +32,7 @@ typedef struct Scan {
 
 // scan.c
 // Behind the prefix that a logger puts before a line; the line itself if it has none.
-const char *scan_prefix(const char *line, const char *end);
+const char *scan_prefix(const char *p, const char *end);
 void scan_init(Scan *r, Arena *a, Arena *tmp, Sym *sym, const char *file, Str text, Diag *d);
 // To the start of a line; past the last one the cursor stands on an empty line.
 void scan_goto(Scan *r, int line);

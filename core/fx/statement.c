@@ -14,8 +14,8 @@ static const StackFrame *parse_frame(Scan *r, const char *text, size_t len) {
     StackFrame *known = map_get(&r->files, copy);
     if (known)
         return known;
-    // PATH:LINE in FUNC, code: TEXT; a path may hold colons, so the number must fit. Before 2.2 there
-    // was no ` in FUNC`.
+    // PATH:LINE in FUNC, code: TEXT; a path may hold colons, so the number must fit. Before 2.2
+    // there was no ` in FUNC`.
     for (const char *colon = strchr(copy, ':'); colon; colon = strchr(colon + 1, ':')) {
         char *after;
         long line = strtol(colon + 1, &after, 10);

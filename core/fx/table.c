@@ -1,5 +1,5 @@
-// table.c: graph.print_tabular(): a table of `tabulate` with one node a line, columns as wide as the
-// dashes below the head:
+// table.c: graph.print_tabular(): a table of `tabulate` with one node a line, columns as wide as
+// the dashes below the head:
 //     opcode         name    target                   args       kwargs
 //     -------------  ------  -----------------------  ---------  --------
 //     call_function  add     <built-in function add>  (x, y)     {}

@@ -127,13 +127,36 @@ static bool read_value(LoadedModel *m, const char *text, GraphConst *out) {
     return true;
 }
 
+// `self`, `self.a`, `getattr(self.layers, "0").b` up to end, as a dotted path that ends in a dot.
+static const char *read_owner(Arena *a, const char *p, const char *end) {
+    Buf path = {.arena = a};
+    while (str_starts(p, "getattr("))
+        p += strlen("getattr(");
+    if (!str_starts(p, "self"))
+        return NULL;
+    for (p += strlen("self"); p < end;) {
+        bool quoted = str_starts(p, ", \"");
+        p += quoted ? 3 : 1;
+        size_t len = strcspn(p, quoted ? "\"" : ".,");
+        if ((size_t)(end - p) < len)
+            return NULL;
+        buf_printf(&path, "%.*s.", (int)len, p);
+        p += len;
+        if (quoted && p[0] && p[1] == ')')
+            p += 2;
+    }
+    return buf_str(&path);
+}
+
 static const char *read_name(Arena *a, const char *line, const char **rest) {
-    const char *p = line + strspn(line, " ");
-    if (str_starts(p, "self.register_buffer('")) {
-        p += strlen("self.register_buffer('");
+    static const char mark[] = ".register_buffer('";
+    const char *p = line + strspn(line, " "), *call = strstr(p, mark);
+    const char *owner = call ? read_owner(a, p, call) : NULL;
+    if (owner) {
+        p = call + strlen(mark);
         size_t len = strcspn(p, "'");
         *rest = p + len;
-        return arena_strndup(a, p, len);
+        return arena_printf(a, "%s%.*s", owner, (int)len, p);
     }
     const char *value = strstr(p, " = torch.nn.Parameter(");
     if (!str_starts(p, "self.") || !value)

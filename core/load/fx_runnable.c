@@ -192,6 +192,45 @@ static void name_numbers(Runnable *r) {
     }
 }
 
+// `self.NAME = CLASS()` in the __init__ of a class: graphs of higher-order ops, defined before it.
+static void read_children(Runnable *r, const FxDoc *doc, int of, Str init) {
+    Graph *g = doc->at[of].graph;
+    for (const char *p = init.ptr, *end = p + init.len; p < end;) {
+        const char *stop = memchr(p, '\n', (size_t)(end - p));
+        stop = stop ? stop : end;
+        const char *line = arena_strndup(r->m->arena, p, (size_t)(stop - p));
+        p = stop + 1;
+        line += strspn(line, " ");
+        const char *eq = strstr(line, " = ");
+        if (!str_starts(line, "self.") || !eq || !str_ends(line, "()"))
+            continue;
+        const char *name = arena_strndup(r->m->arena, line + 5, (size_t)(eq - line - 5));
+        const char *class_name = arena_strndup(r->m->arena, eq + 3, strlen(eq + 3) - 2);
+        for (int i = 0; i < of; i++)
+            if (!strcmp(doc->at[i].graph->class_name, class_name)) {
+                Graph *child = graph_copy(r->m->arena, doc->at[i].graph);
+                child->class_name = name;
+                graph_add_child(g, name, child);
+            }
+    }
+}
+
+// Each class with what its __init__ sets; the graph of class Repro.
+static Graph *read_classes(Runnable *r, const FxDoc *doc, Str text) {
+    size_t from = 0;
+    for (int i = 0; i < doc->n; i++) {
+        Graph *g = doc->at[i].graph;
+        Str init = {text.ptr + from, doc->at[i].begin - from};
+        bool last = !g->class_name || !strcmp(g->class_name, "Repro");
+        fx_consts_read(r->m, g, init);
+        read_children(r, doc, i, init);
+        from = doc->at[i].end;
+        if (last || i == doc->n - 1)
+            return g;
+    }
+    return NULL;
+}
+
 // The graph with the metadata of its inputs; NULL and an error if the text is none such.
 static Graph *read_graph(Runnable *r, Str text) {
     Arena *a = r->m->arena;
@@ -202,14 +241,13 @@ static Graph *read_graph(Runnable *r, Str text) {
     // Hints first: inputs refer to their symbols.
     if (!read_lines(r, (Str){text.ptr, doc.at[0].begin}))
         return NULL;
-    Graph *g = doc.at[0].graph;
+    Graph *g = read_classes(r, &doc, text);
     r->line = 0;
     r->n_inputs = graph_placeholders(g, &r->inputs, a);
     r->inputs = r->inputs ? r->inputs : ARENA_ARRAY(a, 1, Node *);
     if (!read_lines(r, text))
         return NULL;
     name_numbers(r);
-    fx_consts_read(r->m, g, (Str){text.ptr, doc.at[0].begin});
     return g;
 }
 

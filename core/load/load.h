@@ -75,8 +75,8 @@ extern const int n_loaders;
 LoadedModel *load_model(Arena *a, const char *path, Diag *d);
 void load_close(LoadedModel *m);        // drops storages; the arena is the caller's
 
-// shapes.c: metadata of inputs and attributes that a text prints without, from rows of values (NULL:
-// none) and from items `x=f32[4, 8]` of binds.
+// shapes.c: metadata of inputs and attributes that a text prints without, from rows of values
+// (NULL: none) and from items `x=f32[4, 8]` of binds.
 bool load_give_shapes(LoadedModel *m, const TensorFile *values, const char *binds, Diag *d);
 // False and an error that asks for the first one that is still missing.
 bool load_check_shapes(const LoadedGraph *g, Diag *d);

@@ -118,19 +118,21 @@ bool load_give_shapes(LoadedModel *m, const TensorFile *values, const char *bind
     return true;
 }
 
+static const char *hint_for(Arena *a, const Node *n) {
+    bool attribute = n->op == FX_get_attr;
+    return arena_printf(
+        a, "give them: --bind '%s=f32[4, 8]', or values: --values FILE.safetensors %s%s%s",
+        n->target, attribute ? "with a row state." : "--bind ", n->target, attribute ? "" : "=in0");
+}
+
 bool load_check_shapes(const LoadedGraph *g, Diag *d) {
     GRAPH_EACH(g->graph, n) {
         if (!g->untyped || !is_input(n) || n->val.kind != VAL_none)
             continue;
-        bool attribute = n->op == FX_get_attr;
-        diag_error(d, (Place){.file = g->file, .line = g->line}, "the text does not tell the shape and dtype of %s `%s`",
-                   attribute ? "attribute" : "input", n->target)
-            ->hint = arena_printf(d->arena,
-                                  "give them: --bind '%s=f32[4, 8]', or values: --values "
-                                  "FILE.safetensors%s",
-                                  n->target,
-                                  attribute ? arena_printf(d->arena, " with a row state.%s", n->target)
-                                            : arena_printf(d->arena, " --bind %s=in0", n->target));
+        diag_error(d, (Place){.file = g->file, .line = g->line},
+                   "the text does not tell the shape and dtype of %s `%s`",
+                   n->op == FX_get_attr ? "attribute" : "input", n->target)
+            ->hint = hint_for(d->arena, n);
         return false;
     }
     return true;
