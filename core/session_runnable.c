@@ -1,7 +1,7 @@
-// session_runnable.c: fx_graph_runnable.py of a compiled graph: a script that PyTorch runs by itself
-// (torch/_dynamo/repro/after_aot.py has what it calls): hints of symbols, class Repro with the
-// graph as plain code, load_args that says what each input is, run_repro. Graphs of higher-order
-// ops become classes of their own before it. core/load/fx_runnable.c reads it back.
+// session_runnable.c: fx_graph_runnable.py of a compiled graph: a script that PyTorch runs by
+// itself (torch/_dynamo/repro/after_aot.py has what it calls): hints of symbols, class Repro with
+// the graph as plain code, load_args that says what each input is, run_repro. Graphs of
+// higher-order ops become classes of their own before it. core/load/fx_runnable.c reads it back.
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,7 +85,8 @@ static void print_nested(Runnable *r, const Tensor *t, int dim, int64_t *flat) {
     buf_putc(r->out, ']');
 }
 
-// The modules that a path leads through; then the text of the last one, `getattr(self.layers, "0")`.
+// The modules that a path leads through; then the text of the last one,
+// `getattr(self.layers, "0")`.
 static const char *print_modules(Runnable *r, Map *made, const char *path, const char **last) {
     Buf owner = {.arena = &r->tmp};
     buf_puts(&owner, "self");

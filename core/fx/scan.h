@@ -105,7 +105,8 @@ Node *scan_add(Scan *r, Body *b, NodeOp op, const char *target, const char *name
 
 // print.c: is it a function of Python's operator module?
 bool fx_is_operator(const char *target);
-// class.c, listing.c, table.c: one graph from the line at the cursor, which is then on the line behind it.
+// class.c, listing.c, table.c: one graph from the line at the cursor, which is then on the line
+// behind it.
 bool scan_class(Scan *r, FxText *out);
 bool scan_def(Scan *r, Graph *g, FxText *out);
 bool scan_listing(Scan *r, FxText *out);
