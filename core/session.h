@@ -173,6 +173,7 @@ typedef struct RunRequest {
     const Toolchain *toolchain; // for full
     int repeat;                 // 0: once, no timing; else at least that many timed runs
     bool in_f64;                // eager rungs: every float computed in float64
+    uint8_t poison; // full: what memory is filled with before its use; 0: nothing
 } RunRequest;
 typedef struct RunResult {
     RtValue
@@ -195,6 +196,11 @@ bool session_run(Session *s, const RunRequest *r, RunResult *out, Arena *a,
                  Diag *d); // start, wait, result
 void session_run_free(RunResult *r);
 Helpers *session_helpers(Session *s);
+// The session as it is now as a question of the debugger: the captured graph of a unit's tree with
+// its inputs, settings and overrides, on the rung and toolchain chosen. In arena a; inputs are
+// references that the caller drops.
+struct ProbeQuery;
+bool session_probe_query(Session *s, int unit, Arena *a, struct ProbeQuery *out, Diag *d);
 // Measures the memory bandwidth in a helper (triad on all threads); NULL if it cannot be started.
 Request *session_bandwidth_start(Session *s);
 double session_bandwidth_result(const Request *q); // bytes per second; 0 if it failed

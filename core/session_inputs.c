@@ -159,11 +159,29 @@ static bool make_input(Session *s, const Node *p, const Tensor *bound, uint64_t 
     return lay_out(s, p, bound, &out->tensor, d);
 }
 
+// Those that were given as values stand in the order of the placeholders.
+static bool real_inputs(Session *s, Node *const *p, RtValue *out, int n, Diag *d) {
+    if (n != s->n_real) {
+        diag_fail(d, "%d inputs are given, the graph takes %d", s->n_real, n);
+        return false;
+    }
+    for (int i = 0; i < n; i++) {
+        out[i] = s->real[i];
+        if (out[i].kind == RT_tensor && !fits(s, p[i], &out[i].tensor, d))
+            return false;
+        if (out[i].kind == RT_tensor)
+            out[i].tensor = tensor_keep(&s->real[i].tensor);
+    }
+    return true;
+}
+
 bool session_inputs(Session *s, int unit, Arena *a, RtValue **out, int *n, Diag *d) {
     const LoadedGraph *g = pipeline_unit(s->pipeline, unit)->loaded;
     Node **p;
     *n = graph_placeholders(g->graph, &p, a);
     *out = ARENA_ARRAY(a, *n + 1, RtValue);
+    if (s->real)
+        return real_inputs(s, p, *out, *n, d);
     const Tensor **rows = ARENA_ARRAY(a, *n + 1, const Tensor *);
     if (s->has_values && !load_bind(s->model, g, &s->values, s->given.binds, rows, d))
         return false;

@@ -18,6 +18,9 @@ struct Session {
     Backend backend;
     const Toolchain *toolchain; // NULL if none works here
     Helpers *helpers;           // started at the first request, or by the app before that
+    const HelperCall *here;     // in a helper: runs are made in this process; NULL
+    const RtValue *real;        // inputs that were given as values; NULL: none
+    int n_real;
 };
 
 // Copies the errors of a unit that could not be built to the end; false if it was.
@@ -30,6 +33,9 @@ bool session_is_op(const char *name);
 // session_passes.c: a CustomPassRunner; ctx is the session.
 bool session_run_pass(void *ctx, const CustomPassJob *job, CustomPassResult *out);
 
+// session_probe.c: what the pool's helpers run for SERVICE_call.
+bool session_call(HelperCall *c);
+
 // session_saved.c: what forward keeps for backward, in explain's page; nothing without gradients.
 void session_explain_saved(Session *s, int unit, Buf *out);
 // session_runnable.c: a compiled graph as fx_graph_runnable.py.
@@ -37,7 +43,9 @@ void session_print_runnable(Buf *out, const Graph *g);
 // session_inputs.c
 bool session_fill_consts(Session *s, Graph *g, Diag *d);
 
-// session_run.c, for session_train.c.
+// session_run.c: a run in this process, which is a helper.
+bool session_run_here(Session *s, const RunRequest *r, RunResult *out, Arena *a, Diag *d);
+// For session_train.c.
 void session_add_value(Message *m, const char *name, const RtValue *v);
 void session_add_consts(Session *s, Message *m, const Graph *g);
 // As NAMEfrom …; how many.

@@ -8,7 +8,7 @@
 Helpers *session_helpers(Session *s) {
     if (!s->helpers) {
         Diag d = {.arena = &s->arena};
-        s->helpers = helpers_new(2, NULL, &d);
+        s->helpers = helpers_new(2, session_call, &d);
     }
     return s->helpers;
 }
@@ -149,31 +149,39 @@ static bool fill_inference(Session *s, Message *m, const RunRequest *r, Diag *d)
     return true;
 }
 
-Request *session_run_start(Session *s, const RunRequest *r, Diag *d) {
+static bool fill(Session *s, Message *m, const RunRequest *r, ServiceId *service, Diag *d) {
     Unit *u = pipeline_unit(s->pipeline, r->unit), *root = u->parent ? u->parent : u;
     bool full = r->backend == BACKEND_full, train = root->forward != NULL;
     if (root->loaded && !session_can_run(s, root->loaded->graph, d))
-        return NULL;
+        return false;
     if (full && !r->toolchain && !s->toolchain) {
         diag_tool(d, "no toolchain works here")->hint = "fxray doctor tells what is missing";
-        return NULL;
+        return false;
     }
+    if (!(train ? session_fill_train(s, m, r, root, d) : fill_inference(s, m, r, d)))
+        return false;
+    *service = train                      ? SERVICE_train
+               : full                     ? SERVICE_code
+               : message_find(m, "loops") ? SERVICE_loops
+                                          : SERVICE_eager;
+    message_int(m, "f64", r->in_f64);
+    message_int(m, "threads", session_threads(s));
+    message_int(m, "seed", s->given.seed);
+    message_int(m, "repeat", r->repeat);
+    message_int(m, "poison", r->poison);
+    return true;
+}
+
+Request *session_run_start(Session *s, const RunRequest *r, Diag *d) {
     Arena arena = {0};
     Message m = {.arena = &arena};
     Request *q = NULL;
-    if (!session_helpers(s)) {
+    ServiceId service;
+    if (!session_helpers(s))
         diag_tool(d, "no helper process could be started");
-    } else if (train ? session_fill_train(s, &m, r, root, d) : fill_inference(s, &m, r, d)) {
-        ServiceId service = train                       ? SERVICE_train
-                            : full                      ? SERVICE_code
-                            : message_find(&m, "loops") ? SERVICE_loops
-                                                        : SERVICE_eager;
-        message_int(&m, "f64", r->in_f64);
-        message_int(&m, "threads", session_threads(s));
-        message_int(&m, "seed", s->given.seed);
-        message_int(&m, "repeat", r->repeat);
+    else if (fill(s, &m, r, &service, d))
         q = helpers_send(s->helpers, service, &m, (RequestLimits){0});
-    }
+    message_drop(&m);
     arena_free(&arena);
     return q;
 }
@@ -231,14 +239,7 @@ static Timing half(int64_t ns, int runs) {
     return (Timing){.median_ns = ns, .min_ns = ns, .p90_ns = ns, .runs = runs};
 }
 
-bool session_run_result(Session *s, Request *q, RunResult *out, Arena *a, Diag *d) {
-    (void)s;
-    if (request_state(q) != REQ_done) {
-        copy_errors(d, request_diag(q),
-                    request_state(q) == REQ_cancelled ? "cancelled" : "the helper gave no answer");
-        return false;
-    }
-    const Message *m = request_reply(q);
+static void take_result(const Message *m, RunResult *out, Arena *a) {
     *out = (RunResult){0};
     out->n_outputs = (int)message_get_int(m, "n_out", 0);
     out->outputs = take_values(m, "out", out->n_outputs, a);
@@ -259,11 +260,53 @@ bool session_run_result(Session *s, Request *q, RunResult *out, Arena *a, Diag *
     out->backward = half(message_get_int(m, "backward_ns", 0), t->runs);
     take_kernels(message_get_text(m, "kernels1", ""), &out->forward, a);
     take_kernels(message_get_text(m, "kernels2", ""), &out->backward, a);
+}
+
+bool session_run_result(Session *s, Request *q, RunResult *out, Arena *a, Diag *d) {
+    (void)s;
+    if (request_state(q) != REQ_done) {
+        copy_errors(d, request_diag(q),
+                    request_state(q) == REQ_cancelled ? "cancelled" : "the helper gave no answer");
+        return false;
+    }
+    take_result(request_reply(q), out, a);
     return true;
+}
+
+// What would reach a helper as a copy is copied.
+static bool detach(Message *m, Diag *d) {
+    for (int i = 0; i < m->fields.n; i++) {
+        Tensor copy, *t = &m->fields.at[i].tensor;
+        if (m->fields.at[i].kind != FIELD_tensor)
+            continue;
+        if (!tensor_new_strided(&copy, t->dtype, t->ndim, t->size, t->stride, d))
+            return false;
+        tensor_copy(&copy, t);
+        tensor_drop(t);
+        *t = copy;
+    }
+    return true;
+}
+
+bool session_run_here(Session *s, const RunRequest *r, RunResult *out, Arena *a, Diag *d) {
+    Message m = {.arena = a}, reply = {.arena = a};
+    HelperCall call = *s->here;
+    ServiceId service;
+    call.arena = a;
+    call.diag = d;
+    bool ok = fill(s, &m, r, &service, d) && detach(&m, d) &&
+              helper_serve(&call, service, &m, &reply);
+    if (ok)
+        take_result(&reply, out, a);
+    message_drop(&reply);
+    message_drop(&m);
+    return ok;
 }
 
 bool session_run(Session *s, const RunRequest *r, RunResult *out, Arena *a, Diag *d) {
     *out = (RunResult){0};
+    if (s->here)
+        return session_run_here(s, r, out, a, d);
     Request *q = session_run_start(s, r, d);
     if (!q)
         return false;

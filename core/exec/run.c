@@ -34,6 +34,8 @@ static void *rt_alloc(FxRuntime *rt, int64_t bytes) {
                   (long long)bytes);
         longjmp(r->escape, 1);
     }
+    if (r->run->poison)
+        memset(p, r->run->poison, (size_t)bytes);
     return p;
 }
 

@@ -38,11 +38,22 @@ static void put_errors(Message *reply, const Diag *d) {
     }
 }
 
+bool helper_serve(HelperCall *c, ServiceId s, const Message *m, Message *reply) {
+    ServiceCtx x = {
+        .arena = c->arena, .diag = c->diag, .where = c->where, .phase = c->phase, .reply = reply};
+    return services[s](&x, m);
+}
+
 static void serve(int sock, int service, const Message *m, Arena *arena, char *where,
                   HelperCallFn *call) {
     Diag d = {.arena = arena};
     Message reply = {.arena = arena};
-    ServiceCtx c = {.arena = arena, .diag = &d, .where = where, .reply = &reply, .call = call};
+    ServiceCtx c = {.arena = arena,
+                    .diag = &d,
+                    .where = where,
+                    .phase = where + EXEC_WHERE_BYTES,
+                    .reply = &reply,
+                    .call = call};
     bool ok = service >= 0 && service < SERVICE_count && services[service](&c, m);
     if (!ok) {
         message_drop(&reply);
@@ -66,7 +77,7 @@ static void on_term(int sig) {
     _exit(1);
 }
 
-void helper_main(int sock, char *where, HelperCallFn *call) {
+void helper_main(int sock, char *shared, HelperCallFn *call) {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     prctl(PR_SET_NAME, "fxray-helper");
     // Ctrl-C belongs to the program; crashes and broken pipes end a helper, as they should.
@@ -86,11 +97,11 @@ void helper_main(int sock, char *where, HelperCallFn *call) {
         Message m = {.arena = &arena};
         WireKind kind;
         int code;
-        where[0] = '\0';
+        shared[0] = shared[EXEC_WHERE_BYTES] = '\0';
         if (wire_receive(sock, &kind, &code, &m, true) <= 0 || kind != WIRE_request)
             _exit(0);
         limit_memory(message_get_int(&m, "limit.memory", 0));
-        serve(sock, code, &m, &arena, where, call);
+        serve(sock, code, &m, &arena, shared, call);
         limit_memory(0);
         message_drop(&m);
         arena_free(&arena);

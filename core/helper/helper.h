@@ -53,10 +53,14 @@ typedef struct HelperCall {
     Arena *arena; // of this request
     Diag *diag;   // errors go back with the reply
     char *where;  // (EXEC_WHERE_BYTES) gets what is running, for a report of a crash
+    char *phase;  // (EXEC_WHERE_BYTES) likewise, of the caller's own: services leave it alone
     const Message *message;
     Message *reply;
 } HelperCall;
 typedef bool HelperCallFn(HelperCall *c);
+// For code that runs in a helper already: does what a request would do, in this process. Tensors of
+// the message are written in place. Errors are in c->diag.
+bool helper_serve(HelperCall *c, ServiceId s, const Message *m, Message *reply);
 
 // Forks n helpers now. call is what SERVICE_call runs, or NULL.
 Helpers *helpers_new(int n, HelperCallFn *call, Diag *d);
@@ -81,6 +85,8 @@ const Message *request_reply(const Request *r); // done; may be partial progress
 const char *request_progress(const Request *r, double *fraction); // text, 0..1 or -1
 // What was running when it failed, "" if unknown: a kernel, a node, the line of a pass.
 const char *request_where(const Request *r);
+const char *request_phase(const Request *r); // what a HelperCallFn was doing then, "" if unknown
+bool request_timed_out(const Request *r);    // it failed because its time was over
 // failed: why, e.g. "the helper crashed: Segmentation fault in cpp_fused_add_0"
 const Diag *request_diag(const Request *r);
 void request_cancel(Request *r);

@@ -14,12 +14,12 @@
 #include "core/base/file.h"
 #include "core/helper/internal.h"
 
-enum { DEFAULT_TIMEOUT_MS = 60000 };
+enum { DEFAULT_TIMEOUT_MS = 60000, SHARED_BYTES = 2 * EXEC_WHERE_BYTES };
 
 typedef struct Worker {
     pid_t pid; // 0: none
     int sock;
-    char *where;      // (EXEC_WHERE_BYTES) shared with the child
+    char *where;      // (SHARED_BYTES) shared with the child: what is running, then its phase
     Request *request; // under way, NULL if idle
 } Worker;
 
@@ -34,6 +34,8 @@ struct Request {
     Message reply;
     Diag diag;
     const char *where; // what ran when it failed; NULL: unknown
+    const char *phase;
+    bool timed_out;
     Request *next;     // in the queue
 };
 
@@ -85,7 +87,7 @@ Helpers *helpers_new(int n, HelperCallFn *call, Diag *d) {
     bool ok = true;
     for (int i = 0; i < n; i++) {
         void *page =
-            mmap(NULL, EXEC_WHERE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+            mmap(NULL, SHARED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         h->workers[i].where = page == MAP_FAILED ? NULL : page;
         ok = ok && page != MAP_FAILED && start_worker(h, &h->workers[i], d);
     }
@@ -123,7 +125,7 @@ void helpers_free(Helpers *h) {
     for (int i = 0; i < h->n; i++) {
         stop_worker(&h->workers[i]);
         if (h->workers[i].where)
-            munmap(h->workers[i].where, EXEC_WHERE_BYTES);
+            munmap(h->workers[i].where, SHARED_BYTES);
         if (h->workers[i].request)
             h->workers[i].request->pool = NULL;
     }
@@ -249,8 +251,9 @@ static void take_errors(Request *r) {
 }
 
 static void keep_where(const Worker *w, Request *r) {
-    w->where[EXEC_WHERE_BYTES - 1] = '\0';
+    w->where[EXEC_WHERE_BYTES - 1] = w->where[SHARED_BYTES - 1] = '\0';
     r->where = arena_strdup(&r->arena, w->where);
+    r->phase = arena_strdup(&r->arena, w->where + EXEC_WHERE_BYTES);
 }
 
 static void fail_dead(Worker *w, Request *r, int status) {
@@ -299,6 +302,7 @@ static void poll_worker(Worker *w) {
     } else if (clock_ns() > r->deadline_ns) {
         stop_worker(w);
         keep_where(w, r);
+        r->timed_out = true;
         diag_tool(&r->diag, "no answer within %d ms%s%s: stopped", r->limits.timeout_ms,
                   w->where[0] ? " in " : "", w->where);
         r->state = REQ_failed;
@@ -333,6 +337,14 @@ const char *request_progress(const Request *r, double *fraction) {
 
 const char *request_where(const Request *r) {
     return r->where ? r->where : "";
+}
+
+const char *request_phase(const Request *r) {
+    return r->phase ? r->phase : "";
+}
+
+bool request_timed_out(const Request *r) {
+    return r->timed_out;
 }
 
 const Diag *request_diag(const Request *r) {

@@ -10,6 +10,7 @@ typedef struct ServiceCtx {
     Arena *arena; // of this request
     Diag *diag;   // errors go back with the reply
     char *where;  // (EXEC_WHERE_BYTES) shared with the parent: what is running
+    char *phase;  // (EXEC_WHERE_BYTES) likewise, of a HelperCallFn
     Message *reply;
     HelperCallFn *call; // as the pool was given it
 } ServiceCtx;
@@ -46,7 +47,7 @@ bool wire_send(int sock, WireKind kind, int code, const Message *m, Diag *d);
 // 1: a message, 0: nothing there, -1: the other side is gone. Tensors are views of the mapped file.
 int wire_receive(int sock, WireKind *kind, int *code, Message *m, bool wait);
 
-// child.c: the life of a helper.
-void helper_main(int sock, char *where, HelperCallFn *call) __attribute__((noreturn));
+// child.c: the life of a helper. shared: where, then phase.
+void helper_main(int sock, char *shared, HelperCallFn *call) __attribute__((noreturn));
 
 #endif

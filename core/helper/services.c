@@ -91,6 +91,7 @@ bool service_code(ServiceCtx *c, const Message *m) {
         .threads = (int)message_get_int(m, "threads", 1),
         .seed = (uint64_t)message_get_int(m, "seed", 0),
         .repeat = (int)message_get_int(m, "repeat", 0),
+        .poison = (uint8_t)message_get_int(m, "poison", 0),
         .where = c->where,
         .before_timing = service_keep_inputs,
     };
@@ -225,6 +226,12 @@ bool service_call(ServiceCtx *c, const Message *m) {
         return false;
     }
     HelperCall call = {
-        .arena = c->arena, .diag = c->diag, .where = c->where, .message = m, .reply = c->reply};
+        .arena = c->arena,
+        .diag = c->diag,
+        .where = c->where,
+        .phase = c->phase,
+        .message = m,
+        .reply = c->reply,
+    };
     return c->call(&call);
 }

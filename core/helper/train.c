@@ -79,6 +79,7 @@ static bool run_code(Train *t, Step *s, int repeat) {
         .threads = (int)message_get_int(t->m, "threads", 1),
         .seed = (uint64_t)message_get_int(t->m, "seed", 0),
         .repeat = repeat,
+        .poison = (uint8_t)message_get_int(t->m, "poison", 0),
         .where = t->c->where,
     };
     if (!exec_run(&run, t->c->arena, t->c->diag))

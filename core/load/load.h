@@ -44,6 +44,7 @@ typedef struct LoadedGraph {
     int line;
     InputSpec *inputs;          // one a placeholder
     int n_inputs;
+    const bool *needs_grad;     // by placeholder, whatever the grad mode says; NULL: as that says
     OutputSpec *outputs;        // one an item of the output
     int n_outputs;
 } LoadedGraph;

@@ -114,6 +114,8 @@ static bool run_pass(Pipeline *p, Unit *u, StageId stage, const GraphPass *pass)
         .inference = !strcmp(u->kind, "inference"),
     };
     int errors = u->diag.errors;
+    if (p->options.on_step)
+        p->options.on_step(p->options.step_ctx, stage, pass->name);
     const Graph *g = pass->run(&ctx, from->graph);
     if (!g || u->diag.errors > errors || (g != from->graph && !graph_verify(g, &u->diag))) {
         diag_note(&u->diag, (Place){0}, "in pass %s", pass->name);

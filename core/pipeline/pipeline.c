@@ -175,6 +175,8 @@ static void build_to(Pipeline *p, Unit *u, StageId from, StageId to) {
         if (!exists || stage_info[s].kind == ART_none || unit_at(u, (StageId)s))
             continue;
         decisions_set_stage(u->decisions, s);
+        if (p->options.on_step)
+            p->options.on_step(p->options.step_ctx, (StageId)s, NULL);
         if (!build_stage(p, u, (StageId)s))
             u->failed = (StageId)s;
     }

@@ -127,6 +127,9 @@ typedef struct PipelineOptions {
     int custom_pass_timeout_ms;          // of one run of one pass; 0: 5000
     CustomPassRunner *run_custom_pass;   // NULL: they cannot run here
     void *custom_pass_ctx;
+    // Called before each stage (pass NULL) and each pass; NULL: nobody listens.
+    void (*on_step)(void *ctx, StageId stage, const char *pass);
+    void *step_ctx;
     int decomposition_table; // place in the setting's values: inductor, core_aten, none
 } PipelineOptions;
 PipelineOptions pipeline_options_default(void);

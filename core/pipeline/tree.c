@@ -68,6 +68,11 @@ static const bool *wanted_grads(const Pipeline *p, const LoadedGraph *g, Arena *
     GradMode mode = p->options.grad;
     Node **inputs;
     int n = graph_placeholders(g->graph, &inputs, a), wanted = 0;
+    for (int i = 0; g->needs_grad && g->level <= LEVEL_export && i < n; i++)
+        if (g->needs_grad[i])
+            return g->needs_grad;
+    if (g->needs_grad)
+        return NULL;
     bool params = mode == GRAD_params || mode == GRAD_all;
     bool users = mode == GRAD_inputs || mode == GRAD_all;
     if (g->level > LEVEL_export || (!params && !users))

@@ -113,6 +113,10 @@ void decide_limit(Overrides *o, DecisionKind kind, int limit) {
     o->version++;
 }
 
+int decide_limit_at(const Overrides *o, DecisionKind kind) {
+    return o->limited[kind] ? o->limit[kind] : -1;
+}
+
 const bool *decide_override_at(const Overrides *o, DecisionKind kind, const char *key) {
     int64_t place = place_of(&o->index, kind, key);
     return place >= 0 && o->at.at[place].live ? &o->at.at[place].result : NULL;
@@ -138,6 +142,10 @@ Decisions *decisions_new(Arena *a, const Overrides *o) {
     d->index.arena = a;
     d->overrides = o;
     return d;
+}
+
+const Overrides *decisions_overrides(const Decisions *d) {
+    return d->overrides;
 }
 
 void decisions_set_stage(Decisions *d, int stage) {

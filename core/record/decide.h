@@ -42,6 +42,7 @@ void decide_clear_all(Overrides *o);
 // Bisection: of this kind only the first `limit` decisions whose default is true stay true, the
 // others become false; < 0: no limit. An override of a single key wins.
 void decide_limit(Overrides *o, DecisionKind kind, int limit);
+int decide_limit_at(const Overrides *o, DecisionKind kind); // -1: none
 // NULL if there is none.
 const bool *decide_override_at(const Overrides *o, DecisionKind kind, const char *key);
 typedef void OverrideVisit(void *ctx, DecisionKind kind, const char *key, bool result);
@@ -54,6 +55,7 @@ uint64_t overrides_version(const Overrides *o);
 // The log of one build.
 typedef struct Decisions Decisions;
 Decisions *decisions_new(Arena *a, const Overrides *o);     // o may be NULL
+const Overrides *decisions_overrides(const Decisions *d); // NULL: none
 void decisions_set_stage(Decisions *d, int stage);          // of the questions that follow
 // Forgets what stages >= stage asked: they will ask again.
 void decisions_truncate(Decisions *d, int stage);

@@ -1,0 +1,299 @@
+// judge.c: one result against another and against float64: distances, PyTorch's own rule, verdict.
+#include "core/debug/judge.h"
+
+#include <math.h>
+#include <string.h>
+
+const VerdictInfo verdict_info[VERDICT_count] = {
+#define VERDICT(id, ...) [VERDICT_##id] = {__VA_ARGS__},
+#include "core/debug/verdicts.def"
+#undef VERDICT
+};
+
+enum { DEFAULT_ULP = 4 };
+
+void print_element(Buf *out, const Tensor *t, int64_t flat) {
+    int64_t index[TENSOR_DIMS];
+    for (int i = t->ndim - 1; i >= 0; i--) {
+        index[i] = flat % (t->size[i] ? t->size[i] : 1);
+        flat /= t->size[i] ? t->size[i] : 1;
+    }
+    buf_putc(out, '[');
+    for (int i = 0; i < t->ndim; i++)
+        buf_printf(out, "%s%lld", i ? "," : "", (long long)index[i]);
+    buf_putc(out, ']');
+}
+
+// ---- one element after the other
+
+// A result as numbers: a tensor, or one number.
+typedef struct Numbers {
+    Tensor t; // contiguous if owned
+    bool is_tensor, owned;
+    double number;
+    int64_t n;
+} Numbers;
+
+static Numbers numbers_of(const RtValue *v) {
+    Numbers x = {.n = v ? 1 : -1};
+    switch (v ? v->kind : RT_none) {
+    case RT_tensor:
+        x.is_tensor = true;
+        x.t = v->tensor;
+        x.n = tensor_numel(&v->tensor);
+        break;
+    case RT_int:
+        x.number = (double)v->i;
+        break;
+    case RT_bool:
+        x.number = v->b;
+        break;
+    case RT_float:
+        x.number = v->f;
+        break;
+    case RT_none:
+    case RT_list:
+    case RT_other:
+        x.n = -1;
+        break;
+    }
+    return x;
+}
+
+static double number_at(const Numbers *x, int64_t i) {
+    return x->is_tensor ? tensor_get_f64(&x->t, i) : x->number;
+}
+
+static int64_t first_odd(const Numbers *x) {
+    if (x->is_tensor && !dtype_is_float(x->t.dtype))
+        return -1;
+    for (int64_t i = 0; i < x->n; i++)
+        if (!isfinite(number_at(x, i)))
+            return i;
+    return -1;
+}
+
+// Of one size, dtype aside.
+static bool same_size(const Numbers *a, const Numbers *b) {
+    if (a->is_tensor != b->is_tensor || a->n != b->n)
+        return false;
+    for (int i = 0; a->is_tensor && i < a->t.ndim; i++)
+        if (a->t.ndim != b->t.ndim || a->t.size[i] != b->t.size[i])
+            return false;
+    return true;
+}
+
+// ---- PyTorch's rule
+
+static double rmse(const Numbers *a, const Numbers *b) {
+    double sum = 0;
+    for (int64_t i = 0; i < a->n; i++) {
+        double d = number_at(a, i) - number_at(b, i);
+        sum += isnan(number_at(a, i)) && isnan(number_at(b, i)) ? 0 : d * d;
+    }
+    return a->n ? sqrt(sum / (double)a->n) : 0;
+}
+
+static bool allclose(const Numbers *a, const Numbers *b, double tol) {
+    for (int64_t i = 0; i < a->n; i++) {
+        double x = number_at(a, i), y = number_at(b, i);
+        if (x == y || (isnan(x) && isnan(y)))
+            continue;
+        if (!isfinite(x) || !isfinite(y) || !(fabs(x - y) <= tol + tol * fabs(y)))
+            return false;
+    }
+    return true;
+}
+
+static double cosine(const Numbers *a, const Numbers *b) {
+    double dot = 0, aa = 0, bb = 0;
+    for (int64_t i = 0; i < a->n; i++) {
+        double x = number_at(a, i), y = number_at(b, i);
+        dot += x * y;
+        aa += x * x;
+        bb += y * y;
+    }
+    return dot / sqrt(aa * bb);
+}
+
+static bool image_of_one(const Tensor *t) {
+    return t->ndim == 4 && t->size[2] == 1 && t->size[3] == 1;
+}
+
+static void same_rule(const Numbers *got, const Numbers *want, const Numbers *exact, double tol,
+                      SameRule *out) {
+    DType d = got->is_tensor ? got->t.dtype : DT_f64;
+    *out = (SameRule){.got_rmse = -1, .want_rmse = -1, .multiplier = dtype_is_low(d) ? 3 : 2};
+    if (got->is_tensor && (got->n < 1000 || image_of_one(&got->t) || tol >= 2e-2))
+        out->multiplier = 3;
+    out->cosine = cosine(got, want);
+    out->passes = out->allclose = allclose(want, got, tol);
+    if (exact->n < 0 || (got->is_tensor && !dtype_is_float(d)))
+        return;
+    out->got_rmse = rmse(got, exact);
+    out->want_rmse = rmse(want, exact);
+    bool only_want = first_odd(want) >= 0 && first_odd(got) < 0 && first_odd(exact) < 0;
+    out->passes = out->passes || (only_want && allclose(exact, got, 4e-2)) ||
+                  out->got_rmse <= out->multiplier * out->want_rmse + tol / 10;
+}
+
+// ---- the verdict
+
+typedef struct Judge {
+    Numbers got, want, exact;
+    double rtol, atol;
+    int64_t ulp;
+    Judged *out;
+} Judge;
+
+static double off(const Numbers *a, const Numbers *exact) {
+    double most = 0;
+    for (int64_t i = 0; i < a->n; i++) {
+        double d = fabs(number_at(a, i) - number_at(exact, i));
+        if (isnan(d) && !(isnan(number_at(a, i)) && isnan(number_at(exact, i))))
+            d = INFINITY;
+        if (d > most)
+            most = d;
+    }
+    return most;
+}
+
+static bool close(const Judge *j, double a, double b) {
+    bool finite = isfinite(a) && isfinite(b);
+    return a == b || (isnan(a) && isnan(b)) ||
+           (finite && fabs(a - b) <= j->atol + j->rtol * fabs(b));
+}
+
+// The first element outside the tolerance, else the one furthest apart.
+static void find_element(Judge *j) {
+    double most = 0;
+    j->out->element = -1;
+    for (int64_t i = 0; i < j->got.n; i++) {
+        double g = number_at(&j->got, i), w = number_at(&j->want, i);
+        if (!close(j, g, w) && !j->out->wrong++)
+            j->out->element = i;
+        double d = g == w || (isnan(g) && isnan(w)) ? 0 : fabs(g - w);
+        if (!j->out->wrong && d > most) {
+            most = d;
+            j->out->element = i;
+        }
+    }
+    int64_t at = j->out->element;
+    j->out->exact = NAN;
+    if (at < 0)
+        return;
+    j->out->got = number_at(&j->got, at);
+    j->out->want = number_at(&j->want, at);
+    j->out->sign = (j->out->got > j->out->want) - (j->out->got < j->out->want);
+    if (j->exact.n > at)
+        j->out->exact = number_at(&j->exact, at);
+}
+
+// Integers and booleans that stand on the edge of a comparison of floats: where they differ, want
+// and float64 differ, too.
+static Verdict verdict_of_integers(const Judge *j) {
+    bool better = j->exact.n >= 0, sensitive = better;
+    for (int64_t i = 0; better && i < j->got.n; i++) {
+        double g = number_at(&j->got, i), w = number_at(&j->want, i), x = number_at(&j->exact, i);
+        better = g == w || g == x;
+    }
+    for (int64_t i = 0; sensitive && !better && i < j->got.n; i++) {
+        double g = number_at(&j->got, i), w = number_at(&j->want, i), x = number_at(&j->exact, i);
+        sensitive = g == w || w != x;
+    }
+    return better ? VERDICT_better : sensitive ? VERDICT_sensitive : VERDICT_bug;
+}
+
+static int64_t outside(const Judge *j, const Numbers *a) {
+    int64_t n = 0;
+    for (int64_t i = 0; i < a->n; i++)
+        n += !close(j, number_at(a, i), number_at(&j->exact, i));
+    return n;
+}
+
+static Verdict verdict_by_exact(const Judge *j) {
+    const Judged *o = j->out;
+    if (j->exact.n < 0 || !j->got.is_tensor)
+        return VERDICT_bug;
+    if (!outside(j, &j->got))
+        return o->got_off <= o->want_off ? VERDICT_better : VERDICT_rounding;
+    if (tensor_near_exact(&j->got.t, &j->want.t, &j->exact.t))
+        return o->got_off <= o->want_off ? VERDICT_better : VERDICT_rounding;
+    bool same_odd = (o->got_nan < 0) == (o->want_nan < 0);
+    if (same_odd && outside(j, &j->want) && o->same.got_rmse <= 10 * o->same.want_rmse)
+        return VERDICT_sensitive;
+    return VERDICT_bug;
+}
+
+static Verdict verdict_of(const Judge *j) {
+    const Judged *o = j->out;
+    bool is_float = !j->got.is_tensor || dtype_is_float(j->got.t.dtype);
+    if (j->got.is_tensor && o->diff.same_bits)
+        return VERDICT_same_bits;
+    if (!j->got.is_tensor && (j->got.number == j->want.number))
+        return VERDICT_same_bits;
+    if (!is_float)
+        return verdict_of_integers(j);
+    bool few_ulp = j->got.is_tensor && !o->diff.nan_differs && o->got_nan == o->want_nan &&
+                   o->diff.max_ulp <= j->ulp;
+    if (!o->wrong || few_ulp)
+        return VERDICT_rounding;
+    return verdict_by_exact(j);
+}
+
+static const char *unlike(const RtValue *got, const RtValue *want) {
+    if (got->kind != want->kind)
+        return "a value of another kind";
+    if (got->kind != RT_tensor)
+        return NULL;
+    if (got->tensor.dtype != want->tensor.dtype)
+        return "another dtype";
+    if (got->tensor.ndim != want->tensor.ndim)
+        return "another number of dimensions";
+    for (int i = 0; i < got->tensor.ndim; i++)
+        if (got->tensor.size[i] != want->tensor.size[i])
+            return "another size";
+    return NULL;
+}
+
+void judge_value(const RtValue *got, const RtValue *want, const RtValue *exact,
+                 const Tolerance *tolerance, Judged *out) {
+    *out = (Judged){
+        .element = -1, .got_off = -1, .want_off = -1, .got_nan = -1, .want_nan = -1, .exact = NAN};
+    bool none = !want || want->kind == RT_none;
+    if ((!got || got->kind == RT_none) || none) {
+        bool both = (!got || got->kind == RT_none) && none;
+        out->verdict = both ? VERDICT_same_bits : VERDICT_missing;
+        return;
+    }
+    if ((out->why = unlike(got, want))) {
+        out->verdict = VERDICT_bug;
+        return;
+    }
+    Judge j = {.got = numbers_of(got),
+               .want = numbers_of(want),
+               .exact = numbers_of(exact),
+               .ulp = tolerance->ulp ? tolerance->ulp : DEFAULT_ULP,
+               .rtol = tolerance->rtol,
+               .atol = tolerance->atol,
+               .out = out};
+    if (!same_size(&j.exact, &j.want))
+        j.exact.n = -1;
+    DType d = got->kind == RT_tensor ? got->tensor.dtype : DT_f64;
+    if (j.rtol == 0 && j.atol == 0)
+        dtype_tolerance(d, &j.rtol, &j.atol);
+    if (!dtype_is_float(d) && dtype_info[d].cls != DTC_COMPLEX)
+        j.rtol = j.atol = 0;
+    if (got->kind == RT_tensor)
+        tensor_diff(&got->tensor, &want->tensor, j.rtol, j.atol, &out->diff);
+    out->got_nan = first_odd(&j.got);
+    out->want_nan = first_odd(&j.want);
+    same_rule(&j.got, &j.want, &j.exact, tolerance->repro > 0 ? tolerance->repro : 1e-3,
+              &out->same);
+    if (j.exact.n >= 0) {
+        out->got_off = off(&j.got, &j.exact);
+        out->want_off = off(&j.want, &j.exact);
+    }
+    find_element(&j);
+    out->verdict = verdict_of(&j);
+}

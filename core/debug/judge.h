@@ -1,0 +1,62 @@
+// judge.h: is a difference between two results rounding, or a bug? One result of a rung against
+// that of another rung and against the same in float64, by several measures side by side; one
+// verdict.
+#ifndef CORE_DEBUG_JUDGE_H
+#define CORE_DEBUG_JUDGE_H
+
+#include "core/eager/eager.h"
+
+// From the best to the worst.
+typedef enum Verdict {
+#define VERDICT(id, ...) VERDICT_##id,
+#include "core/debug/verdicts.def"
+#undef VERDICT
+    VERDICT_count
+} Verdict;
+
+typedef struct VerdictInfo {
+    const char *name; // same bits
+    const char *mark; // of the table: one cell
+    bool bad;
+    const char *doc;
+} VerdictInfo;
+extern const VerdictInfo verdict_info[VERDICT_count];
+
+// What is close. The zero value: 4 ULP, torch.testing's tolerances of the dtype, and 1e-3 for
+// PyTorch's same().
+typedef struct Tolerance {
+    double rtol, atol; // both 0: torch.testing's
+    int64_t ulp;       // 0: 4
+    double repro;      // repro_tolerance of PyTorch's minifier; 0: 1e-3
+} Tolerance;
+
+// PyTorch's own rule (torch/_dynamo/utils.py, same): allclose, else the distance of both from
+// float64 by root mean squares.
+typedef struct SameRule {
+    bool allclose, passes;
+    double got_rmse, want_rmse; // from float64; -1: there is none
+    double multiplier;          // of want_rmse
+    double cosine;              // similarity of got and want as vectors; NaN if one is zero
+} SameRule;
+
+// A result against another one.
+typedef struct Judged {
+    Verdict verdict;
+    const char *why; // of other shapes and types; NULL
+    TensorDiff diff; // against want
+    SameRule same;
+    double got_off, want_off;  // largest distance from float64; -1: there is none
+    int64_t element;           // flat index of the first that is wrong (else: the most apart), -1
+    int sign;                  // of got - want there; 0: a NaN, or nothing is apart
+    double got, want, exact;   // there; exact is NaN without float64
+    int64_t got_nan, want_nan; // flat index of the first NaN or infinity; -1: none
+    int64_t wrong;             // elements that are
+} Judged;
+
+// exact: want computed in float64, or NULL. All of any kind; lists are not judged.
+void judge_value(const RtValue *got, const RtValue *want, const RtValue *exact,
+                 const Tolerance *tolerance, Judged *out);
+// [2,3] of a flat index.
+void print_element(Buf *out, const Tensor *t, int64_t flat);
+
+#endif

@@ -1,0 +1,11 @@
+// probe_impl.h: inside of core/debug: what the two sides of a probe share.
+#ifndef CORE_DEBUG_PROBE_IMPL_H
+#define CORE_DEBUG_PROBE_IMPL_H
+
+#include "core/debug/probe.h"
+
+// probe_row.c: row i of a message.
+void probe_put_row(Message *m, int i, const ProbeRow *row);
+void probe_take_row(const Message *m, Arena *a, int i, ProbeRow *row);
+
+#endif

@@ -1,0 +1,303 @@
+// session_probe.c: what the debugger asks of a session. In a helper: the graph of a question
+// becomes a session of its own whose runs are made in that process. Here: the session's state as a
+// question.
+#include <string.h>
+
+#include "core/debug/probe.h"
+#include "core/session_private.h"
+
+// ---- in the helper
+
+typedef struct Opened {
+    HelperCall *call;
+    Session *s;
+    const ProbeQuery *q;
+    CaseRung rung; // under way, for the report of a crash
+} Opened;
+
+static void say_step(void *ctx, StageId stage, const char *pass) {
+    const Opened *o = ctx;
+    char *phase = o->call->phase;
+    if (!str_starts(phase, "rung"))
+        return;
+    Arena tmp = {0};
+    const char *text = arena_printf(&tmp, "rung %s%s%s", stage_info[stage].name, pass ? " " : "",
+                                    pass ? pass : "");
+    strncpy(phase, text, EXEC_WHERE_BYTES - 1);
+    arena_free(&tmp);
+}
+
+static void give_consts(Graph *g, const Map *state, const char *prefix) {
+    for (MapEntry *e = map_first(state); e; e = map_next(state, e)) {
+        const char *name = e->key;
+        if (!str_starts(name, prefix))
+            continue;
+        name += strlen(prefix);
+        GraphConst *known = NULL;
+        for (int i = 0; i < g->consts.n; i++)
+            if (!strcmp(g->consts.at[i].name, name))
+                known = &g->consts.at[i];
+        if (known)
+            known->tensor = e->ptr;
+        else if (!strchr(name, '.') || !g->children.n)
+            vec_push(g->arena, &g->consts, (GraphConst){.name = name, .tensor = e->ptr});
+    }
+    for (int i = 0; i < g->children.n; i++)
+        give_consts(g->children.at[i].graph, state,
+                    arena_printf(g->arena, "%s%s.", prefix, g->children.at[i].name));
+}
+
+static void give_hints(Session *s, Node *const *p, int n) {
+    for (int i = 0; i < n; i++) {
+        const TensorMeta *m = node_tensor(p[i]);
+        const RtValue *v = &s->real[i];
+        int64_t known;
+        if (p[i]->val.kind == VAL_sym && v->kind == RT_int &&
+            expr_kind(p[i]->val.sym) == SYM_symbol)
+            sym_set_hint(s->model->sym, p[i]->val.sym, v->i);
+        for (int k = 0; m && v->kind == RT_tensor && k < m->ndim && k < v->tensor.ndim; k++)
+            if (expr_kind(m->size[k]) == SYM_symbol && !sym_hint(s->model->sym, m->size[k], &known))
+                sym_set_hint(s->model->sym, m->size[k], v->tensor.size[k]);
+    }
+    sym_hint_rest(s->model->sym, 4096);
+}
+
+static bool load_graph(Session *s, const ProbeQuery *q, Diag *d) {
+    LoadedModel *m = ARENA_NEW(&s->arena, LoadedModel);
+    FxDoc doc = {.arena = &s->arena};
+    *m = (LoadedModel){.arena = &s->arena,
+                       .sym = sym_new(&s->arena),
+                       .path = "",
+                       .name = "probe",
+                       .form = "probe"};
+    m->state.arena = &s->arena;
+    if (!fx_parse(&doc, m->sym, q->text, "graph", d) || !doc.n) {
+        if (!d->errors)
+            diag_fail(d, "the question holds no graph");
+        return false;
+    }
+    Graph *g = doc.at[0].graph;
+    give_consts(g, q->state, "");
+    Node **p;
+    int n = graph_placeholders(g, &p, &s->arena);
+    if (n != q->n_inputs) {
+        diag_fail(d, "%d inputs are given, the graph takes %d", q->n_inputs, n);
+        return false;
+    }
+    InputSpec *inputs = ARENA_ARRAY(&s->arena, n + 1, InputSpec);
+    for (int i = 0; i < n; i++)
+        inputs[i] = (InputSpec){.kind = q->kinds[i], .user = -1};
+    LoadedGraph loaded = {.graph = g,
+                          .title = "probe",
+                          .kind = q->kind,
+                          .level = q->level,
+                          .inputs = inputs,
+                          .n_inputs = n,
+                          .needs_grad = q->needs_grad};
+    vec_push(&s->arena, &m->graphs, loaded);
+    s->model = m;
+    s->real = q->inputs;
+    s->n_real = n;
+    give_hints(s, p, n);
+    return true;
+}
+
+static bool apply_sets(Session *s, const char *const *sets, Diag *d) {
+    for (int i = 0; sets && sets[i]; i++) {
+        const char *eq = strchr(sets[i], '=');
+        // Custom passes run in helpers, and this is one.
+        if (!eq || strstr(sets[i], "custom_p"))
+            continue;
+        if (!session_set(s, arena_strndup(&s->arena, sets[i], (size_t)(eq - sets[i])), eq + 1, d))
+            return false;
+    }
+    return true;
+}
+
+static Session *open_query(Opened *o, Diag *d) {
+    Arena arena = {0};
+    Session *s = ARENA_NEW(&arena, Session);
+    s->arena = arena;
+    s->options = pipeline_options_default();
+    s->options.device = (Device){DEV_cpu, -1};
+    s->options.on_step = say_step;
+    s->options.step_ctx = o;
+    s->here = o->call;
+    s->given = (SessionOptions){.seed = o->q->seed, .threads = o->q->threads};
+    s->toolchain = o->q->toolchain;
+    s->overrides = overrides_new(&s->arena);
+    s->options.overrides = o->q->overrides;
+    if (!load_graph(s, o->q, d) || !apply_sets(s, o->q->sets, d)) {
+        session_close(s);
+        return NULL;
+    }
+    s->options.grad = GRAD_none; // the question says which
+    s->pipeline = pipeline_new(s->model, &s->options);
+    return s;
+}
+
+static StageId stage_of(const Session *s, CaseRung rung) {
+    StageId stage = backend_info[rung].executes, first = pipeline_first_stage(s->pipeline, 0);
+    return stage < first ? first : stage;
+}
+
+static bool build(void *ctx, CaseRung rung, StageId *failed, Diag *d) {
+    Opened *o = ctx;
+    Pipeline *p = o->s->pipeline;
+    StageId stage = stage_of(o->s, rung);
+    for (int i = 0; i < pipeline_n_units(p); i++) {
+        const Unit *u = pipeline_unit(p, i);
+        bool joint = u->forward != NULL;
+        if (joint && stage > STAGE_partition)
+            continue;
+        if (u->parent && stage <= STAGE_partition)
+            continue;
+        if (pipeline_build(p, i, stage))
+            continue;
+        const Unit *blame = unit_to_blame(u);
+        *failed = blame ? blame->failed : stage;
+        if (!blame || !session_unit_errors(o->s, blame->index, d))
+            diag_fail(d, "stage %s could not be built", stage_info[*failed].name);
+        return false;
+    }
+    return true;
+}
+
+static void add(ProbeRun *r, Arena *a, const char *name, int i, RtValue *v) {
+    if (v->kind != RT_none)
+        vec_push(a, &r->values, (ProbeValue){arena_printf(a, "%s%d", name, i), *v});
+    *v = (RtValue){0};
+}
+
+static bool same_as_given(const RtValue *v, const RtValue *given) {
+    TensorDiff diff;
+    if (v->kind != RT_tensor || given->kind != RT_tensor)
+        return true;
+    const Tensor *a = &v->tensor, *b = &given->tensor;
+    if (a->dtype != b->dtype || a->ndim != b->ndim || memcmp(a->size, b->size, sizeof a->size) != 0)
+        return false;
+    tensor_diff(a, b, 0, 0, &diff);
+    return diff.same_bits;
+}
+
+// New values of inputs that a graph returns stand before what the user gets.
+static void name_values(Opened *o, ProbeRun *r, RunResult *got, Arena *a) {
+    const Unit *u = pipeline_unit(o->s->pipeline, 0);
+    const Artifact *traced = pipeline_at(o->s->pipeline, 0, STAGE_joint);
+    const AotMeta *meta = traced ? traced->meta : NULL;
+    int user = graph_n_outputs(u->loaded->graph), extra = got->n_outputs - user;
+    if (u->forward || extra < 0)
+        extra = 0;
+    for (int i = 0; i < extra; i++)
+        if (meta && i < meta->n_mutated && meta->mutated[i] < got->n_inputs) {
+            rt_drop(&got->inputs[meta->mutated[i]]);
+            got->inputs[meta->mutated[i]] = got->outputs[i];
+            got->outputs[i] = (RtValue){0};
+        }
+    for (int i = extra; i < got->n_outputs; i++)
+        add(r, a, "out", i - extra, &got->outputs[i]);
+    for (int i = 0; i < got->n_inputs && i < o->s->n_real; i++)
+        if (!same_as_given(&got->inputs[i], &o->s->real[i]))
+            add(r, a, "after", i, &got->inputs[i]);
+    for (int i = 0; i < got->n_grads; i++)
+        add(r, a, "grad", i, &got->grads[i]);
+}
+
+static bool run(void *ctx, ProbeRun *r, Arena *a, Diag *d) {
+    Opened *o = ctx;
+    RunRequest request = {.backend = (Backend)r->rung,
+                          .toolchain = r->toolchain,
+                          .in_f64 = r->in_f64,
+                          .poison = r->poison};
+    RunResult got = {0};
+    bool ok = session_run(o->s, &request, &got, a, d);
+    if (ok)
+        name_values(o, r, &got, a);
+    session_run_free(&got);
+    return ok;
+}
+
+static bool draws(const Graph *g) {
+    GRAPH_EACH (g, n)
+        if (n->def && n->def->tags & OPT_random)
+            return true;
+    for (int i = 0; i < g->children.n; i++)
+        if (draws(g->children.at[i].graph))
+            return true;
+    return false;
+}
+
+// By the functional graph: dropout of a torch-level graph shows there.
+static bool is_random(Session *s) {
+    const Artifact *a = pipeline_build(s->pipeline, 0, stage_of(s, RUNG_aot_eager));
+    return draws(a && a->kind == ART_graph ? a->graph
+                                           : pipeline_unit(s->pipeline, 0)->loaded->graph);
+}
+
+static bool answer_probe(HelperCall *c) {
+    ProbeQuery q;
+    Opened o = {.call = c, .q = &q};
+    if (!probe_read(c, &q) || !(o.s = open_query(&o, c->diag)))
+        return false;
+    ProbeRunner runner = {.ctx = &o,
+                          .build = build,
+                          .run = run,
+                          .nodes = o.s->model->graphs.at[0].graph->n_nodes,
+                          .random = is_random(o.s)};
+    bool ok = probe_answer(c, &q, &runner);
+    o.s->model->graphs.n = 0;
+    session_close(o.s);
+    return ok;
+}
+
+bool session_call(HelperCall *c) {
+    if (!strcmp(message_get_text(c->message, "call", ""), "probe"))
+        return answer_probe(c);
+    diag_tool(c->diag, "a request that no helper knows");
+    return false;
+}
+
+// ---- the session's state as a question
+
+static const char **sets_of(Session *s, Arena *a) {
+    VEC(const char *) sets = {0};
+    for (int i = 0; i < settings_count(); i++) {
+        SettingInfo now = settings_at(s, i, a), plain = settings_at(NULL, i, a);
+        if (strcmp(now.value, plain.value) != 0 && strcmp(now.name, "grad") != 0)
+            vec_push(a, &sets, (const char *)arena_printf(a, "%s=%s", now.name, now.value));
+    }
+    vec_push(a, &sets, (const char *)NULL);
+    return sets.at;
+}
+
+bool session_probe_query(Session *s, int unit, Arena *a, ProbeQuery *out, Diag *d) {
+    const Unit *u = pipeline_unit(s->pipeline, unit), *root = u->parent ? u->parent : u;
+    const LoadedGraph *g = root->loaded;
+    RtValue *inputs;
+    int n;
+    if (!session_inputs(s, root->index, a, &inputs, &n, d))
+        return false;
+    InputKind *kinds = ARENA_ARRAY(a, n + 1, InputKind);
+    bool *needs = ARENA_ARRAY(a, n + 1, bool);
+    for (int i = 0; i < n; i++) {
+        kinds[i] = i < g->n_inputs ? g->inputs[i].kind : IN_user;
+        needs[i] = root->forward && root->requires_grad && root->requires_grad[i];
+    }
+    *out = (ProbeQuery){
+        .graph = g->graph,
+        .level = g->level,
+        .kind = g->kind,
+        .state = &s->model->state,
+        .inputs = inputs,
+        .n_inputs = n,
+        .kinds = kinds,
+        .needs_grad = needs,
+        .sets = sets_of(s, a),
+        .overrides = s->overrides,
+        .rung = (CaseRung)s->backend,
+        .toolchain = s->toolchain,
+        .seed = s->given.seed,
+        .threads = session_threads(s),
+    };
+    return true;
+}
