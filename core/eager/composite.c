@@ -333,6 +333,12 @@ bool kern_embedding_bag_call(K *k) {
     return eager_ok(k->x);
 }
 
+// ldexp(self, other): infinite powers of two make NaN of zeros.
+bool kern_ldexp(K *k) {
+    k->out = CALL(k, aten_mul_Tensor, k->args[0], CALL(k, aten_pow_Scalar, FLT(2), k->args[1]));
+    return eager_ok(k->x);
+}
+
 // float_power: in float64
 bool kern_float_power(K *k) {
     Value a = k->args[0], b = k->args[1];

@@ -8,7 +8,7 @@ static double distance(const double *a, const double *b, int64_t n, double p) {
     double sum = 0;
     for (int64_t i = 0; i < n; i++) {
         double d = fabs(a[i] - b[i]);
-        sum = p == 0     ? sum + (d != 0)
+        sum = p == 0     ? sum + (d != d ? d : d != 0)
               : p == 1   ? sum + d
               : p == 2   ? sum + d * d
               : isinf(p) ? (d > sum || d != d ? d : sum)
@@ -223,9 +223,10 @@ bool kern_embedding_renorm_(K *k) {
             continue;
         seen[i] = true;
         load_d(w->dtype, at_elem(w, i * w->stride[0]), w->stride[1], w->size[1], row);
-        double norm = distance(row, zero, w->size[1], p);
+        double norm = round_to(w->dtype, distance(row, zero, w->size[1], p));
         if (norm > most) {
             double f = most / (norm + 1e-7);
+            f = w->dtype == DT_f64 ? f : (double)(float)f;
             for (int64_t j = 0; j < w->size[1]; j++)
                 row[j] *= f;
             store_d(w->dtype, at_elem(w, i * w->stride[0]), w->stride[1], w->size[1], row);

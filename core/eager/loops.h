@@ -95,17 +95,11 @@ double special_k0(double x);
 double special_k0e(double x);
 double special_k1(double x);
 double special_k1e(double x);
+double special_j0(double x);
+double special_j1(double x);
 double special_y0(double x);
 double special_y1(double x);
 double special_airy(double x);
 double special_spherical_j0(double x);
-double special_chebyshev_t(double x, double n);
-double special_chebyshev_u(double x, double n);
-double special_chebyshev_v(double x, double n);
-double special_chebyshev_w(double x, double n);
-double special_hermite_h(double x, double n);
-double special_hermite_he(double x, double n);
-double special_laguerre(double x, double n);
-double special_legendre(double x, double n);
 
 #endif

@@ -22,8 +22,10 @@ static uint64_t key_of_int(int64_t v) {
     return (uint64_t)v ^ 1ull << 63;
 }
 
-static bool is_nan_key(uint64_t k) {
-    return k == UINT64_MAX;
+// The key of NaN is also that of the largest int64.
+
+static bool is_nan_key(const Tensor *t, uint64_t k) {
+    return k == UINT64_MAX && !is_int_like(t->dtype);
 }
 
 static void keys_of(const Tensor *t, int64_t start, int64_t step, int64_t n, uint64_t *out) {
@@ -111,10 +113,11 @@ static void put_pair(const Line *l, int64_t r, int64_t index, const Tensor *valu
 }
 
 // The first largest (or smallest) element; NaN wins.
-static int64_t extreme(const uint64_t *key, int64_t n, bool largest) {
+static int64_t extreme(const Line *l, bool largest) {
+    const uint64_t *key = l->key;
     int64_t best = 0;
-    for (int64_t i = 1; i < n && !is_nan_key(key[best]); i++)
-        if (is_nan_key(key[i]) || (largest ? key[i] > key[best] : key[i] < key[best]))
+    for (int64_t i = 1; i < l->n && !is_nan_key(l->in, key[best]); i++)
+        if (is_nan_key(l->in, key[i]) || (largest ? key[i] > key[best] : key[i] < key[best]))
             best = i;
     return best;
 }
@@ -135,7 +138,7 @@ bool kern_max_dim(K *k) {
         return false;
     for (int64_t r = 0; r < l.runs.n; r++) {
         line_load(&l, r);
-        put_pair(&l, r, extreme(l.key, l.n, largest), k->res[0], k->res[1]);
+        put_pair(&l, r, extreme(&l, largest), k->res[0], k->res[1]);
     }
     return true;
 }
@@ -169,9 +172,9 @@ bool kern_argmax(K *k) {
     for (int64_t r = 0; r < l.runs.n; r++) {
         line_load(&l, r);
         if (all)
-            put_i(k->res[0], 0, extreme(l.key, l.n, largest));
+            put_i(k->res[0], 0, extreme(&l, largest));
         else
-            put_pair(&l, r, extreme(l.key, l.n, largest), NULL, k->res[0]);
+            put_pair(&l, r, extreme(&l, largest), NULL, k->res[0]);
     }
     return true;
 }
@@ -253,8 +256,8 @@ bool kern_kthvalue(K *k) {
 static int64_t median_of(Line *l, bool skip_nan) {
     int64_t numbers = 0, first_nan = -1;
     for (int64_t i = 0; i < l->n; i++) {
-        numbers += !is_nan_key(l->key[i]);
-        if (is_nan_key(l->key[i]) && first_nan < 0)
+        numbers += !is_nan_key(l->in, l->key[i]);
+        if (is_nan_key(l->in, l->key[i]) && first_nan < 0)
             first_nan = i;
     }
     if (first_nan >= 0 && (!skip_nan || numbers == 0))
@@ -329,8 +332,8 @@ bool kern_cummax(K *k) {
         int64_t best = 0;
         line_rank(&l, r);
         for (int64_t i = 0; i < l.n; i++) {
-            bool takes = is_nan_key(l.key[i]) ||
-                         (!is_nan_key(l.key[best]) &&
+            bool takes = is_nan_key(l.in, l.key[i]) ||
+                         (!is_nan_key(l.in, l.key[best]) &&
                           (largest ? l.key[i] >= l.key[best] : l.key[i] <= l.key[best]));
             best = takes ? i : best;
             l.rank[i].index = best;
@@ -434,7 +437,7 @@ bool kern_isin(K *k) {
     WALK (w, walk_tensors(both, 2)) {
         uint64_t x = ints ? key_of_int(get_i(t, w.at[1])) : key_of_double(get_d(t, w.at[1]));
         int64_t at = lower(key, n, x, false);
-        put_i(both[0], w.at[0], (at < n && key[at] == x && !is_nan_key(x)) != invert);
+        put_i(both[0], w.at[0], (at < n && key[at] == x && (ints || x != UINT64_MAX)) != invert);
     }
     return true;
 }
@@ -475,9 +478,9 @@ static Unique unique_alloc(K *k, int64_t n) {
                     ARENA_ARRAY(k->x->arena, n + 1, int64_t)};
 }
 
-static void group(Unique *u, const Rank *rank, int64_t n) {
+static void group(Unique *u, const Tensor *t, const Rank *rank, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
-        if (i == 0 || rank[i].key != rank[i - 1].key || is_nan_key(rank[i].key))
+        if (i == 0 || rank[i].key != rank[i - 1].key || is_nan_key(t, rank[i].key))
             u->first[u->n++] = rank[i].index;
         u->count[u->n - 1]++;
         u->inverse[rank[i].index] = u->n - 1;
@@ -506,7 +509,7 @@ bool kern_unique(K *k) {
     if (!neighbours)
         sort_ranks(rank, tmp, n, false);
     Unique u = unique_alloc(k, n);
-    group(&u, rank, n);
+    group(&u, in, rank, n);
     return unique_results(k, in, &u, n, k->in[0], kb(k, first),
                           k->op->n_args > first + 1 && kb(k, first + 1));
 }

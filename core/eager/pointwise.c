@@ -96,12 +96,20 @@ static void add_param(Point *w, int *n, double f, int64_t i) {
     }
 }
 
-static bool add_operand(K *k, Point *w, char kind, Value v) {
+// NaN as the only bound of clamp bounds nothing; as one of two it makes all NaN.
+static bool bounds_nothing(const K *k, char kind, const Value *v) {
+    const Value *other = kind == 'L' ? v + 1 : v - 1;
+    bool bound = (kind == 'L' && v == &k->args[1]) || (kind == 'H' && v == &k->args[2]);
+    return bound && v->kind == VAL_float && isnan(v->f) && other->kind == VAL_none;
+}
+
+static bool add_operand(K *k, Point *w, char kind, const Value *arg) {
+    Value v = *arg;
     Operand *o = &w->op[w->n++];
     o->is_condition = kind == 'C';
     o->t = tensor_at(&v);
     o->number = v;
-    if (v.kind == VAL_none && (kind == 'L' || kind == 'H'))
+    if ((v.kind == VAL_none || bounds_nothing(k, kind, arg)) && (kind == 'L' || kind == 'H'))
         o->number = val_float(kind == 'L' ? -(double)INFINITY : (double)INFINITY);
     else if (!o->t && v.kind != VAL_int && v.kind != VAL_float && v.kind != VAL_bool)
         return k_fail(k, "TypeError: %s: an argument is none, expected a tensor or a number",
@@ -130,7 +138,7 @@ static bool read_args(K *k, const PointRow *row, Point *w) {
         case 'C':
         case 'L':
         case 'H':
-            if (!add_operand(k, w, *c, *v))
+            if (!add_operand(k, w, *c, v))
                 return false;
             break;
         case 'p':
@@ -491,7 +499,7 @@ static Value loop_over(K *k, const char *loop, const Value *v, int n, double p0,
     Point w = {.loop = (LoopId)loop_named(loop), .rule = RULE_PROMOTE, .p = {.f = {p0, p1}}};
     const TensorMeta *metas[OPERANDS];
     for (int i = 0; i < n; i++) {
-        if (v[i].kind != VAL_tensor || !add_operand(k, &w, 't', v[i]))
+        if (v[i].kind != VAL_tensor || !add_operand(k, &w, 't', &v[i]))
             return val_none();
         metas[i] = v[i].tensor;
     }

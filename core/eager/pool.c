@@ -197,10 +197,9 @@ bool kern_adaptive_max_pool(K *k) {
     return adaptive_args(k, &p, k->in[0], k->res[0]) && run_max(k, &p);
 }
 
-// Sum over a window and what it is divided by.
-static double window_sum(const Pool *p, const double *x, int64_t o, int64_t *divisor) {
-    int64_t at[SPACE], from[SPACE], to[SPACE], padded = 1, inside = 1;
-    double sum = 0;
+// The part of a window that lies inside, and what its sum is divided by. False if it is empty.
+static bool window_inside(const Pool *p, int64_t o, int64_t *from, int64_t *to, int64_t *divisor) {
+    int64_t at[SPACE], padded = 1, inside = 1;
     split3(p->out, o, at);
     for (int d = 0; d < SPACE; d++) {
         window_of(p, d, at[d], &from[d], &to[d]);
@@ -212,12 +211,33 @@ static double window_sum(const Pool *p, const double *x, int64_t o, int64_t *div
         to[d] = to[d] < p->in[d] ? to[d] : p->in[d];
         inside *= to[d] > from[d] ? to[d] - from[d] : 0;
     }
-    for (int64_t z = from[0]; z < to[0] && x; z++)
+    *divisor = p->divisor ? p->divisor : p->count_pad && !p->adaptive ? padded : inside;
+    return inside > 0;
+}
+
+static double window_mean(const Pool *p, const double *x, int64_t o) {
+    int64_t from[SPACE], to[SPACE], divisor;
+    double sum = 0;
+    if (!window_inside(p, o, from, to, &divisor))
+        return 0;
+    for (int64_t z = from[0]; z < to[0]; z++)
         for (int64_t y = from[1]; y < to[1]; y++)
             for (int64_t w = from[2]; w < to[2]; w++)
                 sum += x[(z * p->in[1] + y) * p->in[2] + w];
-    *divisor = p->divisor ? p->divisor : p->count_pad && !p->adaptive ? padded : inside;
-    return inside > 0 ? sum : 0;
+    return divisor ? sum / (double)divisor : 0;
+}
+
+// Of integers: sums wrap, the quotient is cut.
+static int64_t window_mean_i(const Pool *p, const int64_t *x, int64_t o) {
+    int64_t from[SPACE], to[SPACE], divisor;
+    uint64_t sum = 0;
+    if (!window_inside(p, o, from, to, &divisor) || !divisor)
+        return 0;
+    for (int64_t z = from[0]; z < to[0]; z++)
+        for (int64_t y = from[1]; y < to[1]; y++)
+            for (int64_t w = from[2]; w < to[2]; w++)
+                sum += (uint64_t)x[(z * p->in[1] + y) * p->in[2] + w];
+    return divisor == -1 ? (int64_t)(0 - sum) : (int64_t)sum / divisor;
 }
 
 static void avg_range(void *ctx, int64_t begin, int64_t end) {
@@ -226,12 +246,15 @@ static void avg_range(void *ctx, int64_t begin, int64_t end) {
     double *x = ARENA_ARRAY(&tmp, p->in_n + 1, double),
            *y = ARENA_ARRAY(&tmp, p->out_n + 1, double);
     for (int64_t c = begin; c < end; c++) {
-        load_d(p->x->dtype, at_elem(p->x, c * p->in_n), 1, p->in_n, x);
-        for (int64_t o = 0; o < p->out_n; o++) {
-            int64_t divisor;
-            double sum = window_sum(p, x, o, &divisor);
-            y[o] = divisor ? sum / (double)divisor : 0;
+        if (p->x->dtype == DT_i64) {
+            for (int64_t o = 0; o < p->out_n; o++)
+                put_i(p->y, c * p->out_n + o,
+                      window_mean_i(p, (const int64_t *)(void *)at_elem(p->x, c * p->in_n), o));
+            continue;
         }
+        load_d(p->x->dtype, at_elem(p->x, c * p->in_n), 1, p->in_n, x);
+        for (int64_t o = 0; o < p->out_n; o++)
+            y[o] = window_mean(p, x, o);
         store_d(p->y->dtype, at_elem(p->y, c * p->out_n), 1, p->out_n, y);
     }
     arena_free(&tmp);
@@ -274,14 +297,8 @@ static bool avg_backward(K *k, Pool *p) {
     double *x = tensor_data(acc);
     for (int64_t c = 0; c < p->planes; c++)
         for (int64_t o = 0; o < p->out_n; o++) {
-            int64_t divisor, at[SPACE], from[SPACE], to[SPACE];
-            window_sum(p, NULL, o, &divisor);
-            split3(p->out, o, at);
-            for (int d = 0; d < SPACE; d++) {
-                window_of(p, d, at[d], &from[d], &to[d]);
-                from[d] = from[d] > 0 ? from[d] : 0;
-                to[d] = to[d] < p->in[d] ? to[d] : p->in[d];
-            }
+            int64_t divisor, from[SPACE], to[SPACE];
+            window_inside(p, o, from, to, &divisor);
             double share = get_d(g, c * p->out_n + o) / (double)(divisor ? divisor : 1);
             for (int64_t z = from[0]; z < to[0]; z++)
                 for (int64_t y = from[1]; y < to[1]; y++)

@@ -225,7 +225,7 @@ static double igammac_fraction(double a, double x) {
 
 // P and Q of the incomplete gamma function; -1 if the general formulas apply.
 static double igamma_edge(double a, double x, bool upper) {
-    if (!(x >= 0) || !(a >= 0))
+    if (x < 0 || a < 0)
         return (double)NAN;
     if (a == 0)
         return x > 0 ? !upper : (double)NAN;
@@ -235,7 +235,7 @@ static double igamma_edge(double a, double x, bool upper) {
         return isinf(x) ? (double)NAN : upper;
     if (isinf(x))
         return !upper;
-    return -1;
+    return isnan(a) || isnan(x) ? (double)NAN : -1;
 }
 
 double special_igamma(double a, double x) {

@@ -447,7 +447,7 @@ bool meta_pixel_shuffle(MetaCtx *m, const Op *op, const Value *args, Value *out)
     for (int i = c + 1; i <= c + 2; i++)
         t->size[i] =
             down ? sym_floordiv(m->sym, t->size[i], side) : sym_mul(m->sym, t->size[i], side);
-    meta_set_contiguous(m, t);
+    meta_set_format(m, t, meta_suggest_format(m, self));
     return meta_out(out, t);
 }
 

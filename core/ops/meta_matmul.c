@@ -152,10 +152,16 @@ bool meta_outer(MetaCtx *m, const Op *op, const Value *args, Value *out) {
 
 bool meta_addr(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *bias = meta_self(m, op, args);
-    return bias &&
-           outer(m, ops_result_type(args, 3), meta_arg_tensor(op, args, "vec1"),
-                 meta_arg_tensor(op, args, "vec2"), out) &&
-           fits_product(m, bias, out->tensor);
+    const TensorMeta *a = meta_arg_tensor(op, args, "vec1"), *b = meta_arg_tensor(op, args, "vec2");
+    DType d = ops_result_type(args, 3);
+    if (!bias || !outer(m, d, a, b, out) || !fits_product(m, bias, out->tensor))
+        return false;
+    TensorMeta *column = meta_window(m, a, 2);
+    column->size[0] = a->size[0];
+    column->stride[0] = a->stride[0];
+    column->size[1] = column->stride[1] = meta_int(m, 1);
+    TensorMeta *t = meta_iterate(m, d, (const TensorMeta *[]){bias, column, b}, 3, false);
+    return t && meta_out(out, t);
 }
 
 // Batch dimensions of both broadcast; vectors lose the dimension that was added for them.

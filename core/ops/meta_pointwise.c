@@ -312,6 +312,26 @@ bool meta_bool(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     return pointwise(m, op, args, out, RULE_bool);
 }
 
+// self * 2 ** other, the power taken first.
+bool meta_ldexp(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *other = meta_arg_tensor(op, args, "other");
+    if (!other)
+        return false;
+    TensorMeta power = *other;
+    power.dtype = meta_float_of(other->dtype);
+    const Value both[2] = {args[0], val_tensor(&power)};
+    return meta_promote(m, op, both, out);
+}
+
+// The power of an integer two: truth values become integers.
+bool meta_square(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    if (!meta_promote(m, op, args, out))
+        return false;
+    TensorMeta *t = (TensorMeta *)out->tensor;
+    t->dtype = t->dtype == DT_b8 ? DT_i64 : t->dtype;
+    return true;
+}
+
 bool meta_same(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     return pointwise(m, op, args, out, RULE_self);
 }
