@@ -24,6 +24,7 @@ void app_init(App *app, int cols, int rows) {
     for (int i = 0; i < ALL_PANES; i++)
         app->pane[i].ctx = (ViewCtx){.stage = -1,
                                      .step = -1,
+                                     .rewrite = -1,
                                      .arg = "",
                                      .runs = &app->runs,
                                      .output = &app->output,

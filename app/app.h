@@ -18,7 +18,7 @@
 typedef struct Spot {
     int pane, focus;        // where it was shown, and which pane had the keys then
     const View *view;
-    int stage, unit, step;
+    int stage, unit, step, rewrite;
     const char *arg;        // of the view; lives in App.arena
     int row, top, left;
     Item item;              // on the cursor's row
@@ -41,6 +41,14 @@ typedef struct Pane {
     int rows_shown;         // text rows of the last frame
     Item last;              // item under the cursor at the last frame: found again after a rebuild
 } Pane;
+
+// What the last step changed, marked until something else is shown.
+typedef struct Fresh {
+    Arena arena;
+    int artifact;           // its id
+    char *sign;             // by item: '+' made, '~' altered, 0 as it was
+    int n;
+} Fresh;
 
 enum { GUTTER = 3 };    // columns before a pane's text: cursor or link, fold or sign, a blank
 enum { HOME = PANES, ALL_PANES = PANES + 1 };   // the first screen is a pane of its own
@@ -89,6 +97,11 @@ typedef struct App {
     bool full_spelling;
     bool hide_times;        // measured times are drawn as ·
     bool step_changed;      // `step` stops only where something changed
+    Fresh fresh;
+    struct BreakList *breaks;   // breaks.c
+    struct WatchList *watches;  // values that are watched (views/watch.h)
+    // Tells how far long work is and asks whether to go on; NULL: nobody watches (loop.c).
+    bool (*progress)(struct App *app, const char *what, int done, int total);
     Item turn_from;         // `goto arg` again from here takes the next argument
     int turn;
     Item twin_from;         // `goto twin` again from here takes the next one
@@ -136,6 +149,9 @@ bool app_script(App *app, const char *path);
 Pane *app_pane(App *app);                   // with the focus (the first screen if that is up)
 int app_pane_number(const App *app);
 bool pane_show(App *app, int pane, const View *view, int stage, int unit, const char *arg);
+// At a step of the unit, -1: the stage's last; after so many of its rewrites, -1: all.
+bool pane_show_step(App *app, int pane, const View *view, int stage, int unit, int step,
+                    int rewrite, const char *arg);
 // Makes the document if it is not there or stale; false if there is none.
 bool pane_ready(App *app, Pane *p);
 int pane_count(App *app, Pane *p);
@@ -162,6 +178,12 @@ const View *stage_view(int stage);             // the view that shows a stage
 // arena; NULL if there are none at all.
 const uint8_t *item_links(App *app, Item from, const Artifact *from_art, const Artifact *to,
                           int *n);
+
+// ---- cmd_place.c ----
+
+bool app_show_stage(App *app, int stage, int unit);
+// The step of a unit, or it after some of its rewrites; the same thing stays under the cursor.
+bool app_show_step(App *app, int stage, int unit, int step, int rewrite);
 
 // ---- search.c ----
 

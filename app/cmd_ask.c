@@ -1,5 +1,5 @@
 // cmd_ask.c: commands that answer: explain, why, diff, history, ops, doctor, help, glossary.
-#include "app/app.h"
+#include "app/step.h"
 #include "app/model.h"
 #include "core/aot/aot.h"
 #include "core/base/file.h"
@@ -123,12 +123,14 @@ bool cmd_diff(App *app, Args *args) {
         snprintf(arg, sizeof arg, "%s %s", args->at[0], args->at[1]);
     } else {
         pane_ready(app, p);
-        int at = model_step_of(app->session, p->ctx.unit, p->ctx.art);
+        At at = {p->ctx.unit, model_step_of(app->session, p->ctx.unit, p->ctx.art), -1};
+        pipeline_state_of(session_pipeline(app->session), p->ctx.art, &at.rewrite);
         if (args->n == 1)
-            snprintf(arg, sizeof arg, "%s #%d", args->at[0], at);
-        else if (at > 0)
-            snprintf(arg, sizeof arg, "#%d #%d", at - 1, at);
-        if (at < 0 || !arg[0]) {
+            snprintf(arg, sizeof arg, "%s #%s", args->at[0], step_text(app, at));
+        else if (at.step > 0)
+            snprintf(arg, sizeof arg, "#%s #%s", step_text(app, step_before(app, at)),
+                     step_text(app, at));
+        if (at.step < 0 || !arg[0]) {
             diag_fail(&app->diag, "nothing before this to compare with")->hint = "diff STAGE STAGE";
             return false;
         }

@@ -19,12 +19,16 @@ static int pane_for(App *app, int stage) {
 // Is the artifact a step of some graph still?
 static bool is_there(App *app, const Artifact *art) {
     for (int i = 0; i < model_units(app->session); i++)
-        if (model_step_of(app->session, i, art) >= 0)
+        if (model_step_of(app->session, i, art) >= 0) // or a state inside one
             return true;
     return false;
 }
 
-static bool show_stage(App *app, int stage, int unit) {
+bool app_show_stage(App *app, int stage, int unit) {
+    return app_show_step(app, stage, unit, -1, -1);
+}
+
+bool app_show_step(App *app, int stage, int unit, int step, int rewrite) {
     const View *view = stage_view(stage);
     if (!view) {
         diag_fail(&app->diag, "stage %s has no view in this build", stage_info[stage].name);
@@ -32,11 +36,16 @@ static bool show_stage(App *app, int stage, int unit) {
     }
     int pane = pane_for(app, stage);
     Pane *p = &app->pane[pane];
-    if (p->ctx.view == view && p->ctx.stage == stage && p->ctx.unit == unit && p->ctx.step < 0)
+    if (p->ctx.view == view && p->ctx.stage == stage && p->ctx.unit == unit &&
+        p->ctx.step == step && p->ctx.rewrite == rewrite && (step < 0 || p->ready))
         return true;
     Item item = pane_ready(app, p) ? pane_item(app, p) : ITEM_NONE;
     const Artifact *from = p->ok ? p->ctx.art : NULL;
-    if (!pane_show(app, pane, view, stage, unit, "")) {
+    bool same = p->ctx.view == view && p->ctx.stage == stage && p->ctx.unit == unit, found = false;
+    int row = p->row, offset = p->row - p->top;
+    if (from)
+        pipeline_state_touch(session_pipeline(app->session), from);
+    if (!pane_show_step(app, pane, view, stage, unit, step, rewrite, "")) {
         const Unit *bad = unit_to_blame(pipeline_unit(session_pipeline(app->session), unit));
         if (bad && bad->failed <= (StageId)stage)
             model_unit_error(app->session, unit, &app->diag);
@@ -49,7 +58,12 @@ static bool show_stage(App *app, int stage, int unit) {
     Link *links = NULL;
     if (from && to && from != to && item.id >= 0 && view->row_of && is_there(app, from) &&
         pipeline_links(session_pipeline(app->session), from, item.id, to, &app->frame, &links))
-        pane_goto_item(app, p, (Item){to->id, links[0].item});
+        found = pane_goto_item(app, p, (Item){to->id, links[0].item});
+    if (same && step >= 0) { // what did not move stays where it was on the screen
+        p->row = found ? p->row : row;
+        p->top = p->row - offset;
+        pane_move(app, p, p->row);
+    }
     return true;
 }
 
@@ -71,7 +85,7 @@ bool cmd_stage(App *app, Args *args) {
         }
     }
     spot_push(app);
-    return show_stage(app, stage, model_unit_for(app->session, unit, stage));
+    return app_show_stage(app, stage, model_unit_for(app->session, unit, stage));
 }
 
 // Tables want width: in a narrow pane they get the whole screen, and `back` gives the panes again.
@@ -105,6 +119,7 @@ bool cmd_view(App *app, Args *args) {
     Item focus = pane_ready(app, from) ? pane_item(app, from) : ITEM_NONE;
     const Artifact *focus_art = from->ctx.art;
     int stage = from->ctx.stage, unit = from->ctx.unit, step = from->ctx.step;
+    int rewrite = from->ctx.rewrite;
     // A view about the cursor goes beside it if there is room.
     if (v->flags & VIEW_follows && layout_panes(&app->layout) > 1 && !app->layout.zoom)
         pane = layout_next(&app->layout, pane, 1);
@@ -121,8 +136,10 @@ bool cmd_view(App *app, Args *args) {
     if (v->flags & VIEW_joint && app->session && session_joint(app->session, unit))
         unit = session_joint(app->session, unit)->index;
     bool ok = pane_show(app, pane, v, v->stage >= 0 ? v->stage : stage, unit, arg);
-    if (v->flags & VIEW_stage)
+    if (v->flags & VIEW_stage) {
         p->ctx.step = step;
+        p->ctx.rewrite = rewrite;
+    }
     if (!ok)
         diag_fail(&app->diag, "%s", p->why);
     return ok;
@@ -173,7 +190,7 @@ bool cmd_goto(App *app, Args *args) {
         const Artifact *a =
             pipeline_at(session_pipeline(app->session), p->ctx.unit, (StageId)stage);
         if (a && (item = item_find(a, name)) >= 0 && a->kind != ART_text && a->kind != ART_code)
-            return show_stage(app, stage, p->ctx.unit) &&
+            return app_show_stage(app, stage, p->ctx.unit) &&
                    pane_goto_item(app, app_pane(app), (Item){app_pane(app)->ctx.art->id, item});
     }
     diag_fail(&app->diag, "no '%s' in the stages built", name)->hint = "F finds by part of a name";
@@ -215,7 +232,7 @@ bool cmd_origin(App *app, Args *args) {
     int found = to && item.id >= 0 ? pipeline_links(session_pipeline(app->session), from, item.id,
                                                     to, &app->frame, &links)
                                    : 0;
-    if (!show_stage(app, stage, unit))
+    if (!app_show_stage(app, stage, unit))
         return false;
     p = app_pane(app);
     if (found && p->ctx.art)
@@ -223,89 +240,6 @@ bool cmd_origin(App *app, Args *args) {
     else if (item.id >= 0)
         app_message(app, ST_dim, "%s has nothing here that comes from it", *name ? name : "it");
     return true;
-}
-
-// ---- steps ----
-
-// A step that is worth a stop: with `set step=changed` one that changed something.
-static bool stops(const App *app, const Artifact *a) {
-    return !app->step_changed || a->changed || !a->pass;
-}
-
-static int step_once(App *app, Pane *p, int at, int dir, bool by_stage) {
-    Unit *u = pipeline_unit(session_pipeline(app->session), p->ctx.unit);
-    int stage = (int)unit_step(u, at)->stage;
-    for (int i = at + dir;; i += dir) {
-        while (i >= unit_n_steps(u)) {
-            int had = unit_n_steps(u), s = (int)unit_step(u, had - 1)->stage + 1;
-            Diag quiet = {.arena = &app->frame};
-            for (; s < STAGE_count && unit_n_steps(u) == had; s++)
-                if (stage_info[s].kind != ART_none)
-                    model_artifact(app->session, p->ctx.unit, s, &quiet);
-            if (unit_n_steps(u) == had)
-                return -1;
-        }
-        if (i < 0)
-            return -1;
-        if (by_stage ? (int)unit_step(u, i)->stage != stage : stops(app, unit_step(u, i)))
-            return i;
-    }
-}
-
-static bool show_step(App *app, int at) {
-    int unit = app_pane(app)->ctx.unit;
-    const Artifact *a = model_step(app->session, unit, at);
-    if (!show_stage(app, (int)a->stage, unit))
-        return false;
-    Pane *p = app_pane(app);
-    p->ctx.step = at;
-    pane_ready(app, p);
-    if (!app->message[0])
-        app_message(app, ST_text, "step %d  %s  %s%s", at + 1, artifact_title(a),
-                    a->changed ? "" : "changed nothing  ",
-                    view_time(&p->ctx, &app->frame, (double)a->ns));
-    return true;
-}
-
-bool cmd_step(App *app, Args *args) {
-    int n = 1;
-    bool by_stage = false;
-    for (int i = 0; i < args->n; i++) {
-        by_stage |= args->at[i][0] == 's';
-        args_int(args->at[i], &n);
-    }
-    app->home = false;
-    Pane *p = app_pane(app);
-    if (!pane_ready(app, p) || !p->ctx.art ||
-        model_step_of(app->session, p->ctx.unit, p->ctx.art) < 0) {
-        diag_fail(&app->diag, "step walks the steps of a stage: this pane shows none");
-        return false;
-    }
-    spot_push(app);
-    int at = model_step_of(app->session, p->ctx.unit, p->ctx.art), dir = n < 0 ? -1 : 1;
-    for (int k = n < 0 ? -n : n; k > 0; k--) {
-        int to = step_once(app, p, at, dir, by_stage);
-        if (to < 0) {
-            app_message(app, ST_dim, dir < 0 ? "this is the first step" : "this is the last step");
-            break;
-        }
-        at = to;
-    }
-    return show_step(app, at);
-}
-
-bool cmd_scrub(App *app, Args *args) {
-    int n = 0, unit = app_pane(app)->ctx.unit;
-    args_int(args->at[0], &n);
-    model_artifact(app->session, unit, STAGE_kernels, &(Diag){.arena = &app->frame});
-    if (!model_step(app->session, unit, n - 1)) {
-        diag_fail(&app->diag, "no step %d: there are %d, from 1", n,
-                  unit_n_steps(pipeline_unit(session_pipeline(app->session), unit)));
-        return false;
-    }
-    spot_push(app);
-    app->home = false;
-    return show_step(app, n - 1);
 }
 
 // ---- places ----

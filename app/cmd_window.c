@@ -24,6 +24,7 @@ static void fill_pane(App *app, int pane, int like) {
         return;
     pane_show(app, pane, from->ctx.view, from->ctx.stage, from->ctx.unit, from->ctx.arg);
     p->ctx.step = from->ctx.step;
+    p->ctx.rewrite = from->ctx.rewrite;
     p->top = from->top;
     pane_move(app, p, from->row);
 }

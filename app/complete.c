@@ -1,7 +1,7 @@
 // complete.c: what the word at the prompt's cursor may become: a command's name, or an argument of
 // the kind that its row in commands.def names. One table from kinds to the functions that list
 // them.
-#include "app/app.h"
+#include "app/breaks.h"
 #include "app/model.h"
 #include "views/brief.h"
 #include "core/base/file.h"
@@ -149,7 +149,7 @@ static void list_nodes(Gather *g) {
         return;
     char type[128];
     if (a->kind == ART_graph) {
-        GRAPH_EACH(a->graph, n) {
+        GRAPH_EACH (a->graph, n) {
             const TensorMeta *t = node_tensor(n);
             Buf b = {.arena = &g->app->frame};
             if (t)
@@ -181,12 +181,65 @@ static void list_values(Gather *g) {
             offer(g, s.rows[i].node->name, s.rows[i].value->recomputed ? "recomputed" : "saved");
 }
 
-static void list_sides(Gather *g) {
-    list_stages(g);
-    const Unit *u = pipeline_unit(session_pipeline(g->app->session), app_pane(g->app)->ctx.unit);
-    for (int i = 0; i < unit_n_steps(u); i++)
+static const Unit *unit_of(const Gather *g) {
+    return pipeline_unit(session_pipeline(g->app->session), app_pane(g->app)->ctx.unit);
+}
+
+static void list_passes(Gather *g) {
+    const Unit *u = g->app->session ? unit_of(g) : NULL;
+    for (int i = 0; u && i < unit_n_steps(u); i++)
         if (unit_step(u, i)->pass)
             offer(g, unit_step(u, i)->pass, "pass");
+}
+
+static void list_steps(Gather *g) {
+    Arena *a = &g->p->choices_arena;
+    for (int i = 0; g->app->session && i < unit_n_steps(unit_of(g)); i++) {
+        const Artifact *step = unit_step(unit_of(g), i);
+        offer(g, arena_printf(a, "%d", i + 1),
+              step->n_rewrites > 1
+                  ? arena_printf(a, "%s, %d rewrites", artifact_title(step), step->n_rewrites)
+                  : artifact_title(step));
+    }
+}
+
+static void list_break_kinds(Gather *g) {
+    offer(g, "here", "what the cursor is on");
+    for (int i = 0; i < BREAK_kinds; i++)
+        offer(g, break_info[i].name, break_info[i].doc);
+}
+
+// What a breakpoint of the kind before may be about.
+static void list_break_arguments(Gather *g, const char *kind) {
+    int k = break_kind_find(kind);
+    if (k == BREAK_pass) {
+        list_stages(g);
+        list_passes(g);
+    } else if (k == BREAK_node || k == BREAK_fusion) {
+        list_nodes(g);
+    }
+    for (int i = 0; k == BREAK_dtype && i < DT_count; i++)
+        offer(g, dtype_info[i].abbr, dtype_info[i].torch_name);
+}
+
+static void list_numbers(Gather *g) {
+    const BreakList *list = break_list(g->app);
+    offer(g, "all", "");
+    for (int i = 0; i < list->at.n; i++)
+        offer(g, arena_printf(&g->p->choices_arena, "%d", list->at.at[i].number),
+              arena_printf(&g->p->choices_arena, "%s %s", break_info[list->at.at[i].kind].name,
+                           list->at.at[i].what));
+}
+
+static void list_step_or_node(Gather *g) {
+    list_stages(g);
+    list_passes(g);
+    list_nodes(g);
+}
+
+static void list_sides(Gather *g) {
+    list_stages(g);
+    list_passes(g);
     offer(g, "swap", "exchange the sides of the diff shown");
 }
 
@@ -216,15 +269,27 @@ static const struct {
     const char *kind;
     void (*list)(Gather *g);
 } kinds[] = {
-    {"stage", list_stages},       {"view", list_views},
-    {"backend", list_backends},   {"toolchain", list_toolchains},
-    {"theme", list_themes},       {"setting", list_settings},
-    {"decision", list_decisions}, {"layout", list_layouts},
-    {"focus", list_focus},        {"help", list_help},
-    {"term", list_terms},         {"node", list_nodes},
-    {"diffside", list_sides},     {"file", list_files},
-    {"dir", list_files},          {"decomp", list_decomps},
+    {"stage", list_stages},
+    {"view", list_views},
+    {"backend", list_backends},
+    {"toolchain", list_toolchains},
+    {"theme", list_themes},
+    {"setting", list_settings},
+    {"decision", list_decisions},
+    {"layout", list_layouts},
+    {"focus", list_focus},
+    {"help", list_help},
+    {"term", list_terms},
+    {"node", list_nodes},
+    {"diffside", list_sides},
+    {"file", list_files},
+    {"dir", list_files},
+    {"decomp", list_decomps},
     {"value", list_values},
+    {"step", list_steps},
+    {"passornode", list_step_or_node},
+    {"breakkind", list_break_kinds},
+    {"breaknumber", list_numbers},
 };
 
 static void list_words(Gather *g, const char *words) {
@@ -271,6 +336,13 @@ void complete(App *app, Prompt *p) {
     }
     const Command *c =
         command_find(arena_strndup(&p->choices_arena, begin, strcspn(begin, " ")), NULL);
-    if (c)
-        list_kind(&g, command_kind(&p->choices_arena, c, index));
+    if (!c)
+        return;
+    if (!strcmp(c->name, "break") && index > 0) {
+        const char *kind = begin + strcspn(begin, " ");
+        kind += strspn(kind, " ");
+        list_break_arguments(&g, arena_strndup(&p->choices_arena, kind, strcspn(kind, " ")));
+        return;
+    }
+    list_kind(&g, command_kind(&p->choices_arena, c, index));
 }

@@ -170,11 +170,20 @@ static void draw_scrubber(App *app, int row) {
     if (here < 0)
         return;
     const Artifact *a = unit_step(u, here);
-    screen_printf(s, row, col + 3, s->cols, ST_text, "%d/%d  %s%s  %s", here + 1, n,
-                  artifact_title(a), a->changed ? "" : ": changed nothing",
-                  view_time(&p->ctx, &app->frame, (double)a->ns));
-    const char *keys = ", back   . step";
-    if (col + 60 < s->cols - (int)strlen(keys))
+    int rewrite = -1;
+    pipeline_state_of(session_pipeline(app->session), p->ctx.art, &rewrite);
+    col = screen_printf(s, row, col + 3, s->cols, ST_text, "%d/%d  %s", here + 1, n,
+                        artifact_title(a));
+    if (rewrite >= 0)
+        col = screen_printf(s, row, col, s->cols, ST_key, "  rewrite %d/%d", rewrite,
+                            a->n_rewrites);
+    else if (a->n_rewrites > 1)
+        col = screen_printf(s, row, col, s->cols, ST_dim, "  %d rewrites", a->n_rewrites);
+    col = screen_printf(s, row, col, s->cols, ST_text, "%s  %s",
+                        a->changed ? "" : ": changed nothing",
+                        view_time(&p->ctx, &app->frame, (double)a->ns));
+    const char *keys = ", back   . step   ( ) rewrite";
+    if (col + 3 < s->cols - (int)strlen(keys))
         screen_put(s, row, s->cols - (int)strlen(keys) - 1, s->cols, ST_dim, keys);
 }
 
@@ -412,6 +421,8 @@ void app_draw(App *app) {
             app->pane[i].rows_shown = rect[i].rows - 1;
     app->pane[HOME].rows_shown = body.rows - 1;
     pane_follow(app);
+    for (int i = 0; i < ALL_PANES && app->session; i++) // what is in sight is not thrown away
+        pipeline_state_touch(session_pipeline(app->session), app->pane[i].ctx.art);
     if (app->home)
         draw_pane(app, &app->pane[HOME], HOME, body, true);
     for (int i = 0; i < PANES; i++)

@@ -175,9 +175,23 @@ static void draw_section(App *app, int row, int col, int end, const Line *l) {
     }
 }
 
+// What the last step made or altered says so until another is shown.
+static void mark_fresh(App *app, Line *l) {
+    const Fresh *f = &app->fresh;
+    Item item = l->item;
+    if (!f->n || item.artifact != f->artifact || item.id < 0 || item.id >= f->n ||
+        !f->sign[item.id])
+        return;
+    l->sign = f->sign[item.id] == '+' ? "+" : "~";
+    l->sign_style = f->sign[item.id] == '+' ? ST_diff_add : ST_link_part;
+    if (l->name >= 0 && l->name < l->n && f->sign[item.id] == '+')
+        l->span[l->name].style = ST_name;
+}
+
 static void draw_line(App *app, Pane *p, int at, int row, Rect r, bool focus,
                       const PaneLinks *links) {
     Line *l = pane_line(app, p, at);
+    mark_fresh(app, l);
     int end = r.col + r.cols, col = r.col + GUTTER;
     bool cursor = focus && at == p->row;
     StyleId ink = ST_text;

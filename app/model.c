@@ -107,6 +107,9 @@ const Artifact *model_step(Session *s, int unit, int step) {
 
 int model_step_of(Session *s, int unit, const Artifact *art) {
     Unit *u = unit_at(s, unit);
+    int k;
+    const Artifact *of = art ? pipeline_state_of(session_pipeline(s), art, &k) : NULL;
+    art = of ? of : art;
     for (int i = 0; u && art && i < unit_n_steps(u); i++)
         if (unit_step(u, i) == art)
             return i;

@@ -27,7 +27,8 @@ const Artifact *model_artifact(Session *s, int unit, int stage, Diag *d);
 void model_unit_error(Session *s, int unit, Diag *d);
 // The step of a unit by number, NULL if it is not there.
 const Artifact *model_step(Session *s, int unit, int step);
-int model_step_of(Session *s, int unit, const Artifact *art);   // -1 if it is gone
+// Of a state inside a step, the step; -1 if it is gone.
+int model_step_of(Session *s, int unit, const Artifact *art);
 // Grows, or changes, whenever something there is to see has changed.
 uint64_t model_version(Session *s);
 // For the rail's right end: model, backend, toolchain.

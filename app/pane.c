@@ -38,9 +38,15 @@ static const Artifact *wanted(App *app, Pane *p, Diag *d) {
         return NULL;
     if (p->ctx.step >= 0) {
         const Artifact *a = model_step(app->session, p->ctx.unit, p->ctx.step);
-        if (a && (int)a->stage == stage_of(p))
-            return a;
-        p->ctx.step = -1;
+        if (a && (int)a->stage == stage_of(p)) {
+            const Artifact *state =
+                p->ctx.rewrite < 0 ? a
+                                   : pipeline_state(session_pipeline(app->session), p->ctx.unit, a,
+                                                    p->ctx.rewrite, d);
+            p->ctx.rewrite = state == a || !state ? -1 : p->ctx.rewrite;
+            return state ? state : a;
+        }
+        p->ctx.step = p->ctx.rewrite = -1;
     }
     return model_artifact(app->session, p->ctx.unit, stage_of(p), d);
 }
@@ -67,13 +73,19 @@ static uint64_t version_of(const App *app, const Pane *p, const Artifact *art) {
 }
 
 bool pane_show(App *app, int number, const View *view, int stage, int unit, const char *arg) {
+    return pane_show_step(app, number, view, stage, unit, -1, -1, arg);
+}
+
+bool pane_show_step(App *app, int number, const View *view, int stage, int unit, int step,
+                    int rewrite, const char *arg) {
     Pane *p = &app->pane[number];
     app->moved = true;
     p->given = false;
     p->ctx.view = view;
     p->ctx.stage = stage;
     p->ctx.unit = unit;
-    p->ctx.step = -1;
+    p->ctx.step = step;
+    p->ctx.rewrite = rewrite;
     p->ctx.arg = arena_strdup(&app->arena, arg ? arg : "");
     p->ctx.opt.alter = p->ctx.opt.sort = 0;
     p->ready = false;
@@ -291,6 +303,7 @@ Spot spot_of(App *app, int number) {
                   .stage = p->ctx.stage,
                   .unit = p->ctx.unit,
                   .step = p->ctx.step,
+                  .rewrite = p->ctx.rewrite,
                   .arg = p->ctx.arg,
                   .row = p->row,
                   .top = p->top,
@@ -318,6 +331,7 @@ void spot_go(App *app, Spot s) {
     if (!same)
         pane_show(app, number, s.view, s.stage, s.unit, s.arg);
     p->ctx.step = s.step;
+    p->ctx.rewrite = s.rewrite;
     pane_ready(app, p);
     p->top = s.top;
     p->left = s.left;

@@ -57,7 +57,7 @@ void app_fill(App *app) {
         p->ctx.view = stage_view(stage);
         p->ctx.stage = (int)stage;
         p->ctx.unit = model_unit_for(app->session, 0, (int)stage);
-        p->ctx.step = -1;
+        p->ctx.step = p->ctx.rewrite = -1;
         p->ctx.art = NULL;
         p->row = p->top = p->left = 0;
         p->fresh = true;

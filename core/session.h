@@ -8,6 +8,7 @@
 #include "core/helper/helper.h"
 #include "core/load/settings_file.h"
 #include "core/pipeline/pipeline.h"
+#include "core/pipeline/rewrite.h"
 
 typedef enum Backend {
 #define BACKEND(id, ...) BACKEND_##id,

@@ -4,6 +4,7 @@
 #include "views/diff_summary.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -275,12 +276,20 @@ static const Artifact *pass_step(ViewCtx *c, const char *name) {
 static const Artifact *side(ViewCtx *c, const char *word, Buf *why) {
     Pipeline *p = session_pipeline(c->session);
     Unit *u = pipeline_unit(p, c->unit);
-    if (word[0] == '#') {
-        int n = atoi(word + 1);
-        if (n >= 0 && n < unit_n_steps(u))
-            return unit_step(u, n);
-        buf_printf(why, "no step %s: there are %d", word, unit_n_steps(u));
-        return NULL;
+    if (word[0] == '#') { // #12, or #12.3: after three of its rewrites
+        char *dot;
+        long n = strtol(word + 1, &dot, 10) - 1, k = *dot == '.' ? strtol(dot + 1, NULL, 10) : -1;
+        if (n < 0 || n >= unit_n_steps(u)) {
+            buf_printf(why, "no step %s: there are %d", word, unit_n_steps(u));
+            return NULL;
+        }
+        Artifact *step = unit_step(u, (int)n);
+        Diag d = {.arena = c->tmp};
+        const Artifact *state =
+            k < 0 ? step : pipeline_state(p, c->unit, step, k > INT_MAX ? INT_MAX : (int)k, &d);
+        if (!state)
+            buf_puts(why, diag_first(&d));
+        return state;
     }
     int stage = stage_find(word);
     const Artifact *a =

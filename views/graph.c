@@ -286,6 +286,8 @@ static void graph_view_title(ViewCtx *c, Buf *left, Buf *right) {
     buf_printf(left, "%c %s", stage_info[c->art->stage].key, stage_info[c->art->stage].name);
     if (c->art->pass && c->step >= 0)
         buf_printf(left, " · %s%s", c->art->pass, c->art->changed ? "" : " (no change)");
+    if (c->rewrite >= 0)
+        buf_printf(left, " · rewrite %d", c->rewrite);
     const Unit *u = pipeline_owner(session_pipeline(c->session), c->unit, c->art->stage);
     if (pipeline_n_units(session_pipeline(c->session)) > 1)
         buf_printf(left, " · %s", u->kind);

@@ -45,7 +45,7 @@ static void step_line(ViewCtx *c, Page *p, const Unit *u, int i, int before, int
     DocLine *l = page_line(p);
     l->sign = a->changed ? "▪" : "·";
     l->sign_style = a->changed ? ST_link_part : ST_dim;
-    l->enter = arena_printf(c->arena, "graph %d ; diff #%d #%d", u->index, i > 0 ? i - 1 : 0, i);
+    l->enter = arena_printf(c->arena, "graph %d ; diff #%d #%d", u->index, i > 0 ? i : 1, i + 1);
     l->node = arena_printf(c->arena, "step %d, %s%s%s.  Enter: what it changed", i,
                            artifact_title(a), a->changed ? "" : " changed nothing",
                            a->partition ? ": it is parted in forward and backward" : "");

@@ -105,6 +105,7 @@ typedef struct ViewCtx {
     int stage;              // StageId the pane stands on, -1: none
     int unit;               // compiled graph (forward, backward, frame K)
     int step;               // step of the unit to show, -1: the stage's last
+    int rewrite;            // that step after so many of its rewrites, -1: all
     const Artifact *art;    // what is shown, found before open; NULL: none
     const char *arg;        // argument of `view NAME ARG`, "" if none
     Item focus;             // the focused pane's cursor: what node, why and history are about
@@ -112,6 +113,7 @@ typedef struct ViewCtx {
     const uint8_t *lit;     // link of the cursor's thing to each node of the lowered graph:
     int n_lit;              // 0 none, 1 kin, 2 part, 3 same; for schedules, NULL if unknown
     const struct RunLog *runs;  // runs of this sitting
+    const struct WatchList *watches;    // values that are watched
     const struct Lines *output; // lines that a command printed (view output)
     Arena *arena;           // lives as long as the document
     Arena *tmp;             // one frame

@@ -34,6 +34,7 @@ bool rule_before_autograd(Trace *t, const Op *op, const Value *a, Value *out) {
     Decide ask = {.kind = DECIDE_decomposition,
                   .key = op->qualname + strlen("torch.ops."),
                   .by_default = true,
+                  .unlimited = t->tape != NULL,
                   .reason = rule->doc};
     return decide(t->req->decisions, &ask) && rule->rule(t, op, a, out);
 }

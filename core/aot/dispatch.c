@@ -401,8 +401,11 @@ static bool composite_apart(Trace *t, const Op *op, const Value *args, Value *ou
     const CompositeRule *rule = &composite_rules[op->id];
     if (!rule->rule)
         return false;
-    Decide ask = {
-        .kind = DECIDE_decomposition, .key = op_key(op), .by_default = true, .reason = rule->doc};
+    Decide ask = {.kind = DECIDE_decomposition,
+                  .key = op_key(op),
+                  .by_default = true,
+                  .unlimited = t->tape != NULL, // it may have no derivative of its own
+                  .reason = rule->doc};
     return decide(t->req->decisions, &ask) && apply_rule(t, rule->rule, op, args, out);
 }
 

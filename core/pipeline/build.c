@@ -102,7 +102,7 @@ static Origins *origins_of_pass(Artifact *a, const Graph *before, const Origins 
     return o;
 }
 
-static bool run_pass(Pipeline *p, Unit *u, StageId stage, const GraphPass *pass) {
+bool run_pass(Pipeline *p, Unit *u, StageId stage, const GraphPass *pass) {
     int64_t start = clock_ns();
     const Artifact *from = u->steps.at[u->steps.n - 1];
     Artifact *a = artifact_new(p, stage, pass->name, ART_graph);

@@ -4,12 +4,21 @@
 
 #include "core/pipeline/pipeline.h"
 
+typedef struct State { // rewrite.c
+    const Artifact *of; // a step
+    int k;              // rewrites done
+    Artifact *art;
+    uint64_t used; // when, by Pipeline.state_clock
+} State;
+
 struct Pipeline {
     Arena arena; // units, options
     const LoadedModel *model;
     PipelineOptions options;
     VEC(Unit *) units;
     int next_id; // of the next artifact
+    VEC(State) states;
+    uint64_t state_clock;
 };
 
 // A fresh artifact of a stage in an arena of its own, not yet in the unit's list.
@@ -27,6 +36,10 @@ const Artifact *unit_graph_before(const Unit *u, StageId stage);
 // One function a stage (build.c): adds the stage's artifacts; false and errors in u->diag if it
 // cannot.
 bool build_stage(Pipeline *p, Unit *u, StageId stage);
+bool run_pass(Pipeline *p, Unit *u, StageId stage, const GraphPass *pass);
+// rewrite.c: the artifact is done, its decisions end here; not yet among the unit's steps.
+void rewrites_close(const Unit *u, Artifact *a);
+void states_drop(Pipeline *p);
 // train.c: stages of a joint unit.
 bool build_joint_trace(Pipeline *p, Unit *u, StageId stage, DecompTable decomps);
 bool build_parts(Pipeline *p, Unit *u);

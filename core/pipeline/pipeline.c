@@ -50,7 +50,9 @@ const char *artifact_title(const Artifact *a) {
 }
 
 void unit_add(Pipeline *p, Unit *u, Artifact *a, int64_t start_ns) {
-    a->ns = clock_ns() - start_ns;
+    a->end_ns = clock_ns();
+    a->ns = a->end_ns - start_ns;
+    rewrites_close(u, a);
     vec_push(&p->arena, &u->steps, a);
 }
 
@@ -100,6 +102,7 @@ Pipeline *pipeline_new(const LoadedModel *model, const PipelineOptions *options)
 }
 
 static void drop_all(Pipeline *p) {
+    states_drop(p);
     for (int i = 0; i < p->units.n; i++)
         for (int k = 0; k < p->units.at[i]->steps.n; k++)
             artifact_drop(p->units.at[i]->steps.at[k]);
@@ -217,6 +220,7 @@ static void drop_unit_from(Pipeline *p, Unit *u, StageId stage) {
 }
 
 void pipeline_drop_from(Pipeline *p, StageId stage) {
+    states_drop(p);
     for (int i = 0; i < p->units.n; i++)
         drop_unit_from(p, p->units.at[i], stage);
     sym_drop_guards_from(p->model->sym, stage);

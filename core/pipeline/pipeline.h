@@ -59,7 +59,10 @@ struct Artifact {
     int matches;            // of the pass
     const char *file;       // of a custom pass, its name without folder; NULL
     const char *note;       // what a custom pass said, lines; NULL
-    int64_t ns;             // time to make it
+    int64_t ns;       // time to make it
+    int64_t end_ns;   // clock_ns when it was done
+    int log_from, log_to; // its decisions in the unit's log
+    int n_rewrites;       // of its step: rewrite.c
     Arena arena;
 };
 

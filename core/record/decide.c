@@ -2,6 +2,7 @@
 // key: the key of the map is "kind key" in one string.
 #include "core/record/decide.h"
 
+#include "core/base/file.h"
 #include "core/base/map.h"
 #include "core/base/vec.h"
 
@@ -117,6 +118,18 @@ int decide_limit_at(const Overrides *o, DecisionKind kind) {
     return o->limited[kind] ? o->limit[kind] : -1;
 }
 
+Overrides *overrides_copy(Arena *a, const Overrides *o) {
+    Overrides *copy = overrides_new(a);
+    for (int i = 0; o && i < o->at.n; i++)
+        if (o->at.at[i].live)
+            decide_override(copy, o->at.at[i].kind, o->at.at[i].key, o->at.at[i].result);
+    for (int k = 0; o && k < DECIDE_n_kinds; k++) {
+        copy->limited[k] = o->limited[k];
+        copy->limit[k] = o->limit[k];
+    }
+    return copy;
+}
+
 const bool *decide_override_at(const Overrides *o, DecisionKind kind, const char *key) {
     int64_t place = place_of(&o->index, kind, key);
     return place >= 0 && o->at.at[place].live ? &o->at.at[place].result : NULL;
@@ -154,7 +167,7 @@ void decisions_set_stage(Decisions *d, int stage) {
 
 static void drop_last(Decisions *d) {
     const Decide *ask = &d->at.at[--d->at.n].ask;
-    d->defaults_true[ask->kind] -= ask->by_default;
+    d->defaults_true[ask->kind] -= ask->by_default && !ask->unlimited;
 }
 
 static void index_again(Decisions *d) {
@@ -181,19 +194,24 @@ void decisions_rewind(Decisions *d, int count) {
 bool decide(Decisions *d, const Decide *q) {
     if (!d)
         return q->by_default;
-    Decision x = {.ask = *q, .id = d->at.n, .stage = d->stage, .result = q->by_default};
+    Decision x = {.ask = *q,
+                  .id = d->at.n,
+                  .stage = d->stage,
+                  .result = q->by_default,
+                  .ns = clock_ns()};
     const char *key = q->key ? q->key : "";
     x.ask.key = arena_strdup(d->arena, key);
     x.ask.reason = q->reason ? arena_strdup(d->arena, q->reason) : NULL;
     const Overrides *o = d->overrides;
     const bool *wish = o && o->live ? decide_override_at(o, q->kind, key) : NULL;
+    bool counts = q->by_default && !q->unlimited;
     bool beyond =
-        o && o->limited[q->kind] && q->by_default && d->defaults_true[q->kind] >= o->limit[q->kind];
+        o && o->limited[q->kind] && counts && d->defaults_true[q->kind] >= o->limit[q->kind];
     if (!q->fixed && (wish || beyond)) {
         x.result = wish ? *wish : false;
         x.overridden = true;
     }
-    d->defaults_true[q->kind] += q->by_default;
+    d->defaults_true[q->kind] += counts;
     vec_push(d->arena, &d->at, x);
     map_put_int(&d->index, joined(d->arena, q->kind, key), d->at.n);
     return x.result;

@@ -19,6 +19,7 @@ typedef struct Decide {
     const char *key;        // made of origin names: "relu+add", "addmm_1"; copied
     bool by_default;        // what happens without an override
     bool fixed;             // there is no other way: an override does not win
+    bool unlimited;         // a limit does not count it: without it nothing behind it would work
     double score;           // the kind's own unit (fusion: score), 0 if none
     int64_t bytes;          // memory that it is about, 0 if none
     const char *reason;     // why the default is what it is, for the reader; copied; NULL: none
@@ -30,6 +31,7 @@ typedef struct Decision {
     int stage;              // id of the stage that asked
     bool result;            // what was done
     bool overridden;        // an override was there (even if it agrees)
+    int64_t ns;             // clock_ns when it was asked
 } Decision;
 
 // The user's wishes; outlive rebuilds.
@@ -43,6 +45,8 @@ void decide_clear_all(Overrides *o);
 // others become false; < 0: no limit. An override of a single key wins.
 void decide_limit(Overrides *o, DecisionKind kind, int limit);
 int decide_limit_at(const Overrides *o, DecisionKind kind); // -1: none
+// The same wishes, for a trial: changing one changes nothing in the other.
+Overrides *overrides_copy(Arena *a, const Overrides *o);
 // NULL if there is none.
 const bool *decide_override_at(const Overrides *o, DecisionKind kind, const char *key);
 typedef void OverrideVisit(void *ctx, DecisionKind kind, const char *key, bool result);

@@ -341,7 +341,11 @@ void sym_drop_guards_from(Sym *s, int stage) {
     for (int i = 0; i < s->guards.n; i++)
         if (s->guards.at[i].stage < stage)
             s->guards.at[kept++] = s->guards.at[i];
-    if (kept == s->guards.n)
+    sym_keep_guards(s, kept);
+}
+
+void sym_keep_guards(Sym *s, int n) {
+    if (n >= s->guards.n)
         return;
     s->guards.n = 0;
     s->n_replaced = 0;
@@ -350,7 +354,7 @@ void sym_drop_guards_from(Sym *s, int stage) {
         s->symbols.at[i].replaced = NULL;
     }
     s->version++;
-    for (int i = 0; i < kept; i++) {
+    for (int i = 0; i < n; i++) {
         learn(s, s->guards.at[i].cond);
         s->guards.n++;
     }

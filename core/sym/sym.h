@@ -194,5 +194,7 @@ bool sym_guard_int(Sym *s, const Expr *e, int stage, const char *reason, int64_t
 int sym_guards(const Sym *s, const SymGuard **out);
 // Forgets the guards of stages >= stage and what followed from them.
 void sym_drop_guards_from(Sym *s, int stage);
+// Forgets all but the first n guards: what a trial added.
+void sym_keep_guards(Sym *s, int n);
 
 #endif
