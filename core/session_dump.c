@@ -127,13 +127,26 @@ static void dump_runnable(Dump *d, const char *dir, int unit) {
     write_text(d, dir, "fx_graph_runnable.py", &text);
 }
 
+static const Schedule *last_nested(const Schedule *s) {
+    return s->nested.n ? last_nested(vec_last(&s->nested).schedule) : s;
+}
+
+// PyTorch writes the file for each graph that it schedules, nested ones too, so that the last one
+// stays. The others get names of their own.
+static void write_schedules(Dump *d, const char *dir, const char *file, const Schedule *s,
+                            const char *name, const Schedule *last) {
+    Buf text = {.arena = d->arena};
+    schedule_print(&text, s, NULL);
+    const char *own = arena_printf(d->arena, "%s.%s.txt", file, name);
+    write_text(d, dir, s == last ? arena_printf(d->arena, "%s.txt", file) : own, &text);
+    for (int i = 0; i < s->nested.n; i++)
+        write_schedules(d, dir, file, s->nested.at[i].schedule, s->nested.at[i].name, last);
+}
+
 static void dump_schedule(Dump *d, const char *dir, const char *file, int unit, StageId stage) {
     const Artifact *a = pipeline_at(d->s->pipeline, unit, stage);
-    if (!a)
-        return;
-    Buf text = {.arena = d->arena};
-    schedule_print(&text, a->schedule, NULL);
-    write_text(d, dir, file, &text);
+    if (a)
+        write_schedules(d, dir, file, a->schedule, "call", last_nested(a->schedule));
 }
 
 static void put_names(JsonOut *j, const Graph *g, const Link *links, int n) {
@@ -345,8 +358,8 @@ static void dump_unit(Dump *d, int unit) {
     dump_graph(d, dir, "fx_graph_readable.py", unit, STAGE_partition, &fx_style_readable);
     dump_graph(d, dir, "fx_graph_transformed.py", unit, STAGE_post_grad, &fx_style_readable);
     dump_runnable(d, dir, unit);
-    dump_schedule(d, dir, "ir_pre_fusion.txt", unit, STAGE_pre_fusion);
-    dump_schedule(d, dir, "ir_post_fusion.txt", unit, STAGE_post_fusion);
+    dump_schedule(d, dir, "ir_pre_fusion", unit, STAGE_pre_fusion);
+    dump_schedule(d, dir, "ir_post_fusion", unit, STAGE_post_fusion);
     const Artifact *code = pipeline_at(p, unit, STAGE_kernels);
     if (code) {
         Buf text = {.arena = d->arena};

@@ -50,4 +50,10 @@ bool extern_gemm(const char *name, int threads, FxTensor *const out[], int n_out
 Tensor tensor_of(const FxTensor *t);
 bool fx_tensor_of(const Tensor *t, FxTensor *out);
 
+// interpret_nested.c: runs the graphs of a higher-order op of the loop IR on its operands, one an
+// item of op->args. The results are the caller's to drop.
+struct InterpRun;
+bool interpret_nested(struct InterpRun *outer, const IrOp *op, const RtValue *args, Arena *a,
+                      RtValue **results, int *n);
+
 #endif

@@ -27,11 +27,12 @@ typedef struct Results {
     VEC(const IrOp *) ops;
 } Results;
 
-static void find_results(Loops *l, Arena *a) {
-    const IrModule *m = l->run->schedule->module;
+static void find_results(Loops *l, Arena *a, const IrModule *m) {
     l->results.arena = a;
     for (int i = 0; i < m->ops.n; i++) {
         const IrOp *op = m->ops.at[i];
+        for (int k = 0; k < op->nested.n; k++)
+            find_results(l, a, op->nested.at[k].module);
         if (op->cls != IR_multi_output || !op->reads_star.n || !op->outputs.n)
             continue;
         MapEntry *e = map_at(&l->results, op->reads_star.at[0]);
@@ -157,7 +158,8 @@ static bool deliver(InterpRun *run, const IrOp *call, const char *name, const Rt
         if (to && from->kind == RT_none)
             return true; // left out by a mask of the op, and nobody reads it
         if (!run->diag->errors)
-            diag_tool(run->diag, "%s gives a result of another shape than planned", call->kernel);
+            diag_tool(run->diag, "%s gives a result of another shape than planned",
+                      call->kernel ? call->kernel : call->name);
         return false;
     }
     if (tensor_data(to) != tensor_data(&from->tensor) || to->dtype != from->tensor.dtype)
@@ -183,9 +185,32 @@ static bool deliver_all(InterpRun *run, const IrOp *call, const Op *op, const Rt
     return true;
 }
 
+// A call of nested graphs: its results go where those of a library call go.
+static bool call_nested(Loops *l, InterpRun *run, const IrOp *call) {
+    enum { MAX_RESULTS = 64 };
+    Arena own = {0}; // the nested runs use the scratch
+    const char *name[MAX_RESULTS] = {NULL};
+    RtValue *args = ARENA_ARRAY(&own, call->args.n + 1, RtValue), *results = NULL;
+    int want = wanted(l, call, name, MAX_RESULTS), n = 0;
+    bool ok = true;
+    for (int i = 0; ok && i < call->args.n; i++)
+        ok = take_arg(l, run, &call->args.at[i], &args[i]);
+    ok = ok && interpret_nested(run, call, args, &own, &results, &n);
+    for (int i = 0; ok && i < want; i++)
+        ok = !name[i] || (i < n && deliver(run, call, name[i], &results[i]));
+    for (int i = 0; i < n; i++)
+        rt_drop(&results[i]);
+    for (int i = 0; i < call->args.n; i++)
+        rt_drop(&args[i]);
+    arena_free(&own);
+    return ok;
+}
+
 static bool call_library(void *ctx, InterpRun *run, const IrOp *call) {
     enum { MAX_RESULTS = 64 };
     Loops *l = ctx;
+    if (call->higher)
+        return call_nested(l, run, call);
     if (!call->kernel)
         return true;
     const Op *op = call->def ? call->def : extern_op(call->kernel);
@@ -305,7 +330,7 @@ bool exec_interpret(LoopRun *run, Arena *a, Diag *d) {
     l->arena = a;
     l->eager = (EagerCtx){
         .arena = &l->scratch, .diag = d, .threads = run->threads, .generator = &l->generator};
-    find_results(l, a);
+    find_results(l, a, run->schedule->module);
     bool ok = run_once(l, &run->outputs, &run->n_out);
     if (ok && run->repeat) {
         if (run->before_timing)

@@ -323,6 +323,7 @@ void kernels_print(CGen *g, KernelUse **use) {
             continue;
         if (!is_computed(n)) {
             end_group(g, &k, use);
+            c_nested_print(g, i);
             reads = 0;
             continue;
         }

@@ -42,6 +42,8 @@ typedef struct CGen { // one module
     Map results;        // buffer of a fallback -> CResults *
     Map planned;        // buffers that have memory: inputs, constants, allocated, extern results
     CModule *module;
+    int n_views; // variables that are views of arguments
+    bool nested; // the function of a nested graph is being made
 } CGen;
 
 // A value in C: a variable's name or a literal.
@@ -150,8 +152,24 @@ typedef struct KernelUse { // a call of a kernel
 // Prints every kernel; use[position] is set at the last position of a group.
 void kernels_print(CGen *g, KernelUse **use);
 
+// codegen.c: a graph's part of g: its schedule and plan, names of its own.
+void codegen_begin(CGen *g, const CodegenRequest *r);
+
 // wrapper.c
 void wrapper_print(
     CGen *g, KernelUse *const use[]); // use[position]: at the last position of a group, else NULL
+// Its lines between the braces.
+void wrapper_body(CGen *g, KernelUse *const use[]);
+// An argument as a pointer to FxTensor; views become variables of their own.
+const char *wrapper_tensor(CGen *g, const IrArg *a, int node);
+const char *wrapper_size(CGen *g, const Expr *e);
+int wrapper_results(CGen *g, const IrOp *op, const char *names[], int max); // buffers by item
+// Says so and leaves call() if a buffer is not as it was planned.
+void wrapper_check(CGen *g, const char *buf, const char *what, int node);
+
+// c_nested.c: nested graphs.
+void c_nested_prelude(CGen *g);
+void c_nested_print(CGen *g, int position); // the functions of the graphs that a node runs
+void c_nested_call(CGen *g, const IrOp *op, int position);
 
 #endif

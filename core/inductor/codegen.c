@@ -40,18 +40,25 @@ static void reserve_names(CGen *g) {
         map_put_int(&g->c_taken, own[i], 1);
 }
 
+void codegen_begin(CGen *g, const CodegenRequest *r) {
+    g->r = r;
+    g->s = r->schedule;
+    g->c_names = g->c_taken = g->planned = g->declared = g->results = (Map){.arena = g->arena};
+    mark_planned(g);
+    collect_results(g);
+    reserve_names(g);
+}
+
 CModule *codegen_c(const CodegenRequest *r) {
     int errors = r->diag->errors;
     Arena *a = r->arena;
-    CGen g = {.r = r, .arena = a, .sym = r->schedule->module->sym, .s = r->schedule};
+    CGen g = {.arena = a, .sym = r->schedule->module->sym, .kernel_by_text = {.arena = a}};
     g.text.arena = g.text.buf.arena = a;
-    g.kernel_by_text.arena = g.c_names.arena = g.c_taken.arena = g.planned.arena =
-        g.declared.arena = g.results.arena = a;
     g.module = ARENA_NEW(a, CModule);
-    mark_planned(&g);
-    collect_results(&g);
-    reserve_names(&g);
+    codegen_begin(&g, r);
     c_lines(&g.text, abi_prelude());
+    if (r->schedule->nested.n)
+        c_nested_prelude(&g);
     c_line(&g.text, NULL, -1, "%s", "");
     KernelUse **use = ARENA_ARRAY(a, r->schedule->nodes.n + 1, KernelUse *);
     kernels_print(&g, use);

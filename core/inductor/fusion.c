@@ -297,6 +297,14 @@ Schedule *schedule_fuse(const ScheduleRequest *r, const Schedule *before) {
     sched_last_usage(f.s);
     finish(&f);
     arena_free(&scratch);
+    for (int i = 0; i < before->nested.n; i++) {
+        NestedSchedule n = before->nested.at[i];
+        n.schedule = schedule_fuse(r, n.schedule);
+        if (!n.schedule)
+            return NULL;
+        vec_push(r->arena, &f.s->nested, n);
+        buf_puts(&f.s->log, buf_str(&((Schedule *)n.schedule)->log));
+    }
     return f.s;
 }
 

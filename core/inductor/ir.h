@@ -144,6 +144,15 @@ typedef enum IrClass {
 extern const char *const ir_class_name[IR_n_classes]; // ComputedBuffer, ExternKernelOut, …
 
 typedef struct IrOp IrOp;
+typedef struct IrModule IrModule;
+
+// A graph that an operation runs (true_graph_0 of a Conditional).
+typedef struct IrNested {
+    const char *name;
+    const IrModule *module; // its inputs are the operands, in order
+} IrNested;
+
+enum { IR_GROUPS = 3 };
 
 typedef struct IrBuffer {
     const char *name; // buf3; graph inputs and constants: their own name
@@ -184,6 +193,12 @@ struct IrOp {
     const Op *def;                // the ATen op it calls, NULL if none
     VEC(IrArg) args;              // as the call prints them, out= not included
     int item;                     // multi_output: which result
+    // a higher-order op: its graphs in order; args are tensors and sizes only, in groups: cond: the
+    // condition, operands; while_loop: carried, others; scan, map_impl: carried, sliced, others;
+    // invoke_subgraph: operands
+    HigherId higher;
+    VEC(IrNested) nested;
+    int groups[IR_GROUPS];
     VEC(const char *) reads_star; // whole buffers that it reads, in order
     // where from
     VEC(int) origins;  // FX node ids in the lowered graph, in order
@@ -198,7 +213,7 @@ typedef struct IrInput {
     bool donated;     // saved for backward and needed by nobody else: its memory may be overwritten
 } IrInput;
 
-typedef struct IrModule {
+struct IrModule {
     Arena *arena;
     Sym *sym;
     const Graph *graph; // that was lowered (post_grad)
@@ -210,7 +225,7 @@ typedef struct IrModule {
     VEC(const char *) mutated_inputs;
     VEC(const char *) mutated_buffers; // targets of mutation, inputs among them, once an operation
     Origins *origins;                  // item = op number -> node ids of graph
-} IrModule;
+};
 
 // Settings with PyTorch's names and defaults (torch/_inductor/config.py).
 typedef struct InductorConfig {

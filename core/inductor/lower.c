@@ -74,10 +74,10 @@ static LVal input_tensor(Lower *l, const char *name, const TensorMeta *m) {
 }
 
 static void placeholder(Lower *l, const Node *n) {
-    IrInput in = {.name = n->name};
+    IrInput in = {.name = *l->prefix ? arena_printf(l->arena, "%s%s", l->prefix, n->name) : n->name};
     LVal *v = &l->env[n->id];
     if (node_meta(l, n)) {
-        *v = input_tensor(l, n->name, node_meta(l, n));
+        *v = input_tensor(l, in.name, node_meta(l, n));
         in.buf = v->box->data->buf->ir;
     } else if (n->val.kind == VAL_sym || n->val.kind == VAL_int) {
         *v = (LVal){.kind = L_value, .v = n->val};
@@ -132,6 +132,11 @@ static bool inlined_constant(Lower *l, const Node *n, const Tensor *x, LVal *out
 static void get_attr(Lower *l, const Node *n) {
     if (!node_meta(l, n) || inlined_constant(l, n, known_value(l, n), &l->env[n->id]))
         return;
+    if (*l->prefix) {
+        diag_fail(l->req->diag, "cannot lower %s: a nested graph has a constant of its own", n->name);
+        l->failed = true;
+        return;
+    }
     LVal v = input_tensor(l, n->target, node_meta(l, n));
     l->env[n->id] = v;
     vec_push(l->arena, &l->m->constants, v.box->data->buf->ir);
@@ -175,6 +180,8 @@ static LVal call(Lower *l, const Node *n) {
     }
     if (n->val.kind == VAL_sym || n->val.kind == VAL_int || n->val.kind == VAL_bool)
         return (LVal){.kind = L_value, .v = n->val};
+    if (node_higher(n) != HIGHER_none)
+        return lower_higher(l, n);
     if (!n->def && str_starts(n->target, "torch.ops.") && node_val(l, n)->kind != VAL_none)
         return lower_opaque(l, n);
     if (!n->def) {
@@ -481,8 +488,15 @@ static bool decide_layout_opt(Lower *l) {
 }
 
 IrModule *inductor_lower(const LowerRequest *request) {
-    Lower l = {
-        .req = request, .arena = request->arena, .sym = request->graph->sym, .g = request->graph};
+    return lower_graph(request, "");
+}
+
+IrModule *lower_graph(const LowerRequest *request, const char *prefix) {
+    Lower l = {.req = request,
+               .arena = request->arena,
+               .sym = request->graph->sym,
+               .g = request->graph,
+               .prefix = prefix};
     l.m = ARENA_NEW(l.arena, IrModule);
     *l.m = (IrModule){
         .arena = l.arena, .sym = l.sym, .graph = request->graph, .buffers = {.arena = l.arena}};

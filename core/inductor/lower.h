@@ -178,6 +178,7 @@ struct Lower {
     LVal *env; // by node id
     Value *val; // by node id: metadata with strides
     const Node *node; // being lowered
+    const char *prefix; // of names of buffers and operations: "", of a nested graph true_graph_0_
     OriginSet origins; // of what is made now
     VEC(LBuf *) bufs;
     Map by_name; // buffer name -> LBuf *
@@ -300,6 +301,10 @@ typedef struct Lowering {
 const Lowering *lowering_of(OpId id); // NULL: a fallback
 LVal lower_fallback(Lower *l, const Op *op, const Value *args);
 LVal lower_opaque(Lower *l, const Node *n); // an operator without a schema here
+LVal lower_higher(Lower *l, const Node *n); // lower_nested.c: a higher-order op
+// lower.c: a graph, whose buffers and operations have this prefix. NULL and errors on failure.
+IrModule *lower_graph(const LowerRequest *request, const char *prefix);
+LVal multi_output(Lower *l, LBuf *packed, const TensorMeta *m, int item);
 LVal lower_extern(Lower *l, const char *kernel, const Op *op, IrClass cls, IrLayout *layout,
                   const IrArg *args, int n);
 bool op_needs_realized_inputs(const Op *op);

@@ -274,7 +274,7 @@ static Value result_meta(Lower *l, const Op *op, const Value *args) {
     return op_meta(&c, op, in, &out) ? out : *node_val(l, l->node);
 }
 
-static LVal multi_output(Lower *l, LBuf *packed, const TensorMeta *m, int item) {
+LVal multi_output(Lower *l, LBuf *packed, const TensorMeta *m, int item) {
     const Expr **stride = m->stride;
     IrLayout *y = layout_new(l, IRL_fixed, m->device, m->dtype, m->ndim, m->size, stride, NULL);
     LBuf *b = buffer_register(l, y, IR_multi_output);

@@ -602,5 +602,7 @@ MemoryPlan *memory_plan(const ScheduleRequest *r, const Schedule *after) {
     settle(&p);
     count_peaks(&p);
     arena_free(&tmp);
+    for (int i = 0; i < after->nested.n; i++)
+        vec_push(r->arena, &p.out->nested, memory_plan(r, after->nested.at[i].schedule));
     return p.out;
 }

@@ -181,6 +181,9 @@ static void print_op(Buf *b, const IrOp *op) {
         buf_printf(b, "writes '%s'\n", op->outputs.at[i]->name);
     if (op->cls == IR_multi_output && op->reads_star.n)
         buf_printf(b, "item %d of '%s'\n", op->item < 0 ? 0 : op->item, op->reads_star.at[0]);
+    if (op->higher)
+        buf_printf(b, "higher '%s' %d %d %d\n", higher_info(op->higher)->name, op->groups[0],
+                   op->groups[1], op->groups[2]);
     for (int i = 0; i < op->args.n; i++) {
         buf_puts(b, "arg ");
         if (op->args.at[i].kw)
@@ -274,6 +277,11 @@ void program_print(Buf *out, const Schedule *s, const MemoryPlan *plan) {
         buf_puts(out, "output ");
         print_arg(out, &s->module->outputs.at[i]);
         buf_putc(out, '\n');
+    }
+    for (int i = 0; i < s->nested.n; i++) {
+        const NestedSchedule *n = &s->nested.at[i];
+        buf_printf(out, "nested '%s' '%s'\n", n->op->name, n->name);
+        program_print(out, n->schedule, plan ? plan->nested.at[i] : NULL);
     }
     if (plan)
         print_plan(out, plan);

@@ -6,10 +6,12 @@
 //   input 'arg0_1' LAYOUT | symbol 's77' | constant 'w' LAYOUT
 //   buffer 'buf0' LAYOUT [ of 'owner'][ at OFFSET]
 //   real 'buf3' 'arg0_1'                    a version's memory
-//   op 'op3' CLASS 'kernel'|None, then: writes 'buf0' | item 1 of 'buf0' | arg ['kw'] VALUE
+//   op 'op3' CLASS 'kernel'|None, then: writes 'buf0' | item 1 of 'buf0' | arg ['kw'] VALUE |
+//     higher 'cond' 1 2 0                   nested graphs, how many of its arguments are what
 //   node 'op1' KIND 'op1' ITER INDIRECT, INDIRECT lines WRAPS SIZE, the body as the dumps have it
 //   group 'op1_op2' KIND PARTS DEPTH, then its parts
 //   output VALUE
+//   nested 'op3' 'true_graph_0', then a program
 //   plan, then: alloc 'buf0' | reuse 'buf1' 'buf0' INPLACE KEEP | alias 'buf1' 'buf0' | call 0 2 |
 //     free 'buf0' | input 'arg0_1' | removed 'buf2' 1 | split 'op1_op2'
 //   end

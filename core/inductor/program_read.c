@@ -286,6 +286,25 @@ static void load_arg(Load *l) {
 
 // --- nodes
 
+static void load_higher(Load *l) {
+    IrOp *op = last_op(l);
+    const char *name = name_behind(&l->r);
+    for (int k = 0; k < IR_GROUPS; k++) {
+        int n = int_behind(&l->r);
+        if (op)
+            op->groups[k] = n;
+        if (n < 0 || n > 4096)
+            read_fail(&l->r, "%d operands", n);
+    }
+    Node call = {.op = FX_call_function,
+                 .target = arena_printf(l->r.arena, "torch.ops.higher_order.%s", name)};
+    HigherId id = node_higher(&call);
+    if (id == HIGHER_none)
+        read_fail(&l->r, "'%s' is no higher-order op", name);
+    else if (op)
+        op->higher = id;
+}
+
 static SchedKind kind_behind(Reader *r) {
     read_want(r, " ");
     const char *name = read_word(r);
@@ -465,7 +484,7 @@ static bool load_line(Load *l) {
     } lines[] = {{"input", load_input},   {"symbol", load_symbol}, {"constant", load_constant},
                  {"buffer", load_buffer}, {"real", load_real},     {"op", load_op},
                  {"writes", load_writes}, {"item", load_item},     {"arg", load_arg},
-                 {"output", load_output}};
+                 {"output", load_output}, {"higher", load_higher}};
     for (int i = 0; i < COUNT(lines); i++) {
         char word[16];
         snprintf(word, sizeof word, "%s ", lines[i].word);
@@ -479,15 +498,38 @@ static bool load_line(Load *l) {
     return false;
 }
 
-bool program_parse(Program *out, Arena *a, Sym *sym, const char *text, Diag *d) {
-    Load l = {.r = {.arena = a, .sym = sym, .diag = d, .file = "program", .start = text, .p = text},
-              .out = out,
-              .ops = {.arena = a}};
+enum { NESTING_MAX = 16 };
+
+typedef VEC(const MemoryPlan *) PlanVec;
+
+static void read_program(Reader *r, Program *out, int depth);
+
+// The program of a nested graph; its plan comes before that of the graph around it.
+static void load_nested(Load *l, PlanVec *plans, int depth) {
+    Program inner = {0};
+    const char *op = name_behind(&l->r), *name = name_behind(&l->r);
+    read_want(&l->r, "\n");
+    const IrOp *owner = map_get(&l->ops, op);
+    if (!owner || depth == NESTING_MAX) {
+        read_fail(&l->r, owner ? "programs are nested too deep" : "there is no op '%s'", op);
+        return;
+    }
+    read_program(&l->r, &inner, depth + 1);
+    vec_push(l->r.arena, &l->s->nested, (NestedSchedule){owner, name, inner.schedule});
+    vec_push(l->r.arena, plans, inner.plan);
+    IrNested n = {name, inner.schedule->module};
+    vec_push(l->r.arena, &((IrOp *)owner)->nested, n);
+}
+
+static void read_program(Reader *r, Program *out, int depth) {
+    Arena *a = r->arena;
+    Load l = {.r = *r, .out = out, .ops = {.arena = a}};
+    PlanVec plans = {0};
     *out = (Program){.schedule = ARENA_NEW(a, Schedule)};
     l.s = out->schedule;
     l.m = ARENA_NEW(a, IrModule);
     l.m->arena = l.s->arena = a;
-    l.m->sym = sym;
+    l.m->sym = r->sym;
     l.m->buffers.arena = a;
     l.s->module = l.m;
     l.s->buffers.arena = l.s->available.arena = a;
@@ -496,11 +538,21 @@ bool program_parse(Program *out, Arena *a, Sym *sym, const char *text, Diag *d) 
     while (!l.r.failed && !read_at(&l.r, "end\n")) {
         if (read_try(&l.r, "plan"))
             load_plan(&l);
+        else if (read_try(&l.r, "nested"))
+            load_nested(&l, &plans, depth);
         else if (!load_line(&l)) {
             SchedNode *n = read_node_line(&l, 0);
             vec_push(a, &l.s->nodes, n);
         }
     }
     read_want(&l.r, "end\n");
-    return !l.r.failed;
+    for (int i = 0; out->plan && i < plans.n; i++)
+        vec_push(a, &out->plan->nested, plans.at[i]);
+    *r = l.r;
+}
+
+bool program_parse(Program *out, Arena *a, Sym *sym, const char *text, Diag *d) {
+    Reader r = {.arena = a, .sym = sym, .diag = d, .file = "program", .start = text, .p = text};
+    read_program(&r, out, 0);
+    return !r.failed;
 }

@@ -94,10 +94,10 @@ LBuf *buffer_register(Lower *l, IrLayout *layout, IrClass cls) {
 }
 
 void buffer_name(Lower *l, LBuf *b, IrClass cls) {
-    b->ir->name = arena_printf(l->arena, "buf%d", l->n_bufs++);
+    b->ir->name = arena_printf(l->arena, "%sbuf%d", l->prefix, l->n_bufs++);
     IrOp *op = ARENA_NEW(l->arena, IrOp);
     op->number = l->m->ops.n;
-    op->name = arena_printf(l->arena, "op%d", op->number);
+    op->name = arena_printf(l->arena, "%sop%d", l->prefix, op->number);
     op->cls = cls;
     op->cls_name = ir_class_name[cls];
     op->origin_node = b->node;

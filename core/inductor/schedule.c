@@ -441,5 +441,12 @@ Schedule *schedule_new(const ScheduleRequest *r, const IrModule *module) {
     s->origins = origins_new(a);
     for (int i = 0; i < s->nodes.n; i++)
         origins_add(s->origins, i, s->nodes.at[i]->op->number, LINK_same);
+    for (int i = 0; i < s->nodes.n; i++) {
+        const IrOp *op = s->nodes.at[i]->op;
+        for (int k = 0; k < op->nested.n; k++) {
+            const IrNested *n = &op->nested.at[k];
+            vec_push(a, &s->nested, (NestedSchedule){op, n->name, schedule_new(r, n->module)});
+        }
+    }
     return s;
 }

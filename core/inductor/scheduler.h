@@ -104,7 +104,16 @@ typedef struct FusionAttempt {
     int score_template, score_type, score_proximity;
 } FusionAttempt;
 
-typedef struct Schedule {
+typedef struct Schedule Schedule;
+
+// The schedule of a graph that a node of this one runs.
+typedef struct NestedSchedule {
+    const IrOp *op;
+    const char *name;           // true_graph_0
+    const Schedule *schedule;
+} NestedSchedule;
+
+struct Schedule {
     Arena *arena;
     const IrModule *module;
     VEC(SchedNode *) nodes;     // in order of execution, dead ones gone
@@ -118,7 +127,8 @@ typedef struct Schedule {
     int64_t peak_before, peak_after;    // bytes, by the peak-memory reordering
     bool fused;                 // made by schedule_fuse
     Origins *origins;           // item = position in nodes -> op numbers
-} Schedule;
+    VEC(NestedSchedule) nested; // in order of nodes, then of an op's graphs
+};
 
 typedef struct ScheduleRequest {
     Arena *arena;
@@ -153,7 +163,8 @@ typedef struct PlanLine {
     bool keep_from;             // reuse: `from` is an output and is not deleted
     int node, n_nodes;          // call: positions [node, node + n_nodes) in schedule->nodes
 } PlanLine;
-typedef struct MemoryPlan {
+typedef struct MemoryPlan MemoryPlan;
+struct MemoryPlan {
     VEC(PlanLine) lines;
     Map inplace;                // output buffer -> input buffer name it overwrites
     // Buffers without memory, neither allocated nor passed: 1: in registers of one loop nest; 2: a
@@ -163,7 +174,8 @@ typedef struct MemoryPlan {
     Map split;                  // outer-loop nodes whose nests cannot share the outer loops
     int64_t peak_planned;       // bytes, by hints
     int64_t peak_unplanned;     // the same if each buffer had memory of its own
-} MemoryPlan;
+    VEC(const MemoryPlan *) nested; // one an item of the schedule's `nested`
+};
 MemoryPlan *memory_plan(const ScheduleRequest *r, const Schedule *after);
 // Independent check: no live buffer is overwritten, nothing is read after free, all outputs
 // survive.

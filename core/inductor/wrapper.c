@@ -13,6 +13,10 @@ static const char *size_text(CGen *g, const Expr *e) {
     return c_expr(g, e, size_name, g);
 }
 
+const char *wrapper_size(CGen *g, const Expr *e) {
+    return size_text(g, e);
+}
+
 // FX_DIMS(4, 8), or 0 for no dimensions.
 static const char *dims(CGen *g, const Expr *const *e, int n) {
     if (!n)
@@ -55,23 +59,42 @@ static const char *layout_view(CGen *g, const char *from, const IrLayout *l, boo
 // --- inputs
 
 static void print_symbol(CGen *g, int i, const Expr *symbol) {
-    if (expr_name(symbol))
-        c_line(&g->text, NULL, -1, "const int64_t %s = *(const int64_t *)in[%d]->data;",
-               c_name(g, expr_name(symbol)), i);
+    if (!expr_name(symbol))
+        return;
+    map_put_int(&g->declared, expr_name(symbol), 1);
+    c_line(&g->text, NULL, -1, "const int64_t %s = *(const int64_t *)in[%d]->data;",
+           c_name(g, expr_name(symbol)), i);
+}
+
+// A nested graph may have sizes that are no inputs of its own: they are read off its tensors.
+static void print_hidden_symbols(CGen *g, int i, const IrLayout *l) {
+    for (int d = 0; d < l->ndim; d++) {
+        const char *name = expr_kind(l->size[d]) == SYM_symbol ? expr_name(l->size[d]) : NULL;
+        if (!name || map_find(&g->declared, name))
+            continue;
+        map_put_int(&g->declared, name, 1);
+        c_line(&g->text, NULL, -1, "const int64_t %s = in[%d]->size[%d];", c_name(g, name), i, d);
+    }
+}
+
+void wrapper_check(CGen *g, const char *buf, const char *what, int node) {
+    const IrLayout *l = buffer_at(g, buf)->layout;
+    Buf text = {.arena = g->arena};
+    c_string(&text, what);
+    c_line(&g->text, NULL, node, "fx_check(rt, &%s, %s, %s, %d, %s, %s);", c_name(g, buf),
+           buf_str(&text), dtype_text(g, l->dtype), l->ndim, dims(g, l->size, l->ndim),
+           dims(g, l->stride, l->ndim));
 }
 
 static void print_input(CGen *g, int i, const IrBuffer *b) {
-    const IrLayout *l = b->layout;
-    Buf what = {.arena = g->arena};
-    c_string(&what,
-             arena_printf(g->arena,
-                          "input %s has another type, size or stride than it was compiled for",
-                          b->name));
     c_line(&g->text, NULL, -1, "FxTensor %s = *in[%d];", c_name(g, b->name), i);
-    if (l)
-        c_line(&g->text, NULL, -1, "fx_check(rt, &%s, %s, %s, %d, %s, %s);", c_name(g, b->name),
-               buf_str(&what), dtype_text(g, l->dtype), l->ndim, dims(g, l->size, l->ndim),
-               dims(g, l->stride, l->ndim));
+    if (b->layout)
+        wrapper_check(g, b->name,
+                      arena_printf(g->arena,
+                                   "input %s has another type, size or stride than it was "
+                                   "compiled for",
+                                   b->name),
+                      -1);
     c_line(&g->text, NULL, -1, "%s.base = 0;", c_name(g, b->name));
 }
 
@@ -81,6 +104,9 @@ static void print_inputs(CGen *g) {
     for (int i = 0; i < m->inputs.n; i++)
         if (!m->inputs.at[i].buf && m->inputs.at[i].sym)
             print_symbol(g, i, m->inputs.at[i].sym);
+    for (int i = 0; g->nested && i < m->inputs.n; i++)
+        if (m->inputs.at[i].buf)
+            print_hidden_symbols(g, i, m->inputs.at[i].buf->layout);
     for (int i = 0; i < m->inputs.n; i++)
         if (m->inputs.at[i].buf)
             print_input(g, i, m->inputs.at[i].buf);
@@ -95,6 +121,8 @@ static void record_call(CGen *g, const char *name, int kernel, const int *nodes,
                   .kernel = kernel,
                   .handle = g->module->calls.n + 1,
                   .line = g->text.lines.n + 1};
+    if (g->nested) // call() does not call it
+        return;
     for (int i = 0; i < n; i++)
         vec_push(g->arena, &call.nodes, nodes[i]);
     vec_push(g->arena, &g->module->calls, call);
@@ -111,8 +139,9 @@ static void print_kernel_call(CGen *g, const KernelUse *use, int position) {
         else
             buf_printf(&b, "%s.data", c_name(g, a->call_buf));
     }
-    c_line(&g->text, NULL, -1, "/* [Provenance debug handles] %s:%d */", k->name,
-           g->module->calls.n + 1);
+    if (!g->nested)
+        c_line(&g->text, NULL, -1, "/* [Provenance debug handles] %s:%d */", k->name,
+               g->module->calls.n + 1);
     record_call(g, k->name, use->kernel, use->nodes.at, use->nodes.n);
     c_line(&g->text, NULL, position, "FX_KERNEL(\"%s\", %s(%s));", k->name, k->name, buf_str(&b));
 }
@@ -120,20 +149,22 @@ static void print_kernel_call(CGen *g, const KernelUse *use, int position) {
 typedef struct ArgPrinter {
     CGen *g;
     Buf *out;
-    int n_views; // temporaries declared for this call
     int node;
 } ArgPrinter;
 
 // A view becomes a variable, so that its address can be taken.
-static const char *tensor_arg(ArgPrinter *p, const IrArg *a) {
-    CGen *g = p->g;
+const char *wrapper_tensor(CGen *g, const IrArg *a, int node) {
     if (!a->view)
         return arena_printf(g->arena, "&%s", c_name(g, a->buf));
     const TensorMeta *v = a->view;
-    const char *name = arena_printf(g->arena, "view%d_%d", g->module->calls.n, p->n_views++);
-    c_line(&g->text, NULL, p->node, "const FxTensor %s = %s;", name,
+    const char *name = arena_printf(g->arena, "view%d", g->n_views++);
+    c_line(&g->text, NULL, node, "const FxTensor %s = %s;", name,
            view_text(g, a->buf, v->dtype, v->ndim, v->size, v->stride, v->offset));
     return arena_printf(g->arena, "&%s", name);
+}
+
+static const char *tensor_arg(ArgPrinter *p, const IrArg *a) {
+    return wrapper_tensor(p->g, a, p->node);
 }
 
 static void put_field(ArgPrinter *p, const IrArg *a, FxArgTag tag, int n, const char *field,
@@ -216,7 +247,7 @@ static void put_arg(ArgPrinter *p, const IrArg *a) {
 
 // The buffers that take the results of a fallback: its MultiOutput operations, by item; the only
 // result has none.
-static int multi_outputs(CGen *g, const IrOp *op, const char *names[], int max) {
+int wrapper_results(CGen *g, const IrOp *op, const char *names[], int max) {
     int n = 0;
     const CResults *r = op->outputs.n ? map_get(&g->results, op->outputs.at[0]->name) : NULL;
     for (int i = 0; r && i < r->ops.n; i++) {
@@ -242,7 +273,7 @@ static const char *extern_outputs(CGen *g, const IrOp *op, int node) {
     enum { MAX_RESULTS = 64 };
     const char *names[MAX_RESULTS] = {NULL};
     Buf b = {.arena = g->arena};
-    int n = multi_outputs(g, op, names, MAX_RESULTS);
+    int n = wrapper_results(g, op, names, MAX_RESULTS);
     if (is_mutation(op) && !n)
         return "0, 0";
     if (!n) {
@@ -265,6 +296,10 @@ static const char *extern_outputs(CGen *g, const IrOp *op, int node) {
 }
 
 static void print_extern(CGen *g, const IrOp *op, int node) {
+    if (op->higher) {
+        c_nested_call(g, op, node);
+        return;
+    }
     if (op->cls == IR_multi_output || !op->kernel)
         return;
     Buf args = {.arena = g->arena};
@@ -276,8 +311,9 @@ static void print_extern(CGen *g, const IrOp *op, int node) {
     }
     Buf name = {.arena = g->arena};
     c_string(&name, op->kernel);
-    c_line(&g->text, NULL, node, "/* [Provenance debug handles] extern:%d */",
-           g->module->calls.n + 1);
+    if (!g->nested)
+        c_line(&g->text, NULL, node, "/* [Provenance debug handles] extern:%d */",
+               g->module->calls.n + 1);
     record_call(g, op->kernel, -1, &node, 1);
     if (op->args.n)
         c_line(&g->text, NULL, node, "fx_call(%s, rt, %s, FX_ARGS(%s));", buf_str(&name), out,
@@ -332,8 +368,15 @@ static void print_plan_line(CGen *g, const PlanLine *l, KernelUse *const use[]) 
     }
 }
 
+// What a nested graph returns is its caller's: memory that somebody else owns is copied.
+static void give_output(CGen *g, int i, const IrArg *a) {
+    c_line(&g->text, NULL, -1, "fx_give(rt, out, %d, %s);", i, wrapper_tensor(g, a, -1));
+}
+
 static void print_output(CGen *g, int i, const IrArg *a) {
-    if (a->buf && a->view)
+    if (a->buf && g->nested)
+        give_output(g, i, a);
+    else if (a->buf && a->view)
         c_line(&g->text, NULL, -1, "out[%d] = %s;", i,
                view_text(g, a->buf, a->view->dtype, a->view->ndim, a->view->size, a->view->stride,
                          a->view->offset));
@@ -350,10 +393,14 @@ static void print_output(CGen *g, int i, const IrArg *a) {
 }
 
 void wrapper_print(CGen *g, KernelUse *const use[]) {
-    const MemoryPlan *p = g->r->plan;
-    const IrModule *m = g->s->module;
     g->module->call_line = g->text.lines.n + 1;
     c_line(&g->text, NULL, -1, "int call(FxRuntime *rt, FxTensor *const in[], FxTensor out[])");
+    wrapper_body(g, use);
+}
+
+void wrapper_body(CGen *g, KernelUse *const use[]) {
+    const MemoryPlan *p = g->r->plan;
+    const IrModule *m = g->s->module;
     c_line(&g->text, NULL, -1, "{");
     g->text.indent = 1;
     c_line(&g->text, NULL, -1, "(void)in;");
