@@ -37,7 +37,7 @@ static bool add_operand(Lower *l, const Node *n, LBuf *b, const Value *v) {
     LVal x = l_of(l, v);
     IrArg a = {.value = x.v};
     if (x.kind == L_box && m && m->ndim == data_ndim(x.box->data))
-        x.box = box_require_exact(l, x.box, m->stride);
+        x.box = box_require_exact(l, box_new(l, data_as_input(l, x.box->data)), m->stride);
     if (x.kind == L_box)
         a = data_arg(l, x.box->data);
     else if (x.kind != L_value)
