@@ -1,14 +1,15 @@
 // fold.c: the engine of reductions. Where the innermost dimension is reduced, a row goes into
 // several accumulators at once; where it is kept, a block of neighbouring results is accumulated
-// row by row. Both read memory in its order. Floats are accumulated in double.
+// row by row. Both read memory in its order, floats as they are; they are accumulated in double.
 #include "core/eager/fold.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "core/eager/loops.h"
+#include "core/eager/single.h"
 
-enum { BLOCK = 512, LANES = 8, GRAIN = 32768 };
+enum { BLOCK = 512, LANES = 32, FEW = 8, GRAIN = 32768 };
 
 typedef struct Dims {
     int n;
@@ -46,59 +47,105 @@ static int64_t start_i(FoldId id) {
     return id == FOLD_prod ? 1 : id == FOLD_amax ? INT64_MIN : id == FOLD_amin ? INT64_MAX : 0;
 }
 
-// One row into one accumulator.
-#define FOLD(name, start, step, join)                                                              \
-    VECTORED static double row_##name(double acc, int64_t n, const double *x, double m,            \
-                                      double p) {                                                  \
-        double lane[LANES];                                                                        \
+// One row into one accumulator, if it has `most` elements through several; S is what is in memory.
+#define IN_LANES(count, most, step, joined, from)                                                  \
+    if (n - i >= (most)) {                                                                         \
+        double lane[count];                                                                        \
+        for (int j = 0; j < (count); j++)                                                          \
+            lane[j] = start_d(from);                                                               \
+        for (; i + (count) <= n; i += (count))                                                     \
+            for (int j = 0; j < (count); j++) {                                                    \
+                double a = lane[j], v = (double)x[i + j];                                          \
+                lane[j] = step;                                                                    \
+            }                                                                                      \
+        for (int w = (count) / 2; w; w /= 2)                                                       \
+            for (int j = 0; j < w; j++) {                                                          \
+                double a = lane[j], v = lane[j + w];                                               \
+                lane[j] = joined;                                                                  \
+            }                                                                                      \
+        double a = acc, v = lane[0];                                                               \
+        acc = joined;                                                                              \
+    }
+#define FOLD_OF(S, row, column, name, start, step, joined)                                         \
+    VECTORED static double row##name(double acc, int64_t n, const S *x, double m, double p) {      \
         int64_t i = 0;                                                                             \
         (void)m, (void)p;                                                                          \
-        if (n >= LANES) {                                                                          \
-            for (int j = 0; j < LANES; j++)                                                        \
-                lane[j] = start_d(FOLD_##name);                                                    \
-            for (; i + LANES <= n; i += LANES)                                                     \
-                for (int j = 0; j < LANES; j++) {                                                  \
-                    double a = lane[j], v = x[i + j];                                              \
-                    lane[j] = step;                                                                \
-                }                                                                                  \
-            for (int j = 0; j < LANES; j++) {                                                      \
-                double a = acc, v = lane[j];                                                       \
-                acc = join;                                                                        \
-            }                                                                                      \
-        }                                                                                          \
+        IN_LANES(LANES, 8 * LANES, step, joined, FOLD_##name)                                                 \
+        IN_LANES(FEW, FEW, step, joined, FOLD_##name)                                                   \
         for (; i < n; i++) {                                                                       \
-            double a = acc, v = x[i];                                                              \
+            double a = acc, v = (double)x[i];                                                      \
             acc = step;                                                                            \
         }                                                                                          \
         return acc;                                                                                \
     }                                                                                              \
-    VECTORED static void column_##name(int64_t n, double *acc, const double *x,                    \
-                                       const double *mean, double p) {                             \
+    VECTORED static void column##name(int64_t n, double *acc, const S *x, const double *mean,      \
+                                      double p) {                                                  \
         (void)p;                                                                                   \
         for (int64_t i = 0; i < n; i++) {                                                          \
-            double a = acc[i], v = x[i], m = mean[i];                                              \
+            double a = acc[i], v = (double)x[i], m = mean[i];                                      \
             (void)m;                                                                               \
             acc[i] = step;                                                                         \
         }                                                                                          \
     }
+#define FOLD(...) FOLD_OF(double, row_, column_, __VA_ARGS__)
+#include "core/eager/folds.def"
+#undef FOLD
+#undef EXP
+#define EXP(x)    single_exp_below(x)
+#define FOLD(...) FOLD_OF(float, rowf_, columnf_, __VA_ARGS__)
 #include "core/eager/folds.def"
 #undef FOLD
 
 typedef double RowFold(double acc, int64_t n, const double *x, double m, double p);
+typedef double RowFoldF(double acc, int64_t n, const float *x, double m, double p);
 typedef void ColumnFold(int64_t n, double *acc, const double *x, const double *m, double p);
-static RowFold *const row_folds[FOLD_count] = {
-#define FOLD(name, ...) [FOLD_##name] = row_##name,
-#include "core/eager/folds.def"
-#undef FOLD
-};
-static ColumnFold *const column_folds[FOLD_count] = {
-#define FOLD(name, ...) [FOLD_##name] = column_##name,
+typedef void ColumnFoldF(int64_t n, double *acc, const float *x, const double *m, double p);
+static const struct {
+    RowFold *row;
+    RowFoldF *row_f;
+    ColumnFold *column;
+    ColumnFoldF *column_f;
+} folds[FOLD_count] = {
+#define FOLD(name, ...)                                                                            \
+    [FOLD_##name] = {row_##name, rowf_##name, column_##name, columnf_##name},
 #include "core/eager/folds.def"
 #undef FOLD
 };
 
+// Largest or smallest of floats as floats; NaN if there is one.
+VECTORED static double extreme_f(double acc, int64_t n, const float *x, bool least) {
+    enum { WIDE = 64 };
+    float lane[WIDE], sign = least ? -1.0f : 1.0f;
+    int32_t nan[WIDE] = {0}, nans = 0;
+    int64_t i = 0;
+    for (int j = 0; j < WIDE; j++)
+        lane[j] = -(float)INFINITY;
+    for (; i + WIDE <= n; i += WIDE)
+        for (int j = 0; j < WIDE; j++) {
+            float v = sign * x[i + j];
+            lane[j] = v > lane[j] ? v : lane[j];
+            nan[j] |= v != v;
+        }
+    for (; i < n; i++) {
+        float v = sign * x[i];
+        lane[i % WIDE] = v > lane[i % WIDE] ? v : lane[i % WIDE];
+        nans |= v != v;
+    }
+    for (int j = 0; j < WIDE; j++) {
+        double v = (double)(sign * lane[j]);
+        acc = (least ? v < acc : v > acc) ? v : acc;
+        nans |= nan[j];
+    }
+    return nans ? (double)NAN : acc;
+}
+
+static double fold_row_f(FoldId id, double acc, int64_t n, const float *x, double m, double p) {
+    bool extreme = (id == FOLD_amax || id == FOLD_amin) && n >= 256;
+    return extreme ? extreme_f(acc, n, x, id == FOLD_amin) : folds[id].row_f(acc, n, x, m, p);
+}
+
 // Integers wrap.
-static int64_t step_i(FoldId id, int64_t acc, int64_t n, const int64_t *v) {
+VECTORED static int64_t step_i(FoldId id, int64_t acc, int64_t n, const int64_t *v) {
     uint64_t u = (uint64_t)acc;
     switch (id) {
     case FOLD_sum:
@@ -164,11 +211,11 @@ static void sort_dims(Dims *d) {
 
 static int64_t offset_of(const Dims *d, int n, int64_t index) {
     int64_t at = 0;
-    for (int i = n - 1; i >= 0; i--) {
+    for (int i = n - 1; i > 0; i--) {
         at += index % d->size[i] * d->stride[i];
         index /= d->size[i];
     }
-    return at;
+    return n ? at + index * d->stride[0] : 0;
 }
 
 int64_t fold_outputs(const Tensor *in, uint64_t mask) {
@@ -185,31 +232,54 @@ int64_t fold_elements(const Tensor *in, uint64_t mask) {
     return n;
 }
 
-static void row_of(const Fold *f, int64_t at, double m, double *acc_d, int64_t *acc_i) {
-    int last = f->gone.n - 1;
-    int64_t rows = f->n_gone / f->gone.size[last], n = f->gone.size[last],
-            stride = f->gone.stride[last];
-    int bytes = dtype_info[f->in->dtype].bytes;
+// n elements of a row at p, in pieces where they must be converted.
+static double row_d(const Fold *f, double acc, int64_t n, const char *p, double m) {
+    DType d = f->in->dtype;
+    int64_t stride = f->gone.stride[f->gone.n - 1];
+    bool narrow = d == DT_f32 || dtype_is_low(d);
     union {
         double d[BLOCK];
-        int64_t i[BLOCK];
+        float f[BLOCK];
     } buf;
-    for (int64_t r = 0; r < rows; r++) {
-        const char *p = at_elem(f->in, at + offset_of(&f->gone, last, r));
-        for (int64_t i = 0; i < n; i += BLOCK) {
-            int64_t k = n - i < BLOCK ? n - i : BLOCK;
-            if (f->out_d) {
-                const double *x = buf.d;
-                if (f->in->dtype == DT_f64 && stride == 1)
-                    x = (const double *)(const void *)(p + i * bytes);
-                else
-                    load_d(f->in->dtype, p + i * stride * bytes, stride, k, buf.d);
-                *acc_d = row_folds[f->id](*acc_d, k, x, m, f->p);
-            } else {
-                load_i(f->in->dtype, p + i * stride * bytes, stride, k, buf.i);
-                *acc_i = step_i(f->id, *acc_i, k, buf.i);
-            }
+    if (d == DT_f32 && stride == 1)
+        return fold_row_f(f->id, acc, n, (const float *)(const void *)p, m, f->p);
+    if (d == DT_f64 && stride == 1)
+        return folds[f->id].row(acc, n, (const double *)(const void *)p, m, f->p);
+    for (int64_t i = 0; i < n; i += BLOCK, p += BLOCK * stride * dtype_info[d].bytes) {
+        int64_t k = n - i < BLOCK ? n - i : BLOCK;
+        if (narrow) {
+            load_f(d, p, stride, k, buf.f);
+            acc = fold_row_f(f->id, acc, k, buf.f, m, f->p);
+        } else {
+            load_d(d, p, stride, k, buf.d);
+            acc = folds[f->id].row(acc, k, buf.d, m, f->p);
         }
+    }
+    return acc;
+}
+
+static int64_t row_i(const Fold *f, int64_t acc, int64_t n, const char *p) {
+    DType d = f->in->dtype;
+    int64_t stride = f->gone.stride[f->gone.n - 1], buf[BLOCK];
+    if (d == DT_i64 && stride == 1)
+        return step_i(f->id, acc, n, (const int64_t *)(const void *)p);
+    for (int64_t i = 0; i < n; i += BLOCK, p += BLOCK * stride * dtype_info[d].bytes) {
+        int64_t k = n - i < BLOCK ? n - i : BLOCK;
+        load_i(d, p, stride, k, buf);
+        acc = step_i(f->id, acc, k, buf);
+    }
+    return acc;
+}
+
+static void row_of(const Fold *f, int64_t at, double m, double *acc_d, int64_t *acc_i) {
+    int last = f->gone.n - 1;
+    int64_t n = f->gone.size[last], rows = last ? f->n_gone / n : 1;
+    for (int64_t r = 0; r < rows; r++) {
+        const char *p = at_elem(f->in, at + (last ? offset_of(&f->gone, last, r) : 0));
+        if (f->out_d)
+            *acc_d = row_d(f, *acc_d, n, p, m);
+        else
+            *acc_i = row_i(f, *acc_i, n, p);
     }
 }
 
@@ -242,12 +312,17 @@ static void columns_range(void *ctx, int64_t begin, int64_t end) {
         int64_t at = offset_of(&f->kept, f->kept.n, k);
         for (int64_t g = 0; g < f->n_gone; g++) {
             const char *p = at_elem(f->in, at + offset_of(&f->gone, f->gone.n, g));
+            const double *m = f->m ? f->m + k : zero;
+            if (f->in->dtype == DT_f32 && stride == 1) {
+                folds[f->id].column_f(n, acc, (const float *)(const void *)p, m, f->p);
+                continue;
+            }
             const double *x = buf;
             if (f->in->dtype == DT_f64 && stride == 1)
                 x = (const double *)(const void *)p;
             else
                 load_d(f->in->dtype, p, stride, n, buf);
-            column_folds[f->id](n, acc, x, f->m ? f->m + k : zero, f->p);
+            folds[f->id].column(n, acc, x, m, f->p);
         }
         k += n;
     }

@@ -1,4 +1,4 @@
-// norm.c: softmax and the normalisations, run by run in double.
+// norm.c: the normalisations, row by row in double.
 #include "core/eager/fold.h"
 
 #include <assert.h>
@@ -8,169 +8,6 @@
 #include "core/eager/loops.h"
 
 enum { GRAIN = 16384 };
-
-typedef struct Job {
-    Runs in, out, grad;
-    const Tensor *t, *g; // input (or output of the forward), gradient
-    Tensor *to;
-    bool log, safe;
-} Job;
-
-// NaN if there is one: counted apart, so that the comparison vectorises.
-VECTORED static double run_max(int64_t n, const double *x) {
-    double lane[8], m = -(double)INFINITY;
-    int64_t nan[8] = {0}, nans = 0, i = 0;
-    for (int j = 0; j < 8; j++)
-        lane[j] = m;
-    for (; i + 8 <= n; i += 8)
-        for (int j = 0; j < 8; j++) {
-            lane[j] = x[i + j] > lane[j] ? x[i + j] : lane[j];
-            nan[j] += x[i + j] != x[i + j];
-        }
-    for (; i < n; i++) {
-        m = x[i] > m ? x[i] : m;
-        nans += x[i] != x[i];
-    }
-    for (int j = 0; j < 8; j++) {
-        m = lane[j] > m ? lane[j] : m;
-        nans += nan[j];
-    }
-    return nans ? (double)NAN : m;
-}
-
-VECTORED static double exp_minus(int64_t n, double *x, double m) {
-    double lane[8] = {0}, sum = 0;
-    for (int64_t i = 0; i < n; i++)
-        x[i] = exp(x[i] - m);
-    int64_t i = 0;
-    for (; i + 8 <= n; i += 8)
-        for (int j = 0; j < 8; j++)
-            lane[j] += x[i + j];
-    for (; i < n; i++)
-        sum += x[i];
-    for (int j = 0; j < 8; j++)
-        sum += lane[j];
-    return sum;
-}
-
-VECTORED static double exp_sum(int64_t n, const double *x, double m) {
-    enum { PART = 256 };
-    double part[PART], sum = 0;
-    for (int64_t i = 0; i < n; i += PART) {
-        int64_t k = n - i < PART ? n - i : PART;
-        memcpy(part, x + i, (size_t)k * sizeof *part);
-        sum += exp_minus(k, part, m);
-    }
-    return sum;
-}
-
-static void softmax_range(void *ctx, int64_t begin, int64_t end) {
-    const Job *j = ctx;
-    Arena tmp = {0};
-    int64_t n = j->in.len;
-    double *x = ARENA_ARRAY(&tmp, n + 1, double);
-    for (int64_t r = begin; r < end; r++) {
-        load_d(j->t->dtype, at_elem(j->t, run_start(&j->in, r)), j->in.step, n, x);
-        double m = run_max(n, x);
-        if (j->log) {
-            // The sum is kept in the dtype of the input.
-            double shift = m + log(round_to(j->t->dtype, exp_sum(n, x, m)));
-            // As PyTorch does: x - max - log(sum); -inf - (-inf) is NaN either way.
-            for (int64_t i = 0; i < n; i++)
-                x[i] -= shift;
-        } else if (j->safe && isinf(m) && m < 0) {
-            memset(x, 0, (size_t)n * sizeof *x);
-        } else {
-            double sum = exp_minus(n, x, m);
-            for (int64_t i = 0; i < n; i++)
-                x[i] /= sum;
-        }
-        store_d(j->to->dtype, at_elem(j->to, run_start(&j->out, r)), j->out.step, n, x);
-    }
-    arena_free(&tmp);
-}
-
-static bool softmax(K *k, int dim_arg, bool log, bool safe) {
-    const Tensor *t = k->in[0];
-    int dim;
-    if (!k_dim(k, ki(k, dim_arg, -1), t->ndim, &dim))
-        return false;
-    if (is_int_like(t->dtype)) {
-        if (is_int_like(k->res[0]->dtype))
-            return k_fail(k, "RuntimeError: \"%s_lastdim_kernel_impl\" not implemented for '%s'",
-                          log ? "log_softmax" : "softmax", dtype_info[t->dtype].torch_name);
-    }
-    // The cast to `dtype` comes first.
-    if (k->res[0]->dtype != t->dtype && dtype_is_low(k->res[0]->dtype) &&
-        !(t = eager_contiguous(k->x, t, k->res[0]->dtype)))
-        return false;
-    Job j = {.in = runs_of(t, dim),
-             .out = runs_of(k->res[0], dim),
-             .t = t,
-             .to = k->res[0],
-             .log = log,
-             .safe = safe};
-    if (j.in.len)
-        parallel_for(k->x->c->threads, j.in.n, GRAIN / j.in.len + 1, softmax_range, &j);
-    return true;
-}
-
-bool kern_softmax(K *k) {
-    return softmax(k, 1, false, false);
-}
-
-bool kern_log_softmax(K *k) {
-    return softmax(k, 1, true, false);
-}
-
-bool kern_safe_softmax(K *k) {
-    return softmax(k, 1, false, true);
-}
-
-static void softmax_backward_range(void *ctx, int64_t begin, int64_t end) {
-    const Job *j = ctx;
-    Arena tmp = {0};
-    int64_t n = j->in.len;
-    double *y = ARENA_ARRAY(&tmp, n + 1, double), *g = ARENA_ARRAY(&tmp, n + 1, double);
-    for (int64_t r = begin; r < end; r++) {
-        double sum = 0;
-        load_d(j->t->dtype, at_elem(j->t, run_start(&j->in, r)), j->in.step, n, y);
-        load_d(j->g->dtype, at_elem(j->g, run_start(&j->grad, r)), j->grad.step, n, g);
-        for (int64_t i = 0; i < n; i++)
-            sum += j->log ? g[i] : g[i] * y[i];
-        for (int64_t i = 0; i < n; i++)
-            g[i] = j->log ? g[i] - exp(y[i]) * sum : (g[i] - sum) * y[i];
-        store_d(j->to->dtype, at_elem(j->to, run_start(&j->out, r)), j->out.step, n, g);
-    }
-    arena_free(&tmp);
-}
-
-static bool softmax_backward(K *k, bool log) {
-    const Tensor *g = k->in[0], *y = k->in[1];
-    int dim;
-    if (!k_dim(k, ki(k, 2, -1), y->ndim, &dim))
-        return false;
-    Job j = {.in = runs_of(y, dim),
-             .grad = runs_of(g, dim),
-             .out = runs_of(k->res[0], dim),
-             .t = y,
-             .g = g,
-             .to = k->res[0],
-             .log = log};
-    if (j.in.n != j.grad.n || j.in.len != j.grad.len)
-        return k_fail(k, "RuntimeError: gradient and output of softmax have different sizes");
-    if (j.in.len)
-        parallel_for(k->x->c->threads, j.in.n, GRAIN / j.in.len + 1, softmax_backward_range, &j);
-    return true;
-}
-
-bool kern_softmax_backward(K *k) {
-    return softmax_backward(k, false);
-}
-
-bool kern_log_softmax_backward(K *k) {
-    return softmax_backward(k, true);
-}
 
 // layer and group norm: rows of a contiguous input are normalised, then scaled per element or per
 // channel.
@@ -216,6 +53,57 @@ VECTORED static void moments(int64_t n, const double *x, double *mean, double *v
     *var = sum / (double)n;
 }
 
+// The same of floats.
+VECTORED static void moments_f(int64_t n, const float *x, double *mean, double *var) {
+    double lane[16] = {0}, sum = 0;
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16)
+        for (int j = 0; j < 16; j++)
+            lane[j] += (double)x[i + j];
+    for (; i < n; i++)
+        sum += (double)x[i];
+    for (int j = 0; j < 16; j++)
+        sum += lane[j];
+    double m = *mean = sum / (double)n;
+    memset(lane, 0, sizeof lane);
+    sum = 0;
+    for (i = 0; i + 16 <= n; i += 16)
+        for (int j = 0; j < 16; j++)
+            lane[j] += ((double)x[i + j] - m) * ((double)x[i + j] - m);
+    for (; i < n; i++)
+        sum += ((double)x[i] - m) * ((double)x[i] - m);
+    for (int j = 0; j < 16; j++)
+        sum += lane[j];
+    *var = sum / (double)n;
+}
+
+// y = (x - mean) rstd w + b, one weight an element or one for all.
+VECTORED static void scale_f(int64_t n, const float *x, double mean, double rstd, const double *w,
+                             const double *b, float *y) {
+    if (w && b)
+        for (int64_t i = 0; i < n; i++)
+            y[i] = (float)(((double)x[i] - mean) * rstd * w[i] + b[i]);
+    else
+        for (int64_t i = 0; i < n; i++)
+            y[i] = (float)(((double)x[i] - mean) * rstd * (w ? w[i] : 1) + (b ? b[i] : 0));
+}
+
+VECTORED static void affine_f(int64_t n, const float *x, double mean, double rstd, double scale,
+                              double shift, float *y) {
+    for (int64_t i = 0; i < n; i++)
+        y[i] = (float)(((double)x[i] - mean) * rstd * scale + shift);
+}
+
+static void scale_row_f(const Affine *a, int64_t row, int64_t n, const float *x, double mean,
+                        double rstd, float *y) {
+    if (!a->period) {
+        scale_f(n, x, mean, rstd, a->w, a->b, y);
+        return;
+    }
+    for (int64_t i = 0, c = row * a->first % a->channels; i < n; i += a->period, c++)
+        affine_f(a->period, x + i, mean, rstd, a->w ? a->w[c] : 1, a->b ? a->b[c] : 0, y + i);
+}
+
 static void scale_row(const Affine *a, int64_t row, int64_t n, double *x) {
     if (!a->w && !a->b)
         return;
@@ -233,17 +121,28 @@ static void scale_row(const Affine *a, int64_t row, int64_t n, double *x) {
 
 static void norm_range(void *ctx, int64_t begin, int64_t end) {
     const Rows *v = ctx;
+    bool floats = v->x->dtype == DT_f32 && v->y->dtype == DT_f32;
     Arena tmp = {0};
-    double *x = ARENA_ARRAY(&tmp, v->len + 1, double);
+    double *x = floats ? NULL : ARENA_ARRAY(&tmp, v->len + 1, double);
     for (int64_t r = begin; r < end; r++) {
         double var;
-        load_d(v->x->dtype, at_elem(v->x, r * v->len), 1, v->len, x);
-        moments(v->len, x, &v->mean[r], &var);
+        const float *f = (const float *)(const void *)at_elem(v->x, r * v->len);
+        if (floats) {
+            moments_f(v->len, f, &v->mean[r], &var);
+        } else {
+            load_d(v->x->dtype, at_elem(v->x, r * v->len), 1, v->len, x);
+            moments(v->len, x, &v->mean[r], &var);
+        }
         if (v->rms) {
             var += v->mean[r] * v->mean[r];
             v->mean[r] = 0;
         }
         v->rstd[r] = 1 / sqrt(var + v->eps);
+        if (floats) {
+            scale_row_f(&v->a, r, v->len, f, v->mean[r], v->rstd[r],
+                        (float *)(void *)at_elem(v->y, r * v->len));
+            continue;
+        }
         for (int64_t i = 0; i < v->len; i++)
             x[i] = (x[i] - v->mean[r]) * v->rstd[r];
         scale_row(&v->a, r, v->len, x);
@@ -394,6 +293,11 @@ static void channel_range(void *ctx, int64_t begin, int64_t end) {
     double buf[PART];
     for (int64_t p = begin; p < end; p++) {
         double scale = v->scale[p % v->c], shift = v->shift[p % v->c];
+        if (v->x->dtype == DT_f32 && v->y->dtype == DT_f32) {
+            affine_f(v->inner, (const float *)(const void *)at_elem(v->x, p * v->inner), 0, 1,
+                     scale, shift, (float *)(void *)at_elem(v->y, p * v->inner));
+            continue;
+        }
         for (int64_t i = 0; i < v->inner; i += PART) {
             int64_t n = v->inner - i < PART ? v->inner - i : PART;
             load_d(v->x->dtype, at_elem(v->x, p * v->inner + i), 1, n, buf);

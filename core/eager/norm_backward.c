@@ -1,10 +1,14 @@
-// norm_backward.c: gradients of the normalisations: layer, RMS, group and batch norm, in double.
+// norm_backward.c: gradients of the normalisations: layer, RMS, group and batch norm, of floats or
+// doubles, sums in double.
 // For a row of n elements with x^ = (x - mean) rstd and g = gradient times weight:
 //   gradient of x = rstd (g - mean(g) - x^ mean(g x^))
 #include "core/eager/kernel.h"
 
 #include <math.h>
-#include <string.h>
+
+#include "core/eager/loops.h"
+
+enum { GRAIN = 16384 };
 
 typedef struct Grads {
     Tensor *x, *w, *b; // results, NULL where they are not asked for
@@ -30,7 +34,7 @@ static void put_all(Tensor *t, const double *v) {
             put_d(t, w.at[0], v[i++]);
 }
 
-static const double *all_of(K *k, const Tensor *t, int64_t n, double fill) {
+static double *all_of(K *k, const Tensor *t, int64_t n, double fill) {
     double *v = ARENA_ARRAY(k->x->arena, n + 1, double);
     int64_t i = 0;
     if (!t)
@@ -43,18 +47,118 @@ static const double *all_of(K *k, const Tensor *t, int64_t n, double fill) {
     return v;
 }
 
-// One row: x^ and g in place of x and gradient; the gradient of x into g. rms: no mean was taken
-// off.
-static void row_backward(int64_t n, double *x, double *g, double rstd, bool rms) {
-    double sum = 0, dot = 0;
-    for (int64_t i = 0; i < n; i++) {
-        sum += g[i];
-        dot += g[i] * x[i];
+// Rows of n elements; the gradient of a row's x into `to`, the shares of weight and bias in sums of
+// their own.
+typedef struct Back {
+    const void *x, *g; // (rows, n): input, gradient
+    void *to;          // (rows, n)
+    bool wide;         // of doubles
+    int64_t rows, n;
+    const double *mean, *rstd; // (rows)
+    const double *w;           // (n), or (channels) if hw
+    int64_t hw, channels;      // group norm: elements that share a weight, weights; else 0
+    bool rms;                  // no mean was taken off
+    double *gw, *gb;           // (n), or (rows, n / hw)
+} Back;
+
+// Sums of a piece of a row: of g w, and of g w x^.
+#define BACK_OF(S, sfx)                                                                            \
+    VECTORED static void sums_##sfx(int64_t n, const S *x, const S *g, const double *w,            \
+                                    double mean, double *sum, double *dot) {                       \
+        double s[16] = {0}, d[16] = {0};                                                           \
+        int64_t i = 0;                                                                             \
+        for (; i + 16 <= n; i += 16)                                                               \
+            for (int j = 0; j < 16; j++) {                                                         \
+                double v = (double)g[i + j] * (w ? w[i + j] : 1.0);                                \
+                s[j] += v;                                                                         \
+                d[j] += v * ((double)x[i + j] - mean);                                             \
+            }                                                                                      \
+        for (; i < n; i++) {                                                                       \
+            double v = (double)g[i] * (w ? w[i] : 1.0);                                            \
+            s[0] += v;                                                                             \
+            d[0] += v * ((double)x[i] - mean);                                                     \
+        }                                                                                          \
+        for (int j = 0; j < 16; j++) {                                                             \
+            *sum += s[j];                                                                          \
+            *dot += d[j];                                                                          \
+        }                                                                                          \
+    }                                                                                              \
+    /* to = (g w c - a) - (x - mean) b */                                                          \
+    VECTORED static void slopes_##sfx(int64_t n, const S *x, const S *g, const double *w,          \
+                                      double c, double mean, double a, double b, S *to) {          \
+        if (w)                                                                                     \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                to[i] = (S)((double)g[i] * w[i] * c - a - ((double)x[i] - mean) * b);              \
+        else                                                                                       \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                to[i] = (S)((double)g[i] * c - a - ((double)x[i] - mean) * b);                     \
+    }                                                                                              \
+    VECTORED static void shares_##sfx(int64_t n, const S *x, const S *g, double mean, double rstd, \
+                                      double *gw, double *gb) {                                    \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            gw[i] += (double)g[i] * (((double)x[i] - mean) * rstd);                                \
+            gb[i] += (double)g[i];                                                                 \
+        }                                                                                          \
+    }                                                                                              \
+    static void row_##sfx(const Back *b, int64_t row) {                                            \
+        const S *x = (const S *)b->x + row * b->n, *g = (const S *)b->g + row * b->n;              \
+        S *to = (S *)b->to + row * b->n;                                                           \
+        double sum = 0, dot = 0, r = b->rstd[row], m = b->mean[row], n = (double)b->n;             \
+        int64_t hw = b->hw ? b->hw : b->n, each = b->n / hw;                                       \
+        const double *wc = b->w + (b->hw ? row * each % b->channels : 0);                          \
+        for (int64_t c = 0; c < each; c++) {                                                       \
+            double s = 0, d = 0;                                                                   \
+            sums_##sfx(hw, x + c * hw, g + c * hw, b->hw ? NULL : b->w, m, &s, &d);                \
+            if (b->hw) {                                                                           \
+                b->gw[row * each + c] = d * r;                                                     \
+                b->gb[row * each + c] = s;                                                         \
+            }                                                                                      \
+            sum += s * (b->hw ? wc[c] : 1.0);                                                      \
+            dot += d * (b->hw ? wc[c] : 1.0);                                                      \
+        }                                                                                          \
+        sum = b->rms ? 0 : sum / n;                                                                \
+        for (int64_t c = 0; c < each; c++)                                                         \
+            slopes_##sfx(hw, x + c * hw, g + c * hw, b->hw ? NULL : b->w,                          \
+                         r * (b->hw ? wc[c] : 1.0), m, r * sum, r * r * r * dot / n, to + c * hw); \
     }
-    sum = rms ? 0 : sum / (double)n;
-    dot /= (double)n;
-    for (int64_t i = 0; i < n; i++)
-        g[i] = rstd * (g[i] - sum - x[i] * dot);
+BACK_OF(float, f)
+BACK_OF(double, d)
+
+static void rows_range(void *ctx, int64_t begin, int64_t end) {
+    const Back *b = ctx;
+    for (int64_t row = begin; row < end; row++)
+        if (b->wide)
+            row_d(b, row);
+        else
+            row_f(b, row);
+}
+
+// Weights and biases of one per element of a row: a block of them, down all rows.
+static void weights_range(void *ctx, int64_t begin, int64_t end) {
+    const Back *b = ctx;
+    for (int64_t row = 0; row < b->rows; row++) {
+        int64_t at = row * b->n + begin, n = end - begin;
+        if (b->wide)
+            shares_d(n, (const double *)b->x + at, (const double *)b->g + at, b->mean[row],
+                     b->rstd[row], b->gw + begin, b->gb + begin);
+        else
+            shares_f(n, (const float *)b->x + at, (const float *)b->g + at, b->mean[row],
+                     b->rstd[row], b->gw + begin, b->gb + begin);
+    }
+}
+
+// Input, gradient and result in float, or in double if one of them is; false after an error.
+static bool dense_args(K *k, const Tensor *g, const Tensor *x, Back *b, const Tensor **to) {
+    DType d = work_dtype(x->dtype) == DT_f64 || work_dtype(g->dtype) == DT_f64 ? DT_f64 : DT_f32;
+    const Tensor *dense_g = eager_contiguous(k->x, g, d), *dense_x = eager_contiguous(k->x, x, d);
+    *to = dense_g && dense_x ? eager_like(k->x, x, d) : NULL;
+    if (!*to)
+        return false;
+    b->wide = d == DT_f64;
+    b->g = tensor_data(dense_g);
+    b->x = tensor_data(dense_x);
+    b->to = tensor_data(*to);
+    return true;
 }
 
 // native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, weight, bias,
@@ -62,8 +166,7 @@ static void row_backward(int64_t n, double *x, double *g, double rstd, bool rms)
 // output_mask)
 bool kern_layer_norm_backward(K *k) {
     bool rms = str_starts(k->op->name, "_fused_rms");
-    const Tensor *gy = eager_contiguous(k->x, k->in[0], DT_f64),
-                 *x = eager_contiguous(k->x, k->in[1], DT_f64);
+    const Tensor *gy = k->in[0], *x = k->in[1], *gx;
     const Tensor *mean = rms ? NULL : k->in[3], *rstd = k->in[rms ? 3 : 4],
                  *weight = k->in[rms ? 4 : 5];
     int64_t shape[TENSOR_DIMS], n = 1;
@@ -76,25 +179,20 @@ bool kern_layer_norm_backward(K *k) {
         return k_fail(k, "RuntimeError: %s: sizes of gradient, input and statistics do not fit",
                       k->op->name);
     int64_t rows = tensor_numel(x) / n;
-    const double *m = all_of(k, mean, rows, 0), *r = all_of(k, rstd, rows, 1),
-                 *w = all_of(k, weight, n, 1);
     Grads out = grads_of(k, n);
-    double *px = tensor_data(x), *hat = ARENA_ARRAY(k->x->arena, n + 1, double),
-           *g = ARENA_ARRAY(k->x->arena, n + 1, double);
-    Tensor *gx = eager_like(k->x, k->in[1], DT_f64);
-    if (!gx)
+    Back b = {.rows = rows,
+              .n = n,
+              .mean = all_of(k, mean, rows, 0),
+              .rstd = all_of(k, rstd, rows, 1),
+              .w = all_of(k, weight, n, 1),
+              .rms = rms,
+              .gw = out.gw,
+              .gb = out.gb};
+    if (!dense_args(k, gy, x, &b, &gx))
         return false;
-    for (int64_t row = 0; row < rows; row++) {
-        const double *gr = (const double *)tensor_data(gy) + row * n;
-        for (int64_t i = 0; i < n; i++) {
-            hat[i] = (px[row * n + i] - m[row]) * r[row];
-            out.gw[i] += gr[i] * hat[i];
-            out.gb[i] += gr[i];
-            g[i] = gr[i] * w[i];
-        }
-        row_backward(n, hat, g, r[row], rms);
-        memcpy((double *)tensor_data(gx) + row * n, g, (size_t)n * sizeof *g);
-    }
+    parallel_for(k->x->c->threads, rows, GRAIN / n + 1, rows_range, &b);
+    if (out.w || out.b)
+        parallel_for(k->x->c->threads, n, GRAIN / (rows + 1) + 64, weights_range, &b);
     put_all(out.w, out.gw);
     put_all(out.b, out.gb);
     return !out.x || copy_into(k->x, out.x, gx);
@@ -102,8 +200,7 @@ bool kern_layer_norm_backward(K *k) {
 
 // native_group_norm_backward(grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask)
 bool kern_group_norm_backward(K *k) {
-    const Tensor *gy = eager_contiguous(k->x, k->in[0], DT_f64),
-                 *x = eager_contiguous(k->x, k->in[1], DT_f64);
+    const Tensor *gy = k->in[0], *x = k->in[1], *gx;
     int64_t N = ki(k, 5, 0), C = ki(k, 6, 0), hw = ki(k, 7, 0), groups = ki(k, 8, 1);
     if (!gy || !x || groups < 1 || C % groups || N * C * hw != tensor_numel(x) ||
         tensor_numel(gy) != tensor_numel(x) || tensor_numel(k->in[2]) != N * groups ||
@@ -111,37 +208,70 @@ bool kern_group_norm_backward(K *k) {
         return k_fail(k, "RuntimeError: %s: sizes of gradient, input and statistics do not fit",
                       k->op->name);
     int64_t each = C / groups, n = each * hw;
-    const double *m = all_of(k, k->in[2], N * groups, 0), *r = all_of(k, k->in[3], N * groups, 1),
-                 *w = all_of(k, k->in[4], C, 1);
     Grads out = grads_of(k, C);
-    double *hat = ARENA_ARRAY(k->x->arena, n + 1, double),
-           *g = ARENA_ARRAY(k->x->arena, n + 1, double);
-    Tensor *gx = eager_like(k->x, k->in[1], DT_f64);
-    if (!gx)
+    Back b = {.rows = N * groups,
+              .n = n,
+              .mean = all_of(k, k->in[2], N * groups, 0),
+              .rstd = all_of(k, k->in[3], N * groups, 1),
+              .w = all_of(k, k->in[4], C, 1),
+              .hw = hw,
+              .channels = C,
+              .gw = ARENA_ARRAY(k->x->arena, N * C + 1, double),
+              .gb = ARENA_ARRAY(k->x->arena, N * C + 1, double)};
+    if (!dense_args(k, gy, x, &b, &gx))
         return false;
-    for (int64_t row = 0; row < N * groups; row++) {
-        const double *gr = (const double *)tensor_data(gy) + row * n,
-                     *xr = (const double *)tensor_data(x) + row * n;
-        for (int64_t i = 0; i < n; i++) {
-            int64_t c = row % groups * each + i / hw;
-            hat[i] = (xr[i] - m[row]) * r[row];
-            out.gw[c] += gr[i] * hat[i];
-            out.gb[c] += gr[i];
-            g[i] = gr[i] * w[c];
-        }
-        row_backward(n, hat, g, r[row], false);
-        memcpy((double *)tensor_data(gx) + row * n, g, (size_t)n * sizeof *g);
+    if (n)
+        parallel_for(k->x->c->threads, b.rows, GRAIN / n + 1, rows_range, &b);
+    for (int64_t i = 0; i < N * C; i++) {
+        out.gw[i % C] += b.gw[i];
+        out.gb[i % C] += b.gb[i];
     }
     put_all(out.w, out.gw);
     put_all(out.b, out.gb);
     return !out.x || copy_into(k->x, out.x, gx);
 }
 
+// Batch norm: channels of a (outer, channels, inner) input.
+typedef struct Batch {
+    Back b; // mean, rstd, w, gw, gb: (channels)
+    Axis a;
+    bool train; // statistics of the batch, which depend on x
+} Batch;
+
+static void channels_range(void *ctx, int64_t begin, int64_t end) {
+    const Batch *v = ctx;
+    const Back *b = &v->b;
+    double n = (double)(v->a.outer * v->a.inner);
+    for (int64_t c = begin; c < end; c++) {
+        double sum = 0, dot = 0, m = b->mean[c], r = b->rstd[c], scale = b->w[c] * r;
+        for (int64_t o = 0; o < v->a.outer; o++) {
+            int64_t at = (o * v->a.n + c) * v->a.inner;
+            if (b->wide)
+                sums_d(v->a.inner, (const double *)b->x + at, (const double *)b->g + at, NULL, m,
+                       &sum, &dot);
+            else
+                sums_f(v->a.inner, (const float *)b->x + at, (const float *)b->g + at, NULL, m,
+                       &sum, &dot);
+        }
+        b->gw[c] = dot * r;
+        b->gb[c] = sum;
+        double less = v->train ? scale * sum / n : 0, by = v->train ? scale * r * r * dot / n : 0;
+        for (int64_t o = 0; o < v->a.outer; o++) {
+            int64_t at = (o * v->a.n + c) * v->a.inner;
+            if (b->wide)
+                slopes_d(v->a.inner, (const double *)b->x + at, (const double *)b->g + at, NULL,
+                         scale, m, less, by, (double *)b->to + at);
+            else
+                slopes_f(v->a.inner, (const float *)b->x + at, (const float *)b->g + at, NULL,
+                         scale, m, less, by, (float *)b->to + at);
+        }
+    }
+}
+
 // native_batch_norm_backward(grad_out, input, weight, running_mean, running_var, save_mean,
 // save_invstd, train, eps, mask)
 bool kern_batch_norm_backward(K *k) {
-    const Tensor *gy = eager_contiguous(k->x, k->in[0], DT_f64),
-                 *x = eager_contiguous(k->x, k->in[1], DT_f64);
+    const Tensor *gy = k->in[0], *x = k->in[1], *gx;
     bool train = kb(k, 7);
     double eps = kf(k, 8, 1e-5);
     if (!gy || !x || x->ndim < 2 || tensor_numel(gy) != tensor_numel(x))
@@ -153,29 +283,20 @@ bool kern_batch_norm_backward(K *k) {
         if ((i < 2 && !each[i]) || (each[i] && tensor_numel(each[i]) != a.n))
             return k_fail(k, "RuntimeError: %s: statistics should contain %lld elements",
                           k->op->name, (long long)a.n);
-    const double *m = all_of(k, mean, a.n, 0), *s = all_of(k, spread, a.n, 1),
-                 *w = all_of(k, k->in[2], a.n, 1);
+    double *rstd = all_of(k, spread, a.n, 1);
+    for (int64_t c = 0; !train && c < a.n; c++)
+        rstd[c] = 1 / sqrt(rstd[c] + eps);
     Grads out = grads_of(k, a.n);
-    Tensor *gx = eager_like(k->x, k->in[1], DT_f64);
-    if (!gx)
+    Batch v = {.a = a,
+               .train = train,
+               .b = {.mean = all_of(k, mean, a.n, 0),
+                     .rstd = rstd,
+                     .w = all_of(k, k->in[2], a.n, 1),
+                     .gw = out.gw,
+                     .gb = out.gb}};
+    if (!dense_args(k, gy, x, &v.b, &gx))
         return false;
-    double *to = tensor_data(gx), n = (double)(a.outer * a.inner);
-    const double *px = tensor_data(x), *pg = tensor_data(gy);
-    for (int64_t c = 0; c < a.n; c++) {
-        double rstd = train ? s[c] : 1 / sqrt(s[c] + eps), sum = 0, dot = 0;
-        for (int64_t o = 0; o < a.outer; o++)
-            for (int64_t i = 0, at = (o * a.n + c) * a.inner; i < a.inner; i++, at++) {
-                sum += pg[at];
-                dot += pg[at] * (px[at] - m[c]);
-            }
-        out.gw[c] = dot * rstd;
-        out.gb[c] = sum;
-        for (int64_t o = 0; o < a.outer; o++)
-            for (int64_t i = 0, at = (o * a.n + c) * a.inner; i < a.inner; i++, at++) {
-                double hat = (px[at] - m[c]) * rstd;
-                to[at] = w[c] * rstd * (train ? pg[at] - sum / n - hat * (dot * rstd / n) : pg[at]);
-            }
-    }
+    parallel_for(k->x->c->threads, a.n, GRAIN / (a.outer * a.inner + 1) + 1, channels_range, &v);
     put_all(out.w, out.gw);
     put_all(out.b, out.gb);
     return !out.x || copy_into(k->x, out.x, gx);

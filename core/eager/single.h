@@ -7,16 +7,12 @@
 
 #define FMA(a, b, c) __builtin_fma((a), (b), (c))
 
-// e^x in double to 2^-34: 0 below -104 and infinity above 89 once it is rounded to float.
 // 2^n e^r with r at most half of log 2; n goes into the exponent as an integer.
-static inline double single_exp(float x) {
-    float f = x < -105.0f ? -105.0f : x;
-    f = f > 90.0f ? 90.0f : f;
+static inline double single_exp_within(double c) {
     union {
         double d;
         uint64_t u;
     } z, p;
-    double c = (double)f;
     z.d = FMA(c, 0x1.71547652b82fep0, 0x1.8p52);
     double n = z.d - 0x1.8p52, r = FMA(n, -0x1.62e42fefa39efp-1, c);
     p.d = FMA(r, 0x1.a17e00d4cc8d1p-13, 0x1.6da762c0bbd6bp-10);
@@ -28,6 +24,18 @@ static inline double single_exp(float x) {
     p.d = FMA(p.d, r, 0x1.ffffffffa7056p-1);
     p.u += z.u << 52;
     return p.d;
+}
+
+// e^x in double to 2^-34: 0 below -104 and infinity above 89 once it is rounded to float.
+static inline double single_exp(float x) {
+    float f = x < -105.0f ? -105.0f : x;
+    return single_exp_within((double)(f > 90.0f ? 90.0f : f));
+}
+
+// The same of a double: exactly 0 far below, finite far above.
+static inline double single_exp_below(double x) {
+    double e = single_exp_within(x < -600.0 ? -600.0 : x > 600.0 ? 600.0 : x);
+    return x < -600.0 ? 0.0 : e;
 }
 
 // The error function to 2^-30 of itself: x P(x^2) / Q(x^2), fitted on [0, 3.95]; beyond, float
