@@ -1,13 +1,14 @@
 // index.c: reading and writing at places that tensors name: gather, index, embedding, masks.
 // Indices are checked; writes happen in the order of the index, so that the last of duplicates
 // wins, as on PyTorch's CPU.
-#include "core/eager/kernel.h"
+#include "core/eager/along.h"
+#include "core/eager/iterate.h"
 
 #include <math.h>
 #include <string.h>
 
 // Wraps a negative index; an error if it is out of [-n, n).
-static bool wrap(K *k, int64_t *i, int64_t n, int dim) {
+static inline bool wrap(K *k, int64_t *i, int64_t n, int dim) {
     if (*i < -n || *i >= n)
         return k_fail(k, "IndexError: index %lld is out of bounds for dimension %d with size %lld",
                       (long long)*i, dim, (long long)n);
@@ -45,6 +46,10 @@ bool kern_gather(K *k) {
                           "apart from dimension %d",
                           i, dim);
     const Tensor *both[2] = {out, index};
+    Along along = {ALONG_take, in, index, out, dim};
+    int64_t bad;
+    if (along_can(&along))
+        return along_run(k->x, &along, &bad) || check(k, bad, in->size[dim], dim);
     WALK (w, walk_tensors(both, 2)) {
         int64_t i = get_i(index, w.at[1]), at = 0, n = in->ndim ? in->size[dim] : 1;
         if (!check(k, i, n, dim))
@@ -57,6 +62,14 @@ bool kern_gather(K *k) {
     return true;
 }
 
+// Offsets of n elements in a row.
+static const int64_t *steps(K *k, int64_t n, int64_t stride) {
+    int64_t *at = ARENA_ARRAY(k->x->arena, n + 1, int64_t);
+    for (int64_t i = 0; i < n; i++)
+        at[i] = i * stride;
+    return at;
+}
+
 // Slices along a dimension, blocks of rows where memory is dense.
 bool kern_index_select(K *k) {
     const Tensor *in = k->in[0], *index = k->in[2];
@@ -64,20 +77,17 @@ bool kern_index_select(K *k) {
     int dim;
     if (!needs_int(k, index) || !k_dim(k, ki(k, 1, 0), in->ndim, &dim))
         return false;
-    int64_t n = tensor_numel(index);
+    int64_t n = tensor_numel(index), *named = ARENA_ARRAY(k->x->arena, n + 1, int64_t);
     for (int64_t j = 0; j < n; j++) {
         int64_t i = get_i(index, index->ndim ? j * index->stride[0] : 0);
         if (!check(k, i, in->ndim ? in->size[dim] : 1, dim))
             return false;
-        Tensor from = *in, to = *out;
-        if (in->ndim) {
-            from.offset += i * in->stride[dim];
-            to.offset += j * out->stride[dim];
-            from.size[dim] = to.size[dim] = 1;
-        }
-        if (!copy_into(k->x, &to, &from))
-            return false;
+        named[j] = in->ndim ? i * in->stride[dim] : 0;
     }
+    const int64_t *at[TENSOR_DIMS];
+    for (int d = 0; d < in->ndim; d++)
+        at[d] = d == dim ? named : steps(k, in->size[d], in->stride[d]);
+    copy_mapped(k->x, out, in, at);
     return true;
 }
 
@@ -104,14 +114,34 @@ bool kern_embedding(K *k) {
     return true;
 }
 
+// Rows of a float gradient, each added to the row of the result that its index names.
+static bool add_rows(K *k, const Tensor *g, const Tensor *index, int64_t pad) {
+    const Tensor *grad = eager_contiguous(k->x, g, DT_f32);
+    int64_t n = tensor_numel(index), width = k->res[0]->size[1], row = 0;
+    int64_t *at = ARENA_ARRAY(k->x->arena, n + 1, int64_t);
+    if (!grad)
+        return false;
+    WALK (w, walk_tensors(&index, 1)) {
+        int64_t i = get_i(index, w.at[0]);
+        at[row++] = i == pad ? -1 : i * width;
+    }
+    rows_into(k->x, &(RowsInto){.dtype = DT_f32,
+                                .to = at_elem(k->res[0], 0),
+                                .at = at,
+                                .from = at_elem(grad, 0),
+                                .from_step = width,
+                                .rows = n,
+                                .n = width,
+                                .add = true});
+    return true;
+}
+
 // (grad, indices, num_weights, padding_idx, scale_grad_by_freq)
 bool kern_embedding_backward(K *k) {
     const Tensor *g = k->in[0], *index = k->in[1];
     int64_t n = ki(k, 2, 0), pad = ki(k, 3, -1), row = 0;
-    const Tensor *grad = eager_contiguous(k->x, g, DT_f64);
-    Tensor *acc = grad ? eager_like(k->x, k->res[0], DT_f64) : NULL;
     int64_t *count = ARENA_ARRAY(k->x->arena, n + 1, int64_t);
-    if (!acc || !needs_int(k, index) || acc->ndim != 2)
+    if (!needs_int(k, index) || k->res[0]->ndim != 2)
         return false;
     WALK (w, walk_tensors(&index, 1)) {
         int64_t i = get_i(index, w.at[0]);
@@ -119,6 +149,12 @@ bool kern_embedding_backward(K *k) {
             return false;
         count[i]++;
     }
+    if (k->res[0]->dtype == DT_f32 && !kb(k, 4) && tensor_is_contiguous(k->res[0]))
+        return add_rows(k, g, index, pad);
+    const Tensor *grad = eager_contiguous(k->x, g, DT_f64);
+    Tensor *acc = grad ? eager_like(k->x, k->res[0], DT_f64) : NULL;
+    if (!acc)
+        return false;
     WALK (w, walk_tensors(&index, 1)) {
         int64_t i = get_i(index, w.at[0]), r = row++;
         for (int64_t j = 0; i != pad && j < acc->size[1]; j++) {
@@ -271,6 +307,60 @@ static bool place(K *k, const Tensor *self, const Indices *x, const Places *p, c
     return true;
 }
 
+// The offsets in self that the index tensors name together, row-major in their shape.
+static int64_t *named_places(K *k, const Tensor *self, const Indices *x, int64_t *count) {
+    int64_t n = 1;
+    for (int d = 0; d < x->ndim; d++)
+        n *= x->size[d];
+    int64_t *at = ARENA_ARRAY(k->x->arena, n + 1, int64_t);
+    *count = n;
+    for (int j = 0; j < x->n; j++) {
+        int64_t i = 0;
+        if (!x->at[j])
+            continue;
+        const int64_t *strides[1] = {x->stride[j]}, *dense = tensor_data(x->at[j]);
+        if (x->at[j]->dtype == DT_i64 && tensor_is_contiguous(x->at[j]) &&
+            tensor_numel(x->at[j]) == n) {
+            for (; i < n; i++) {
+                int64_t v = dense[i];
+                if (!wrap(k, &v, self->size[j], j))
+                    return NULL;
+                at[i] += v * self->stride[j];
+            }
+            continue;
+        }
+        WALK (w, walk_dims(x->ndim, x->size, strides, 1)) {
+            int64_t v = get_i(x->at[j], w.at[0]);
+            if (!wrap(k, &v, self->size[j], j))
+                return NULL;
+            at[i++] += v * self->stride[j];
+        }
+    }
+    return at;
+}
+
+// self[indices] into a contiguous result, whose index dimensions are one in memory.
+static bool index_flat(K *k, const Tensor *self, const Indices *x, const Places *p, Tensor *out) {
+    Tensor flat = *out;
+    int64_t n;
+    const int64_t *named = named_places(k, self, x, &n), *at[TENSOR_DIMS];
+    bool met = false;
+    if (!named)
+        return false;
+    flat.ndim = 0;
+    for (int i = 0; i < p->ndim; i++) {
+        if (p->index_dim[i] >= 0 && met)
+            continue;
+        bool index = p->index_dim[i] >= 0;
+        met = met || index;
+        flat.size[flat.ndim] = index ? n : p->size[i];
+        at[flat.ndim++] = index ? named : steps(k, p->size[i], p->self_stride[i]);
+    }
+    contiguous_strides(flat.ndim, flat.size, flat.stride);
+    copy_mapped(k->x, &flat, self, at);
+    return true;
+}
+
 bool kern_index(K *k) {
     const Tensor *self = k->in[0];
     Indices x;
@@ -290,7 +380,7 @@ bool kern_index(K *k) {
         for (int i = 0; same && i < p.ndim; i++)
             same = expr_is(meta.tensor->size[i], p.size[i]);
         if (same) {
-            k->out = eager_from_meta(k->x, meta.tensor);
+            k->out = eager_raw_from_meta(k->x, meta.tensor);
             out = tensor_at(&k->out);
         }
     }
@@ -300,6 +390,8 @@ bool kern_index(K *k) {
         return false;
     k->out = tensor_value(k->x, out);
     const Tensor *o = out;
+    if (tensor_is_contiguous(out) && tensor_numel(out))
+        return index_flat(k, self, &x, &p, out);
     WALK (w, walk_tensors(&o, 1)) {
         int64_t at;
         if (!place(k, self, &x, &p, w.index, false, &at))
@@ -318,6 +410,35 @@ static void accumulate(const Tensor *to, int64_t at, const Tensor *from, int64_t
         put_d(to, at, get_d(to, at) + get_d(from, src));
     else
         put_d(to, at, (double)((float)get_d(to, at) + (float)get_d(from, src)));
+}
+
+// The elements of a dense row behind the indexed leading dimensions; 0 if it is not so.
+static int64_t row_width(const Tensor *self, const Indices *x) {
+    int64_t n = 1;
+    for (int i = 0; i < x->n; i++)
+        if (!x->at[i])
+            return 0;
+    for (int i = self->ndim - 1; i >= x->n; i--) {
+        if (self->size[i] != 1 && self->stride[i] != n)
+            return 0;
+        n *= self->size[i];
+    }
+    return n;
+}
+
+static bool put_rows(K *k, const Tensor *self, const Indices *x, const Tensor *src, bool add) {
+    int64_t n, width = row_width(self, x);
+    const int64_t *at = named_places(k, self, x, &n);
+    if (at)
+        rows_into(k->x, &(RowsInto){.dtype = self->dtype,
+                                    .to = at_elem(self, 0),
+                                    .at = at,
+                                    .from = at_elem(src, 0),
+                                    .from_step = width,
+                                    .rows = n,
+                                    .n = width,
+                                    .add = add});
+    return at != NULL;
 }
 
 static bool index_put(K *k, Tensor *self, const Value *list, const Tensor *values, bool add) {
@@ -344,6 +465,13 @@ static bool index_put(K *k, Tensor *self, const Value *list, const Tensor *value
             return false;
     }
     const int64_t *strides[1] = {stride};
+    Tensor shaped = *src;
+    shaped.ndim = p.ndim;
+    memcpy(shaped.size, p.size, (size_t)p.ndim * sizeof *p.size);
+    memcpy(shaped.stride, stride, (size_t)p.ndim * sizeof *stride);
+    if (row_width(self, &x) && tensor_numel(&shaped) && tensor_is_contiguous(&shaped) &&
+        (!add || self->dtype == DT_f32))
+        return put_rows(k, self, &x, &shaped, add);
     WALK (w, walk_dims(p.ndim, p.size, strides, 1)) {
         int64_t at;
         if (!place(k, self, &x, &p, w.index, false, &at))

@@ -237,12 +237,21 @@ typedef struct Turned {
 
 enum { TILE = 32 };
 
+// By way of a tile in the cache: rows far apart would push each other out of it.
 #define TURN(T)                                                                                    \
-    for (int64_t i = i0; i < i1; i++)                                                              \
+    {                                                                                              \
+        T tile[TILE][TILE + 1], *to_t = (T *)(void *)dst;                                          \
+        const T *from_t = (const T *)(const void *)src + i0;                                       \
+        int64_t m = i1 - i0;                                                                       \
         for (int64_t j = 0; j < n; j++)                                                            \
-            ((T *)(void *)dst)[i * ds + j] = ((const T *)(const void *)src)[j * ss + i];
+            for (int64_t i = 0; i < m; i++)                                                        \
+                tile[j][i] = from_t[j * ss + i];                                                   \
+        for (int64_t i = 0; i < m; i++)                                                            \
+            for (int64_t j = 0; j < n; j++)                                                        \
+                to_t[(i0 + i) * ds + j] = tile[j][i];                                              \
+    }
 
-static void turn_tiles(void *ctx, int64_t begin, int64_t end) {
+VECTORED static void turn_tiles(void *ctx, int64_t begin, int64_t end) {
     const Turned *t = ctx;
     const Iter *it = t->it;
     int64_t ds = it->stride[0][t->fast], ss = it->stride[1][0], size = it->size[t->fast];

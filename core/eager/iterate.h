@@ -20,6 +20,8 @@ typedef void RowFn(void *ctx, int64_t n, char *const *p, const int64_t *stride);
 // t[0] is the result, the others are broadcast to it; false if one does not fit.
 bool iter_init(Iter *it, const Tensor *const *t, int n);
 void iter_run(const Iter *it, int threads, RowFn *fn, void *ctx);
+// mapped.c: element (i, j, …) of out is in's at at[0][i] + at[1][j] + …, offsets in elements.
+void copy_mapped(Eager *x, const Tensor *out, const Tensor *in, const int64_t *const *at);
 // Do two windows share memory without being the same window?
 bool overlaps(const Tensor *a, const Tensor *b);
 

@@ -1,6 +1,6 @@
 // move.c: ops that only move elements: clone, reshape where no view fits, cat, stack, pad, flip,
 // roll, repeat, triangles, writes into a window of a copy.
-#include "core/eager/kernel.h"
+#include "core/eager/iterate.h"
 
 #include <string.h>
 
@@ -269,19 +269,20 @@ static bool edge_pad(K *k, char mode, const int64_t *pad, int n) {
                           "padding (%lld, %lld) at dimension %d",
                           (long long)pad[2 * i], (long long)pad[2 * i + 1], in->ndim - 1 - i);
     }
-    const Tensor *o = out;
-    WALK (w, walk_tensors(&o, 1)) {
-        int64_t at = 0;
-        for (int d = 0; d < in->ndim; d++) {
-            int j = in->ndim - 1 - d;
-            int64_t i = w.index[d] - (j < n / 2 ? pad[2 * j] : 0);
+    const int64_t *at[TENSOR_DIMS];
+    for (int d = 0; d < in->ndim; d++) {
+        int64_t *table = ARENA_ARRAY(k->x->arena, out->size[d] + 1, int64_t);
+        int j = in->ndim - 1 - d;
+        for (int64_t o = 0; o < out->size[d]; o++) {
+            int64_t i = o - (j < n / 2 ? pad[2 * j] : 0);
             if (j < n / 2)
                 i = mode == 'c' ? wrapped(i, in->size[d], pad + 2 * j)
                                 : edge_source(mode, i, in->size[d]);
-            at += i * in->stride[d];
+            table[o] = i * in->stride[d];
         }
-        memcpy(at_elem(out, w.at[0]), at_elem(in, at), (size_t)dtype_info[in->dtype].bytes);
+        at[d] = table;
     }
+    copy_mapped(k->x, out, in, at);
     return true;
 }
 
@@ -349,16 +350,14 @@ bool kern_flip(K *k) {
     bool empty = k->args[1].kind != VAL_int && k->args[1].n == 0;
     if (!empty && !k_mask(k, 1, in->ndim, &mask))
         return false;
-    int64_t base = 0, stride[TENSOR_DIMS];
-    for (int i = 0; i < in->ndim; i++) {
-        bool turn = mask >> i & 1;
-        stride[i] = turn ? -in->stride[i] : in->stride[i];
-        base += turn ? (in->size[i] - 1) * in->stride[i] : 0;
+    const int64_t *at[TENSOR_DIMS];
+    for (int d = 0; d < in->ndim; d++) {
+        int64_t *table = ARENA_ARRAY(k->x->arena, in->size[d] + 1, int64_t), n = in->size[d];
+        for (int64_t i = 0; i < n; i++)
+            table[i] = (mask >> d & 1 ? n - 1 - i : i) * in->stride[d];
+        at[d] = table;
     }
-    const int64_t *strides[2] = {out->stride, stride};
-    int bytes = dtype_info[in->dtype].bytes;
-    WALK (w, walk_dims(out->ndim, out->size, strides, 2))
-        memcpy(at_elem(out, w.at[0]), at_elem(in, base + w.at[1]), (size_t)bytes);
+    copy_mapped(k->x, out, in, at);
     return true;
 }
 
@@ -380,8 +379,8 @@ bool kern_roll(K *k) {
                       nd);
     if (numel == 0)
         return true;
-    int bytes = dtype_info[in->dtype].bytes;
     if (nd == 0) {
+        int bytes = dtype_info[in->dtype].bytes;
         Tensor *dense = eager_contiguous(k->x, in, in->dtype);
         int64_t by = (shifts[0] % numel + numel) % numel, i = 0;
         if (!dense)
@@ -399,14 +398,14 @@ bool kern_roll(K *k) {
         if (in->ndim)
             shift[d] += shifts[i] % in->size[d];
     }
-    WALK (w, walk_tensors(&out, 1)) {
-        int64_t at = 0;
-        for (int d = 0; d < in->ndim; d++) {
-            int64_t n = in->size[d];
-            at += ((w.index[d] - shift[d]) % n + n) % n * in->stride[d];
-        }
-        memcpy(at_elem(out, w.at[0]), at_elem(in, at), (size_t)bytes);
+    const int64_t *at[TENSOR_DIMS];
+    for (int d = 0; d < in->ndim; d++) {
+        int64_t *table = ARENA_ARRAY(k->x->arena, in->size[d] + 1, int64_t), n = in->size[d];
+        for (int64_t i = 0; i < n; i++)
+            table[i] = ((i - shift[d]) % n + n) % n * in->stride[d];
+        at[d] = table;
     }
+    copy_mapped(k->x, out, in, at);
     return true;
 }
 
@@ -430,35 +429,69 @@ bool kern_rot90(K *k) {
 // repeat and tile: sizes of the result that are multiples of the input's.
 bool kern_repeat(K *k) {
     const Tensor *in = k->in[0], *out = k->res[0];
-    int lead = out->ndim - in->ndim, bytes = dtype_info[in->dtype].bytes;
+    int lead = out->ndim - in->ndim;
+    const int64_t *at[TENSOR_DIMS];
     if (!tensor_numel(out))
         return true;
-    WALK (w, walk_tensors(&out, 1)) {
-        int64_t at = 0;
-        for (int d = 0; d < in->ndim; d++)
-            at += w.index[lead + d] % in->size[d] * in->stride[d];
-        memcpy(at_elem(out, w.at[0]), at_elem(in, at), (size_t)bytes);
+    for (int d = 0; d < out->ndim; d++) {
+        int64_t *table = ARENA_ARRAY(k->x->arena, out->size[d] + 1, int64_t);
+        for (int64_t i = 0; d >= lead && i < out->size[d]; i++)
+            table[i] = i % in->size[d - lead] * in->stride[d - lead];
+        at[d] = table;
     }
+    copy_mapped(k->x, out, in, at);
     return true;
 }
 
-// tril, triu
+// tril, triu: of each row of matrices some elements from the left or from the right are kept.
+typedef struct Triangle {
+    const Tensor *in, *out;
+    int64_t diagonal;
+    bool lower;
+} Triangle;
+
+static void triangle_rows(void *ctx, int64_t begin, int64_t end) {
+    const Triangle *t = ctx;
+    int n = t->in->ndim, bytes = dtype_info[t->in->dtype].bytes;
+    int64_t width = t->in->size[n - 1];
+    Runs in = runs_of(t->in, n - 1), out = runs_of(t->out, n - 1);
+    for (int64_t r = begin; r < end; r++) {
+        // Columns up to here belong to the lower part.
+        int64_t cut = r % t->in->size[n - 2] + t->diagonal + t->lower;
+        cut = cut < 0 ? 0 : cut > width ? width : cut;
+        int64_t from = t->lower ? 0 : cut, to = t->lower ? cut : width;
+        int64_t src = run_start(&in, r), dst = run_start(&out, r);
+        if (in.step == 1 && out.step == 1) {
+            memset(at_elem(t->out, dst), 0, (size_t)(from * bytes));
+            memcpy(at_elem(t->out, dst + from), at_elem(t->in, src + from),
+                   (size_t)((to - from) * bytes));
+            memset(at_elem(t->out, dst + to), 0, (size_t)((width - to) * bytes));
+            continue;
+        }
+        for (int64_t i = 0; i < width; i++)
+            if (i >= from && i < to)
+                memcpy(at_elem(t->out, dst + i * out.step), at_elem(t->in, src + i * in.step),
+                       (size_t)bytes);
+            else
+                memset(at_elem(t->out, dst + i * out.step), 0, (size_t)bytes);
+    }
+}
+
 bool kern_triangle(K *k) {
-    const Tensor *in = k->in[0], *both[2] = {k->res[0], k->in[0]};
-    int64_t diagonal = ki(k, 1, 0);
-    bool lower = strcmp(k->op->name, "tril") == 0;
-    int n = in->ndim, bytes = dtype_info[in->dtype].bytes;
+    Triangle t = {.in = k->in[0],
+                  .out = k->res[0],
+                  .diagonal = ki(k, 1, 0),
+                  .lower = strcmp(k->op->name, "tril") == 0};
+    int n = t.in->ndim;
     if (n < 2)
         return k_fail(k, "RuntimeError: %s: input tensor must have at least 2 dimensions",
                       k->op->name);
-    WALK (w, walk_tensors(both, 2)) {
-        int64_t off = w.index[n - 1] - w.index[n - 2];
-        bool keep = lower ? off <= diagonal : off >= diagonal;
-        if (keep)
-            memcpy(at_elem(both[0], w.at[0]), at_elem(in, w.at[1]), (size_t)bytes);
-        else
-            memset(at_elem(both[0], w.at[0]), 0, (size_t)bytes);
-    }
+    int64_t numel = tensor_numel(t.in), width = t.in->size[n - 1];
+    // No diagonal is further out than the matrix.
+    t.diagonal = t.diagonal > width ? width : t.diagonal;
+    t.diagonal = t.diagonal < -t.in->size[n - 2] - 1 ? -t.in->size[n - 2] - 1 : t.diagonal;
+    if (numel)
+        parallel_for(k->x->c->threads, numel / width, 16384 / width + 1, triangle_rows, &t);
     return true;
 }
 

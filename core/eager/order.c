@@ -1,7 +1,7 @@
 // order.c: what depends on order along a dimension: extremes with their places, sorts, medians,
 // modes, unique values, searches. Elements are compared by 64-bit keys that order as their values
 // do, NaN above all and -0 as 0.
-#include "core/eager/kernel.h"
+#include "core/eager/extreme.h"
 #include "core/eager/select.h"
 
 #include <math.h>
@@ -136,9 +136,11 @@ bool kern_max_dim(K *k) {
     if (!k_dim(k, ki(k, 1, 0), k->in[0]->ndim, &dim) || !line_setup(k, &l, k->in[0], dim) ||
         !not_empty(k, &l))
         return false;
+    const int64_t *place = extreme_places(k->x, k->in[0], dim, !largest);
     for (int64_t r = 0; r < l.runs.n; r++) {
-        line_load(&l, r);
-        put_pair(&l, r, extreme(&l, largest), k->res[0], k->res[1]);
+        if (!place)
+            line_load(&l, r);
+        put_pair(&l, r, place ? place[r] : extreme(&l, largest), k->res[0], k->res[1]);
     }
     return true;
 }
@@ -169,12 +171,15 @@ bool kern_argmax(K *k) {
     if ((!all && !k_dim(k, ki(k, 1, 0), in->ndim, &dim)) || !line_setup(k, &l, in, dim) ||
         !not_empty(k, &l))
         return false;
+    const int64_t *place = extreme_places(k->x, in, dim, !largest);
     for (int64_t r = 0; r < l.runs.n; r++) {
-        line_load(&l, r);
+        if (!place)
+            line_load(&l, r);
+        int64_t i = place ? place[r] : extreme(&l, largest);
         if (all)
-            put_i(k->res[0], 0, extreme(&l, largest));
+            put_i(k->res[0], 0, i);
         else
-            put_pair(&l, r, extreme(&l, largest), NULL, k->res[0]);
+            put_pair(&l, r, i, NULL, k->res[0]);
     }
     return true;
 }

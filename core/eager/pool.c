@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/eager/loops.h"
+
 enum { SPACE = 3 };
 
 typedef struct Pool {
@@ -215,18 +217,6 @@ static bool window_inside(const Pool *p, int64_t o, int64_t *from, int64_t *to, 
     return inside > 0;
 }
 
-static double window_mean(const Pool *p, const double *x, int64_t o) {
-    int64_t from[SPACE], to[SPACE], divisor;
-    double sum = 0;
-    if (!window_inside(p, o, from, to, &divisor))
-        return 0;
-    for (int64_t z = from[0]; z < to[0]; z++)
-        for (int64_t y = from[1]; y < to[1]; y++)
-            for (int64_t w = from[2]; w < to[2]; w++)
-                sum += x[(z * p->in[1] + y) * p->in[2] + w];
-    return divisor ? sum / (double)divisor : 0;
-}
-
 // Of integers: sums wrap, the quotient is cut.
 static int64_t window_mean_i(const Pool *p, const int64_t *x, int64_t o) {
     int64_t from[SPACE], to[SPACE], divisor;
@@ -240,11 +230,70 @@ static int64_t window_mean_i(const Pool *p, const int64_t *x, int64_t o) {
     return divisor == -1 ? (int64_t)(0 - sum) : (int64_t)sum / divisor;
 }
 
+// The windows of one dimension, and how many elements each counts.
+typedef struct Spans {
+    int64_t *from, *to, *count; // (out)
+} Spans;
+
+static void spans_of(Arena *a, const Pool *p, Spans *all) {
+    for (int d = 0; d < SPACE; d++) {
+        Spans *s = &all[d];
+        s->from = ARENA_ARRAY(a, p->out[d] + 1, int64_t);
+        s->to = ARENA_ARRAY(a, p->out[d] + 1, int64_t);
+        s->count = ARENA_ARRAY(a, p->out[d] + 1, int64_t);
+        for (int64_t o = 0; o < p->out[d]; o++) {
+            int64_t from, to;
+            window_of(p, d, o, &from, &to);
+            // A window that starts inside the padding ends at the padded edge.
+            int64_t edge = p->in[d] + p->pad[d];
+            to = to < edge ? to : edge;
+            s->count[o] = to - from;
+            s->from[o] = from > 0 ? from : 0;
+            s->to[o] = to < p->in[d] ? to : p->in[d];
+            s->to[o] = s->to[o] > s->from[o] ? s->to[o] : s->from[o];
+            if (!p->count_pad || p->adaptive)
+                s->count[o] = s->to[o] - s->from[o];
+        }
+    }
+}
+
+// What a line of results is divided by, apart from the counts along it.
+static double line_divisor(const Pool *p, const Spans *s, int64_t z, int64_t y) {
+    return p->divisor ? (double)p->divisor : (double)(s[0].count[z] * s[1].count[y]);
+}
+
+VECTORED static void add_line(int64_t n, double *to, const double *from) {
+    for (int64_t i = 0; i < n; i++)
+        to[i] += from[i];
+}
+
+// A plane: the lines of a window are added up, then the elements along them.
+static void avg_plane(const Pool *p, const Spans *s, const double *x, double *line, double *out) {
+    const Spans *c = &s[2];
+    for (int64_t z = 0; z < p->out[0]; z++)
+        for (int64_t y = 0; y < p->out[1]; y++, out += p->out[2]) {
+            double divisor = line_divisor(p, s, z, y);
+            memset(line, 0, (size_t)p->in[2] * sizeof *line);
+            for (int64_t i = s[0].from[z]; i < s[0].to[z]; i++)
+                for (int64_t j = s[1].from[y]; j < s[1].to[y]; j++)
+                    add_line(p->in[2], line, x + (i * p->in[1] + j) * p->in[2]);
+            for (int64_t o = 0; o < p->out[2]; o++) {
+                double sum = 0, by = p->divisor ? divisor : divisor * (double)c->count[o];
+                for (int64_t w = c->from[o]; w < c->to[o]; w++)
+                    sum += line[w];
+                out[o] = by != 0 ? sum / by : 0;
+            }
+        }
+}
+
 static void avg_range(void *ctx, int64_t begin, int64_t end) {
     const Pool *p = ctx;
     Arena tmp = {0};
+    Spans s[SPACE];
     double *x = ARENA_ARRAY(&tmp, p->in_n + 1, double),
-           *y = ARENA_ARRAY(&tmp, p->out_n + 1, double);
+           *y = ARENA_ARRAY(&tmp, p->out_n + 1, double),
+           *line = ARENA_ARRAY(&tmp, p->in[2] + 1, double);
+    spans_of(&tmp, p, s);
     for (int64_t c = begin; c < end; c++) {
         if (p->x->dtype == DT_i64) {
             for (int64_t o = 0; o < p->out_n; o++)
@@ -253,8 +302,7 @@ static void avg_range(void *ctx, int64_t begin, int64_t end) {
             continue;
         }
         load_d(p->x->dtype, at_elem(p->x, c * p->in_n), 1, p->in_n, x);
-        for (int64_t o = 0; o < p->out_n; o++)
-            y[o] = window_mean(p, x, o);
+        avg_plane(p, s, x, line, y);
         store_d(p->y->dtype, at_elem(p->y, c * p->out_n), 1, p->out_n, y);
     }
     arena_free(&tmp);
@@ -289,23 +337,57 @@ bool kern_adaptive_avg_pool(K *k) {
 }
 
 // Gradients: (grad_output, self, …) -> gradient of self. Sums of what fell on each element.
-static bool avg_backward(K *k, Pool *p) {
-    const Tensor *g = eager_contiguous(k->x, k->in[0], DT_f64);
-    Tensor *acc = g ? eager_like(k->x, k->res[0], DT_f64) : NULL;
-    if (!acc)
-        return false;
-    double *x = tensor_data(acc);
-    for (int64_t c = 0; c < p->planes; c++)
-        for (int64_t o = 0; o < p->out_n; o++) {
-            int64_t divisor, from[SPACE], to[SPACE];
-            window_inside(p, o, from, to, &divisor);
-            double share = get_d(g, c * p->out_n + o) / (double)(divisor ? divisor : 1);
-            for (int64_t z = from[0]; z < to[0]; z++)
-                for (int64_t y = from[1]; y < to[1]; y++)
-                    for (int64_t w = from[2]; w < to[2]; w++)
-                        x[c * p->in_n + (z * p->in[1] + y) * p->in[2] + w] += share;
+typedef struct AvgBack {
+    const Pool *p;
+    const Tensor *g, *to; // dense
+} AvgBack;
+
+static void avg_back_plane(const Pool *p, const Spans *s, const double *g, double *line,
+                           double *x) {
+    const Spans *c = &s[2];
+    for (int64_t z = 0; z < p->out[0]; z++)
+        for (int64_t y = 0; y < p->out[1]; y++, g += p->out[2]) {
+            double divisor = line_divisor(p, s, z, y);
+            memset(line, 0, (size_t)p->in[2] * sizeof *line);
+            for (int64_t o = 0; o < p->out[2]; o++) {
+                double by = p->divisor ? divisor : divisor * (double)c->count[o];
+                double share = g[o] / (by != 0 ? by : 1);
+                for (int64_t w = c->from[o]; w < c->to[o]; w++)
+                    line[w] += share;
+            }
+            for (int64_t i = s[0].from[z]; i < s[0].to[z]; i++)
+                for (int64_t j = s[1].from[y]; j < s[1].to[y]; j++)
+                    add_line(p->in[2], x + (i * p->in[1] + j) * p->in[2], line);
         }
-    return copy_into(k->x, k->res[0], acc);
+}
+
+static void avg_back_range(void *ctx, int64_t begin, int64_t end) {
+    const AvgBack *b = ctx;
+    const Pool *p = b->p;
+    Arena tmp = {0};
+    Spans s[SPACE];
+    double *x = ARENA_ARRAY(&tmp, p->in_n + 1, double),
+           *g = ARENA_ARRAY(&tmp, p->out_n + 1, double),
+           *line = ARENA_ARRAY(&tmp, p->in[2] + 1, double);
+    spans_of(&tmp, p, s);
+    for (int64_t c = begin; c < end; c++) {
+        load_d(b->g->dtype, at_elem(b->g, c * p->out_n), 1, p->out_n, g);
+        memset(x, 0, (size_t)p->in_n * sizeof *x);
+        avg_back_plane(p, s, g, line, x);
+        store_d(b->to->dtype, at_elem(b->to, c * p->in_n), 1, p->in_n, x);
+    }
+    arena_free(&tmp);
+}
+
+static bool avg_backward(K *k, Pool *p) {
+    const Tensor *g = eager_contiguous(k->x, k->in[0], k->in[0]->dtype);
+    Tensor *to = g ? dense_res(k, 0, k->res[0]->dtype) : NULL;
+    if (!to)
+        return false;
+    AvgBack b = {p, g, to};
+    parallel_for(k->x->c->threads, p->planes, 16384 / (p->out_n + p->in_n + 1) + 1, avg_back_range,
+                 &b);
+    return dense_done(k, 0, to);
 }
 
 bool kern_avg_pool_backward(K *k) {

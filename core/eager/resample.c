@@ -2,10 +2,12 @@
 // with weights (nearest, linear, cubic; with antialiasing as wide as the image shrinks), a position
 // in space the product over dimensions; gradients the same weights backwards. Positions are
 // computed in float for all but float64, as the recorded results were.
-#include "core/eager/kernel.h"
+#include "core/eager/iterate.h"
 
 #include <math.h>
 #include <string.h>
+
+#include "core/eager/loops.h"
 
 enum { SPACE = 3 };
 
@@ -206,15 +208,51 @@ static double gather(const Resize *r, const double *x, int64_t z, int64_t y, int
     return sum;
 }
 
+VECTORED static void add_line(int64_t n, double *to, double w, const double *from) {
+    for (int64_t i = 0; i < n; i++)
+        to[i] += w * from[i];
+}
+
+VECTORED static void along_line(const Taps *t, int64_t n, const double *line, double *to) {
+    if (t->n == 2) {
+        for (int64_t o = 0; o < n; o++)
+            to[o] = t->w[2 * o] * line[t->at[2 * o]] + t->w[2 * o + 1] * line[t->at[2 * o + 1]];
+        return;
+    }
+    for (int64_t o = 0; o < n; o++) {
+        double sum = 0;
+        for (int l = 0; l < t->n; l++)
+            sum += t->w[o * t->n + l] * line[t->at[o * t->n + l]];
+        to[o] = sum;
+    }
+}
+
+// A plane: the lines that a line of the result takes part in are added up, then taken along.
+static void plane_by_lines(const Resize *r, const double *x, double *line, double *y) {
+    const Taps *a = &r->taps[0], *b = &r->taps[1];
+    for (int64_t z = 0; z < r->out[0]; z++)
+        for (int64_t v = 0; v < r->out[1]; v++, y += r->out[2]) {
+            memset(line, 0, (size_t)r->in[2] * sizeof *line);
+            for (int i = 0; i < a->n; i++)
+                for (int j = 0; j < b->n; j++)
+                    add_line(r->in[2], line, a->w[z * a->n + i] * b->w[v * b->n + j],
+                             x + (a->at[z * a->n + i] * r->in[1] + b->at[v * b->n + j]) * r->in[2]);
+            along_line(&r->taps[2], r->out[2], line, y);
+        }
+}
+
 static void forward_range(void *ctx, int64_t begin, int64_t end) {
     const Job *j = ctx;
     const Resize *r = j->r;
     Arena tmp = {0};
     int64_t in = r->in[0] * r->in[1] * r->in[2], out = r->out[0] * r->out[1] * r->out[2];
-    double *x = ARENA_ARRAY(&tmp, in + 1, double), *y = ARENA_ARRAY(&tmp, out + 1, double);
+    double *x = ARENA_ARRAY(&tmp, in + 1, double), *y = ARENA_ARRAY(&tmp, out + 1, double),
+           *line = ARENA_ARRAY(&tmp, r->in[2] + 1, double);
     for (int64_t p = begin; p < end; p++) {
         load_d(j->x->dtype, at_elem(j->x, p * in), 1, in, x);
-        for (int64_t o = 0; o < out; o++)
+        if (!r->bytes)
+            plane_by_lines(r, x, line, y);
+        for (int64_t o = 0; r->bytes && o < out; o++)
             y[o] =
                 gather(r, x, o / r->out[2] / r->out[1], o / r->out[2] % r->out[1], o % r->out[2]);
         for (int64_t o = 0; r->bytes && o < out; o++)
@@ -222,6 +260,18 @@ static void forward_range(void *ctx, int64_t begin, int64_t end) {
         store_d(j->y->dtype, at_elem(j->y, p * out), 1, out, y);
     }
     arena_free(&tmp);
+}
+
+static void copy_nearest(K *k, const Resize *r, const Tensor *x, const Tensor *y) {
+    const int64_t *at[TENSOR_DIMS];
+    for (int d = 0; d < x->ndim; d++) {
+        int64_t n = y->size[d], *table = ARENA_ARRAY(k->x->arena, n + 1, int64_t);
+        const Taps *t = d < 2 ? NULL : &r->taps[d - x->ndim + SPACE];
+        for (int64_t i = 0; i < n; i++)
+            table[i] = (t ? t->at[i] : i) * x->stride[d];
+        at[d] = table;
+    }
+    copy_mapped(k->x, y, x, at);
 }
 
 // upsample_*: (self, output_size, [align_corners,] scales …), .vec: (input, output_size,
@@ -236,6 +286,10 @@ bool kern_upsample(K *k) {
     if (!x || !y || !setup(k, &r, x, y))
         return false;
     Job j = {&r, x, y};
+    if (r.filter <= FILTER_exact && !r.bytes) {
+        copy_nearest(k, &r, x, y);
+        return dense_done(k, 0, y);
+    }
     parallel_for(k->x->c->threads, x->size[0] * x->size[1],
                  4096 / (r.out[0] * r.out[1] * r.out[2] + 1) + 1, forward_range, &j);
     return dense_done(k, 0, y);

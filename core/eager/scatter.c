@@ -1,6 +1,6 @@
 // scatter.c: writes along a dimension at places that an index names, one after the other: scatter,
 // index_add, index_copy, index_fill, index_reduce, and embedding bags.
-#include "core/eager/kernel.h"
+#include "core/eager/along.h"
 
 #include <math.h>
 #include <string.h>
@@ -130,18 +130,47 @@ static Tensor *wide_copy(K *k, Tensor *out, Join how) {
     return t == out || (t && copy_into(k->x, t, out)) ? t : NULL;
 }
 
+static bool out_of_bounds(K *k, const Scatter *s, int64_t i) {
+    return k_fail(k, "RuntimeError: index %lld is out of bounds for dimension %d with size %lld",
+                  (long long)i, s->dim, (long long)(s->out->ndim ? s->out->size[s->dim] : 1));
+}
+
+// Writes, and sums in float, without a detour: 1 done, 0 an error, -1 not for this case.
+static int scatter_fast(K *k, const Scatter *s, const Tensor *index) {
+    Tensor one = {0};
+    int64_t bad;
+    if ((s->how != JOIN_set && s->how != JOIN_add) || !s->include_self || !s->out->ndim)
+        return -1;
+    if (!s->src) {
+        Tensor *number = eager_new(k->x, s->out->dtype, 0, (int64_t[1]){0});
+        if (!number)
+            return 0;
+        if (is_int_like(s->out->dtype))
+            put_i(number, 0, s->ivalue);
+        else
+            put_d(number, 0, s->value);
+        one = *number;
+        one.ndim = index->ndim;
+        memcpy(one.size, index->size, sizeof one.size);
+        memset(one.stride, 0, sizeof one.stride);
+    }
+    Along a = {s->how == JOIN_add ? ALONG_add : ALONG_set, s->out, index, s->src ? s->src : &one,
+               s->dim};
+    if (!along_can(&a))
+        return -1;
+    return along_run(k->x, &a, &bad) || out_of_bounds(k, s, bad);
+}
+
 // Positions of index (index's own shape) name places in out along dim.
 static bool scatter(K *k, const Scatter *s, const Tensor *index) {
-    Tensor *out = wide_copy(k, s->out, s->how);
+    const Tensor *to = s->out;
     if (!index || !is_int_like(index->dtype))
         return k_fail(k, "RuntimeError: %s(): Expected dtype int64 for index", k->op->name);
-    if (!out)
-        return false;
     if (tensor_numel(index) == 0)
         return true;
-    bool fits = index->ndim == out->ndim || (index->ndim <= 1 && out->ndim <= 1);
-    for (int d = 0; fits && d < index->ndim && out->ndim; d++)
-        fits = (d == s->dim || index->size[d] <= out->size[d]) &&
+    bool fits = index->ndim == to->ndim || (index->ndim <= 1 && to->ndim <= 1);
+    for (int d = 0; fits && d < index->ndim && to->ndim; d++)
+        fits = (d == s->dim || index->size[d] <= to->size[d]) &&
                (!s->src || !s->src->ndim || index->size[d] <= s->src->size[d]);
     if (!fits || (s->src && s->src->ndim != index->ndim && (s->src->ndim > 1 || index->ndim > 1)))
         return k_fail(k,
@@ -150,6 +179,12 @@ static bool scatter(K *k, const Scatter *s, const Tensor *index) {
                       "larger size than src",
                       s->dim);
     int64_t *counts = NULL, src_stride[TENSOR_DIMS] = {0}, out_stride[TENSOR_DIMS] = {0};
+    int done = scatter_fast(k, s, index);
+    if (done >= 0)
+        return done;
+    Tensor *out = wide_copy(k, s->out, s->how);
+    if (!out)
+        return false;
     int64_t n = out->ndim ? out->size[s->dim] : 1;
     for (int d = 0; d < index->ndim; d++) {
         src_stride[d] = s->src && s->src->ndim ? s->src->stride[d] : 0;
@@ -161,9 +196,7 @@ static bool scatter(K *k, const Scatter *s, const Tensor *index) {
     WALK (w, walk_dims(index->ndim, index->size, strides, 3)) {
         int64_t i = get_i(index, w.at[0]);
         if (i < 0 || i >= n)
-            return k_fail(
-                k, "RuntimeError: index %lld is out of bounds for dimension %d with size %lld",
-                (long long)i, s->dim, (long long)n);
+            return out_of_bounds(k, s, i);
         int64_t at = w.at[2] + (out->ndim ? i * out->stride[s->dim] : 0);
         if (counts && counts[at]++ == 0 && !s->include_self)
             put_start(out, at, s->how);
@@ -207,16 +240,49 @@ bool kern_scatter(K *k) {
     return scatter(k, &s, k->in[2]);
 }
 
+// Rows of dense tensors along the first dimension: as scatter_fast.
+static int slices_fast(K *k, const Scatter *s, const Tensor *index, double alpha) {
+    const Tensor *out = s->out, *src = s->src;
+    int64_t count = tensor_numel(index);
+    bool fits = src && s->dim == 0 && out->ndim > 1 && src->ndim == out->ndim && alpha == 1 &&
+                s->include_self && !s->stepwise && src->dtype == out->dtype &&
+                (s->how == JOIN_set || (s->how == JOIN_add && out->dtype == DT_f32)) &&
+                src->size[0] >= count && tensor_is_contiguous(out) && tensor_is_contiguous(src);
+    for (int d = 1; fits && d < out->ndim; d++)
+        fits = src->size[d] == out->size[d];
+    if (!fits || !count || !tensor_numel(out))
+        return -1;
+    int64_t *at = ARENA_ARRAY(k->x->arena, count + 1, int64_t);
+    for (int64_t j = 0; j < count; j++) {
+        int64_t i = get_i(index, index->ndim ? j * index->stride[0] : 0);
+        if (i < 0 || i >= out->size[0])
+            return -1; // the error is told there
+        at[j] = i * out->stride[0];
+    }
+    rows_into(k->x, &(RowsInto){.dtype = out->dtype,
+                                .to = at_elem(out, 0),
+                                .at = at,
+                                .from = at_elem(src, 0),
+                                .from_step = src->stride[0],
+                                .rows = count,
+                                .n = out->stride[0],
+                                .add = s->how == JOIN_add});
+    return 1;
+}
+
 // An index of one dimension stands for all the others: slices.
 static bool slices(K *k, Scatter *s, const Tensor *index, double alpha) {
-    Tensor *out = s->stepwise ? s->out : wide_copy(k, s->out, s->how);
-    int64_t n = out ? (out->ndim ? out->size[s->dim] : 1) : 0, count = tensor_numel(index);
-    if (!out)
-        return false;
+    int64_t count = tensor_numel(index), n = s->out->ndim ? s->out->size[s->dim] : 1;
     if (!is_int_like(index->dtype) || index->ndim > 1)
         return k_fail(k, "IndexError: %s(): Index is supposed to be a vector of integers",
                       k->op->name);
     int64_t *counts = ARENA_ARRAY(k->x->arena, n + 1, int64_t);
+    int done = slices_fast(k, s, index, alpha);
+    if (done >= 0)
+        return done;
+    Tensor *out = s->stepwise ? s->out : wide_copy(k, s->out, s->how);
+    if (!out)
+        return false;
     for (int64_t j = 0; j < count; j++) {
         int64_t i = get_i(index, index->ndim ? j * index->stride[0] : 0);
         bool fill = !s->src;
