@@ -26,11 +26,13 @@ enum {
 typedef void FloatKernel(int64_t kc, const float *a, const float *b, float *acc);
 typedef void DoubleKernel(int64_t kc, const double *a, const double *b, double *acc);
 
+// Narrow panels at the right edge have kernels of their own: column k is for (k + 1) * step columns.
 typedef struct Kernels {
     const char *name;
     int rows_f, cols_f, rows_d, cols_d;
-    FloatKernel *f;
-    DoubleKernel *d;
+    int step_f, step_d; // columns in steps of which there are kernels, up to cols
+    FloatKernel *f[3];
+    DoubleKernel *d[3];
 } Kernels;
 
 #define PLAIN_KERNEL(name, T)                                                                      \
@@ -44,7 +46,7 @@ typedef struct Kernels {
     }
 PLAIN_KERNEL(plain_f, float)
 PLAIN_KERNEL(plain_d, double)
-static const Kernels plain = {"plain C", 4, 8, 4, 8, plain_f, plain_d};
+static const Kernels plain = {"plain C", 4, 8, 4, 8, 8, 8, {plain_f}, {plain_d}};
 
 #if WITH_X86
 // ROWS rows by V vectors of W elements.
@@ -66,16 +68,32 @@ static const Kernels plain = {"plain C", 4, 8, 4, 8, plain_f, plain_d};
             _Pragma("GCC unroll 3") for (int j = 0; j < V; j++)                                    \
                 STORE(acc + (i * V + j) * W, c[i][j]);                                             \
     }
-X86_KERNEL(avx512_f, "avx512f", float, __m512, 8, 3, 16, _mm512_setzero_ps, _mm512_loadu_ps,
-           _mm512_set1_ps, _mm512_fmadd_ps, _mm512_storeu_ps)
-X86_KERNEL(avx512_d, "avx512f", double, __m512d, 8, 3, 8, _mm512_setzero_pd, _mm512_loadu_pd,
-           _mm512_set1_pd, _mm512_fmadd_pd, _mm512_storeu_pd)
-X86_KERNEL(avx2_f, "avx2,fma", float, __m256, 6, 2, 8, _mm256_setzero_ps, _mm256_loadu_ps,
-           _mm256_set1_ps, _mm256_fmadd_ps, _mm256_storeu_ps)
-X86_KERNEL(avx2_d, "avx2,fma", double, __m256d, 6, 2, 4, _mm256_setzero_pd, _mm256_loadu_pd,
-           _mm256_set1_pd, _mm256_fmadd_pd, _mm256_storeu_pd)
-static const Kernels avx512 = {"AVX-512, 8x48", 8, 48, 8, 24, avx512_f, avx512_d};
-static const Kernels avx2 = {"AVX2, 6x16", 6, 16, 6, 8, avx2_f, avx2_d};
+#define AVX512(V)                                                                                  \
+    X86_KERNEL(avx512_f##V, "avx512f", float, __m512, 8, V, 16, _mm512_setzero_ps,                 \
+               _mm512_loadu_ps, _mm512_set1_ps, _mm512_fmadd_ps, _mm512_storeu_ps)                 \
+    X86_KERNEL(avx512_d##V, "avx512f", double, __m512d, 8, V, 8, _mm512_setzero_pd,                \
+               _mm512_loadu_pd, _mm512_set1_pd, _mm512_fmadd_pd, _mm512_storeu_pd)
+#define AVX2(V)                                                                                    \
+    X86_KERNEL(avx2_f##V, "avx2,fma", float, __m256, 6, V, 8, _mm256_setzero_ps, _mm256_loadu_ps,  \
+               _mm256_set1_ps, _mm256_fmadd_ps, _mm256_storeu_ps)                                  \
+    X86_KERNEL(avx2_d##V, "avx2,fma", double, __m256d, 6, V, 4, _mm256_setzero_pd,                 \
+               _mm256_loadu_pd, _mm256_set1_pd, _mm256_fmadd_pd, _mm256_storeu_pd)
+AVX512(1)
+AVX512(2)
+AVX512(3)
+AVX2(1)
+AVX2(2)
+static const Kernels avx512 = {"AVX-512, 8x48",
+                               8,
+                               48,
+                               8,
+                               24,
+                               16,
+                               8,
+                               {avx512_f1, avx512_f2, avx512_f3},
+                               {avx512_d1, avx512_d2, avx512_d3}};
+static const Kernels avx2 = {"AVX2, 6x16",      6, 16, 6, 8, 8, 4, {avx2_f1, avx2_f2},
+                             {avx2_d1, avx2_d2}};
 #endif
 
 static const Kernels *kernels(void) {
@@ -104,37 +122,120 @@ typedef struct Job {
 } Job;
 
 // Panels of `wide` rows (columns of B): element (i, k) at i + k * wide, missing ones 0.
+typedef struct Pack {
+    int64_t n, kc;        // rows, depth
+    int64_t step, k_step; // from one row to the next, along the depth
+    int wide;
+} Pack;
+
 #define PACKER(name, T, LOAD)                                                                      \
-    static void name(DType d, const void *src, int64_t n, int64_t kc, int64_t step,                \
-                     int64_t k_step, int wide, T *to) {                                            \
-        for (int64_t i = 0; i < n; i += wide, to += (int64_t)wide * kc) {                          \
-            int64_t m = n - i < wide ? n - i : wide;                                               \
-            if (step == 1 || k_step != 1) {                                                        \
-                for (int64_t k = 0; k < kc; k++) {                                                 \
-                    LOAD(d, elem(d, src, i *step + k * k_step), step, m, to + k * wide);           \
-                    for (int64_t j = m; j < wide; j++)                                             \
-                        to[k * wide + j] = 0;                                                      \
+    static void name(DType d, const void *src, const Pack *p, T *to) {                             \
+        for (int64_t i = 0; i < p->n; i += p->wide, to += (int64_t)p->wide * p->kc) {              \
+            int64_t m = p->n - i < p->wide ? p->n - i : p->wide;                                   \
+            if (p->step == 1 || p->k_step != 1) {                                                  \
+                for (int64_t k = 0; k < p->kc; k++) {                                              \
+                    LOAD(d, elem(d, src, i * p->step + k * p->k_step), p->step, m,                 \
+                         to + k * p->wide);                                                        \
+                    for (int64_t j = m; j < p->wide; j++)                                          \
+                        to[k * p->wide + j] = 0;                                                   \
                 }                                                                                  \
                 continue;                                                                          \
             }                                                                                      \
             T row[KC];                                                                             \
-            for (int64_t j = 0; j < wide; j++) {                                                   \
+            for (int64_t j = 0; j < p->wide; j++) {                                                \
                 if (j < m)                                                                         \
-                    LOAD(d, elem(d, src, (i + j) * step), 1, kc, row);                             \
-                for (int64_t k = 0; k < kc; k++)                                                   \
-                    to[k * wide + j] = j < m ? row[k] : 0;                                         \
+                    LOAD(d, elem(d, src, (i + j) * p->step), 1, p->kc, row);                       \
+                for (int64_t k = 0; k < p->kc; k++)                                                \
+                    to[k * p->wide + j] = j < m ? row[k] : 0;                                      \
             }                                                                                      \
         }                                                                                          \
     }
-PACKER(pack_f, float, load_f)
-PACKER(pack_d, double, load_d)
+PACKER(pack_any_f, float, load_f)
+PACKER(pack_any_d, double, load_d)
+
+// The same of what is in memory as it is computed: rows next to each other are moved whole, rows
+// that lie along the depth are turned in pieces that the cache holds.
+#define PACK_DENSE(name, T, WIDE)                                                                  \
+    VECTORED static void name(const T *src, const Pack *p, T *to) {                                \
+        enum { PIECE = 16 };                                                                       \
+        for (int64_t i = 0; i + WIDE <= p->n; i += WIDE, to += WIDE * p->kc) {                     \
+            const T *from = src + i * p->step;                                                     \
+            for (int64_t k = 0; p->step == 1 && k < p->kc; k++)                                    \
+                for (int j = 0; j < WIDE; j++)                                                     \
+                    to[k * WIDE + j] = from[k * p->k_step + j];                                    \
+            for (int64_t k0 = 0; p->step != 1 && k0 < p->kc; k0 += PIECE) {                        \
+                int64_t n = p->kc - k0 < PIECE ? p->kc - k0 : PIECE;                               \
+                for (int j = 0; j < WIDE; j++)                                                     \
+                    for (int64_t k = 0; k < n; k++)                                                \
+                        to[(k0 + k) * WIDE + j] = from[j * p->step + k0 + k];                      \
+            }                                                                                      \
+        }                                                                                          \
+    }
+PACK_DENSE(dense_8_f, float, 8)
+PACK_DENSE(dense_32_f, float, 32)
+PACK_DENSE(dense_48_f, float, 48)
+PACK_DENSE(dense_6_f, float, 6)
+PACK_DENSE(dense_16_f, float, 16)
+PACK_DENSE(dense_8_d, double, 8)
+PACK_DENSE(dense_24_d, double, 24)
+
+static bool dense_pack_f(const float *src, const Pack *p, float *to) {
+    if (p->wide == 8)
+        dense_8_f(src, p, to);
+    else if (p->wide == 32)
+        dense_32_f(src, p, to);
+    else if (p->wide == 48)
+        dense_48_f(src, p, to);
+    else if (p->wide == 6)
+        dense_6_f(src, p, to);
+    else if (p->wide == 16)
+        dense_16_f(src, p, to);
+    else
+        return false;
+    return true;
+}
+
+static bool dense_pack_d(const double *src, const Pack *p, double *to) {
+    if (p->wide == 8)
+        dense_8_d(src, p, to);
+    else if (p->wide == 24)
+        dense_24_d(src, p, to);
+    else
+        return false;
+    return true;
+}
+
+// Whole panels the quick way if there is one, the rest any way.
+#define PACK(name, T, DTYPE, DENSE, ANY)                                                           \
+    static void name(DType d, const void *src, const Pack *given, T *to) {                         \
+        Pack p = *given;                                                                           \
+        int64_t whole = p.wide ? p.n / p.wide * p.wide : 0;                                        \
+        if (d == DTYPE && (p.step == 1 || p.k_step == 1) && DENSE(src, &p, to)) {                  \
+            src = elem(d, src, whole * p.step);                                                    \
+            to += whole * p.kc;                                                                    \
+            p.n -= whole;                                                                          \
+        }                                                                                          \
+        ANY(d, src, &p, to);                                                                       \
+    }
+PACK(pack_f, float, DT_f32, dense_pack_f, pack_any_f)
+PACK(pack_d, double, DT_f64, dense_pack_d, pack_any_d)
+
+#define ADDER(name, T)                                                                             \
+    VECTORED static void name(int64_t n, T *c, T alpha, const T *acc) {                            \
+        for (int64_t s = 0; s < n; s++)                                                            \
+            c[s] += alpha * acc[s];                                                                \
+    }
+ADDER(add_f, float)
+ADDER(add_d, double)
 
 // C tile of (m, n) += alpha acc; c points to floats of a buffer or of the result.
-#define BLOCK(name, T, ROWS, COLS, KERNEL, PACK, LOAD, STORE)                                      \
+#define BLOCK(name, T, ROWS, COLS, STEP, KERNEL, PACKS, ADD, LOAD, STORE)                          \
     static void name(const Job *job, int64_t i0, int64_t m, int64_t j0, int64_t n) {               \
         static _Thread_local _Alignas(64) T a_panel[MC * KC], b_panel[KC * NC], c_block[MC * NC];  \
         const Gemm *g = job->g;                                                                    \
         int rows = job->k->ROWS, cols = job->k->COLS;                                              \
+        int64_t whole = n / cols * cols;                                                           \
+        int edge = (int)((n - whole + job->k->STEP - 1) / job->k->STEP * job->k->STEP);            \
         T alpha = (T)g->alpha, beta = (T)g->beta, acc[MAX_TILE];                                   \
         for (int64_t i = 0; i < m; i++) {                                                          \
             if (g->beta != 0)                                                                      \
@@ -145,28 +246,30 @@ PACKER(pack_d, double, load_d)
         }                                                                                          \
         for (int64_t k0 = 0; k0 < g->k; k0 += KC) {                                                \
             int64_t kc = g->k - k0 < KC ? g->k - k0 : KC;                                          \
-            PACK(g->dtype, elem(g->dtype, g->a, i0 * g->a_row + k0 * g->a_col), m, kc, g->a_row,   \
-                 g->a_col, rows, a_panel);                                                         \
-            PACK(g->dtype, elem(g->dtype, g->b, j0 * g->b_col + k0 * g->b_row), n, kc, g->b_col,   \
-                 g->b_row, cols, b_panel);                                                         \
-            for (int64_t j = 0; j < n; j += cols)                                                  \
+            PACKS(g->dtype, elem(g->dtype, g->a, i0 * g->a_row + k0 * g->a_col),                   \
+                  &(Pack){m, kc, g->a_row, g->a_col, rows}, a_panel);                              \
+            PACKS(g->dtype, elem(g->dtype, g->b, j0 * g->b_col + k0 * g->b_row),                   \
+                  &(Pack){whole, kc, g->b_col, g->b_row, cols}, b_panel);                          \
+            PACKS(g->dtype, elem(g->dtype, g->b, (j0 + whole) * g->b_col + k0 * g->b_row),         \
+                  &(Pack){n - whole, kc, g->b_col, g->b_row, edge}, b_panel + whole * kc);         \
+            for (int64_t j = 0; j < n; j += cols) {                                                \
+                int wide = j < whole ? cols : edge;                                                \
                 for (int64_t i = 0; i < m; i += rows) {                                            \
-                    job->k->KERNEL(kc, a_panel + i * kc, b_panel + j * kc, acc);                   \
-                    int64_t mm = m - i < rows ? m - i : rows, nn = n - j < cols ? n - j : cols;    \
-                    for (int64_t r = 0; r < mm; r++) {                                             \
-                        T *c = c_block + (i + r) * NC + j;                                         \
-                        for (int64_t s = 0; s < nn; s++)                                           \
-                            c[s] += alpha * acc[r * cols + s];                                     \
-                    }                                                                              \
+                    job->k->KERNEL[wide / job->k->STEP - 1](kc, a_panel + i * kc,                  \
+                                                            b_panel + j * kc, acc);                \
+                    int64_t mm = m - i < rows ? m - i : rows, nn = n - j < wide ? n - j : wide;    \
+                    for (int64_t r = 0; r < mm; r++)                                               \
+                        ADD(nn, c_block + (i + r) * NC + j, alpha, acc + r * wide);                \
                 }                                                                                  \
+            }                                                                                      \
         }                                                                                          \
         for (int64_t i = 0; i < m; i++)                                                            \
             STORE(g->dtype,                                                                        \
                   (char *)(uintptr_t)elem(g->dtype, g->c, (i0 + i) * g->c_row + j0 * g->c_col),    \
                   g->c_col, n, c_block + i * NC);                                                  \
     }
-BLOCK(block_f, float, rows_f, cols_f, f, pack_f, load_f, store_f)
-BLOCK(block_d, double, rows_d, cols_d, d, pack_d, load_d, store_d)
+BLOCK(block_f, float, rows_f, cols_f, step_f, f, pack_f, add_f, load_f, store_f)
+BLOCK(block_d, double, rows_d, cols_d, step_d, d, pack_d, add_d, load_d, store_d)
 
 static void blocks(void *ctx, int64_t begin, int64_t end) {
     const Job *job = ctx;

@@ -30,41 +30,63 @@ static const char *at(const Conv *v, const void *p, int64_t elem) {
 }
 
 // Runs over the taps of columns [p0, p1): for each row of a column matrix and each run of positions
-// along the last dimension, the place in the input plane, or padding.
-#define WINDOWS(T, name, INSIDE, OUTSIDE, CONST)                                                   \
-    static void name(const Conv *v, CONST T *plane0, T *col, int64_t p0, int64_t p1) {             \
-        int64_t width = p1 - p0;                                                                   \
+// along the last dimension, the elements [lo, hi) that lie in the input's line, the others in
+// padding. SOME does n of them from a line on, NONE as many outside.
+#define WINDOWS(T, name, SOME, NONE, CONST)                                                        \
+    VECTORED static void name(const Conv *v, CONST T *plane0, T *col, int64_t p0, int64_t p1) {    \
+        int64_t width = p1 - p0, step = v->stride[2], wide = v->in[2];                             \
         for (int64_t row = 0; row < v->c * v->k_n; row++) {                                        \
             int64_t tap = row % v->k_n, kx = tap % v->k[2], ky = tap / v->k[2] % v->k[1],          \
                     kz = tap / v->k[2] / v->k[1];                                                  \
             CONST T *plane = plane0 + row / v->k_n * v->in_n;                                      \
             T *to = col + row * width;                                                             \
-            for (int64_t p = p0; p < p1;) {                                                        \
-                int64_t ox = p % v->out[2], oy = p / v->out[2] % v->out[1],                        \
-                        oz = p / v->out[2] / v->out[1];                                            \
+            int64_t ox = p0 % v->out[2], oy = p0 / v->out[2] % v->out[1],                          \
+                    oz = p0 / v->out[2] / v->out[1], lead = kx * v->dil[2] - v->pad[2];            \
+            for (int64_t p = p0; p < p1; ox = 0) {                                                 \
                 int64_t n = v->out[2] - ox < p1 - p ? v->out[2] - ox : p1 - p;                     \
                 int64_t y = oy * v->stride[1] - v->pad[1] + ky * v->dil[1];                        \
                 int64_t z = oz * v->stride[0] - v->pad[0] + kz * v->dil[0];                        \
                 bool inside = y >= 0 && y < v->in[1] && z >= 0 && z < v->in[0];                    \
-                CONST T *line = plane + (inside ? (z * v->in[1] + y) * v->in[2] : 0);              \
-                int64_t step = v->stride[2], first = ox * step - v->pad[2] + kx * v->dil[2],       \
-                        wide = v->in[2];                                                           \
-                for (int64_t i = 0; i < n; i++, to++) {                                            \
-                    int64_t s = first + i * step;                                                  \
-                    if (inside && s >= 0 && s < wide) {                                            \
-                        INSIDE;                                                                    \
-                    } else {                                                                       \
-                        OUTSIDE;                                                                   \
-                    }                                                                              \
-                }                                                                                  \
+                int64_t first = ox * step + lead, lo = first < 0 ? (-first + step - 1) / step : 0; \
+                int64_t hi = first < wide ? (wide - first + step - 1) / step : 0;                  \
+                lo = lo < n && inside ? lo : n;                                                    \
+                hi = hi < n ? hi : n;                                                              \
+                hi = hi > lo ? hi : lo;                                                            \
+                CONST T *line =                                                                    \
+                    plane + (inside ? (z * v->in[1] + y) * wide : 0) + (lo < hi ? first : 0);      \
+                NONE(to, 0, lo)                                                                    \
+                SOME(to, lo, hi)                                                                   \
+                NONE(to, hi, n)                                                                    \
+                to += n;                                                                           \
                 p += n;                                                                            \
+                oy++;                                                                              \
+                oz += oy == v->out[1];                                                             \
+                oy = oy == v->out[1] ? 0 : oy;                                                     \
             }                                                                                      \
         }                                                                                          \
     }
-WINDOWS(float, columns_f, *to = line[s], *to = 0, const)
-WINDOWS(double, columns_d, *to = line[s], *to = 0, const)
-WINDOWS(float, scatter_f, line[s] += *to, (void)0, )
-WINDOWS(double, scatter_d, line[s] += *to, (void)0, )
+#define TAKE(to, lo, hi)                                                                           \
+    if (step == 1)                                                                                 \
+        for (int64_t i = lo; i < hi; i++)                                                          \
+            (to)[i] = line[i];                                                                     \
+    else                                                                                           \
+        for (int64_t i = lo; i < hi; i++)                                                          \
+            (to)[i] = line[i * step];
+#define ADD(to, lo, hi)                                                                            \
+    if (step == 1)                                                                                 \
+        for (int64_t i = lo; i < hi; i++)                                                          \
+            line[i] += (to)[i];                                                                    \
+    else                                                                                           \
+        for (int64_t i = lo; i < hi; i++)                                                          \
+            line[i * step] += (to)[i];
+#define ZERO(to, lo, hi)                                                                           \
+    for (int64_t i = lo; i < (hi); i++)                                                            \
+        (to)[i] = 0;
+#define NOTHING(to, lo, hi)
+WINDOWS(float, columns_f, TAKE, ZERO, const)
+WINDOWS(double, columns_d, TAKE, ZERO, const)
+WINDOWS(float, scatter_f, ADD, NOTHING, )
+WINDOWS(double, scatter_d, ADD, NOTHING, )
 
 static void columns(const Conv *v, const void *plane, void *col, int64_t p0, int64_t p1) {
     if (v->dtype == DT_f32)
@@ -89,7 +111,7 @@ static int64_t slice_of(const Conv *v) {
 // Memory for one slice of columns, or NULL if none is needed.
 static Storage *column_space(const Conv *v) {
     int64_t bytes = v->c * v->k_n * slice_of(v) * dtype_info[v->dtype].bytes;
-    return v->pointwise ? NULL : storage_new((size_t)bytes, v->eager->c->diag);
+    return v->pointwise ? NULL : storage_new_raw((size_t)bytes, v->eager->c->diag);
 }
 
 static Gemm gemm_of(const Conv *v, int64_t m, int64_t n, int64_t k) {
@@ -214,8 +236,63 @@ static void weight_range(void *ctx, int64_t begin, int64_t end) {
 DEPTHWISE(float, depthwise_f)
 DEPTHWISE(double, depthwise_d)
 
+// Floats in steps of one: the plane is laid out with its padding, and the result with the same
+// distance between its lines, so that all lines are one row for all taps.
+typedef float Piece __attribute__((vector_size(64)));
+
+VECTORED static void flat_row(int64_t n, const float *x, const float *w, const int64_t *tap,
+                              int64_t taps, float *y) {
+    for (int64_t i = 0; i < n; i += 64) {
+        Piece a = {0}, b = a, c = a, d = a, v[4];
+        for (int64_t t = 0; t < taps; t++) {
+            memcpy(v, x + i + tap[t], sizeof v);
+            a += w[t] * v[0];
+            b += w[t] * v[1];
+            c += w[t] * v[2];
+            d += w[t] * v[3];
+        }
+        memcpy(y + i, &a, sizeof a);
+        memcpy(y + i + 16, &b, sizeof b);
+        memcpy(y + i + 32, &c, sizeof c);
+        memcpy(y + i + 48, &d, sizeof d);
+    }
+}
+
+static bool is_flat(const Conv *v) {
+    return v->dtype == DT_f32 && v->in[0] == 1 && v->k[0] == 1 && v->stride[1] == 1 &&
+           v->stride[2] == 1;
+}
+
+static void flat_range(void *ctx, int64_t begin, int64_t end) {
+    const Conv *v = ctx;
+    Arena tmp = {0};
+    int64_t pitch = v->in[2] + 2 * v->pad[2], rows = v->in[1] + 2 * v->pad[1];
+    int64_t out = v->out[1] * pitch;
+    float *x = ARENA_ARRAY(&tmp, rows * pitch + v->k[2] * v->dil[2] + 128, float),
+          *y = ARENA_ARRAY(&tmp, out + 64, float);
+    int64_t *tap = ARENA_ARRAY(&tmp, v->k_n + 1, int64_t);
+    for (int64_t t = 0; t < v->k_n; t++)
+        tap[t] = t / v->k[2] * v->dil[1] * pitch + t % v->k[2] * v->dil[2];
+    for (int64_t i = begin; i < end; i++) {
+        const float *plane = (const float *)v->x + i * v->in_n;
+        float *to = (float *)(uintptr_t)v->y + i * v->out_n;
+        for (int64_t r = 0; r < v->in[1]; r++)
+            memcpy(x + (r + v->pad[1]) * pitch + v->pad[2], plane + r * v->in[2],
+                   (size_t)v->in[2] * sizeof *x);
+        flat_row(out, x, (const float *)v->w + i % v->groups * v->k_n, tap, v->k_n, y);
+        for (int64_t r = 0; r < v->out[1]; r++)
+            for (int64_t c = 0; c < v->out[2]; c++)
+                to[r * v->out[2] + c] += y[r * pitch + c];
+    }
+    arena_free(&tmp);
+}
+
 static void depthwise_range(void *ctx, int64_t begin, int64_t end) {
     const Conv *v = ctx;
+    if (is_flat(v)) {
+        flat_range(ctx, begin, end);
+        return;
+    }
     if (v->dtype == DT_f32)
         depthwise_f(v, begin, end);
     else

@@ -105,7 +105,7 @@ int64_t *extreme_places(const Eager *x, const Tensor *in, int dim, bool least) {
         (!rows && !columns))
         return NULL;
     s.place = ARENA_ARRAY(x->arena, s.runs.n + 1, int64_t);
-    parallel_for(x->c->threads, s.runs.n, GRAIN / s.runs.len + 1,
-                 rows ? rows_range : columns_range, &s);
+    parallel_for(x->c->threads, s.runs.n, GRAIN / s.runs.len + 1, rows ? rows_range : columns_range,
+                 &s);
     return s.place;
 }

@@ -70,8 +70,8 @@ static int64_t start_i(FoldId id) {
     VECTORED static double row##name(double acc, int64_t n, const S *x, double m, double p) {      \
         int64_t i = 0;                                                                             \
         (void)m, (void)p;                                                                          \
-        IN_LANES(LANES, 8 * LANES, step, joined, FOLD_##name)                                                 \
-        IN_LANES(FEW, FEW, step, joined, FOLD_##name)                                                   \
+        IN_LANES(LANES, 8 * LANES, step, joined, FOLD_##name)                                      \
+        IN_LANES(FEW, FEW, step, joined, FOLD_##name)                                              \
         for (; i < n; i++) {                                                                       \
             double a = acc, v = (double)x[i];                                                      \
             acc = step;                                                                            \
@@ -106,8 +106,7 @@ static const struct {
     ColumnFold *column;
     ColumnFoldF *column_f;
 } folds[FOLD_count] = {
-#define FOLD(name, ...)                                                                            \
-    [FOLD_##name] = {row_##name, rowf_##name, column_##name, columnf_##name},
+#define FOLD(name, ...) [FOLD_##name] = {row_##name, rowf_##name, column_##name, columnf_##name},
 #include "core/eager/folds.def"
 #undef FOLD
 };

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/eager/loops.h"
+
 enum { N = 624, M = 397, WIDE_FROM = 1 << 28 };
 
 void generator_seed(Generator *g, uint64_t seed) {
@@ -32,7 +34,7 @@ static void next_round(Generator *g) {
     *p = p[M - N] ^ twist(p[0], g->state[0]);
 }
 
-uint32_t generator_u32(Generator *g) {
+static inline uint32_t draw(Generator *g) {
     if (--g->left == 0)
         next_round(g);
     uint32_t y = g->state[g->next++];
@@ -40,6 +42,10 @@ uint32_t generator_u32(Generator *g) {
     y ^= y << 7 & 0x9d2c5680u;
     y ^= y << 15 & 0xefc60000u;
     return y ^ y >> 18;
+}
+
+uint32_t generator_u32(Generator *g) {
+    return draw(g);
 }
 
 uint64_t generator_u64(Generator *g) {
@@ -101,7 +107,19 @@ static Walk walk_drawn(const Tensor *t, const Tensor *p) {
     return walk_dims(t->ndim, size, both, 2);
 }
 
+// Dense floats, in the order of memory.
+static void fill_uniform_f32(Generator *g, float *p, int64_t n, float from, float to) {
+    for (int64_t i = 0; i < n; i++)
+        p[i] = (float)(draw(g) & ((1u << 24) - 1)) * 0x1p-24f;
+    for (int64_t i = 0; i < n; i++)
+        p[i] = p[i] * (to - from) + from;
+}
+
 static void fill_uniform(Generator *g, const Tensor *t, double from, double to) {
+    if (t->dtype == DT_f32 && tensor_is_contiguous(t)) {
+        fill_uniform_f32(g, tensor_data(t), tensor_numel(t), (float)from, (float)to);
+        return;
+    }
     WALK (w, walk_drawn(t, NULL))
         put_d(t, w.at[0], uniform(g, t->dtype, from, to));
 }
@@ -142,6 +160,45 @@ static void normal_16(const Tensor *t, int64_t at, double mean, double std) {
     }
 }
 
+// Each function over a row of its own: sine and cosine of one angle would become one call.
+VECTORED static void logs(int64_t n, const float *x, float *y) {
+    for (int64_t i = 0; i < n; i++)
+        y[i] = (float)log((double)x[i]);
+}
+
+VECTORED static void cosines(int64_t n, const float *x, float *y) {
+    for (int64_t i = 0; i < n; i++)
+        y[i] = (float)cos((double)x[i]);
+}
+
+VECTORED static void sines(int64_t n, const float *x, float *y) {
+    for (int64_t i = 0; i < n; i++)
+        y[i] = (float)sin((double)x[i]);
+}
+
+// The same of dense floats, groups of sixteen together.
+VECTORED static void normal_f32(float *p, int64_t n, double mean, double std) {
+    enum { GROUPS = 32, HALF = 8 * GROUPS };
+    double m = (double)(float)mean, s = (double)(float)std;
+    float r[HALF], theta[HALF], c[HALF], z[HALF];
+    for (int64_t at = 0; at + 16 <= n; at += 2 * HALF) {
+        int64_t groups = (n - at) / 16 < GROUPS ? (n - at) / 16 : GROUPS, half = 8 * groups;
+        for (int64_t i = 0; i < half; i++) {
+            const float *u = p + at + i / 8 * 16 + i % 8;
+            r[i] = 1 - u[0];
+            theta[i] = (2.0f * (float)M_PI) * u[8];
+        }
+        logs(half, r, r);
+        cosines(half, theta, c);
+        sines(half, theta, z);
+        for (int64_t i = 0; i < half; i++) {
+            float *to = p + at + i / 8 * 16 + i % 8, root = sqrtf(-2 * r[i]);
+            to[0] = (float)__builtin_fma((double)(root * c[i]), s, m);
+            to[8] = (float)__builtin_fma((double)(root * z[i]), s, m);
+        }
+    }
+}
+
 static bool fill_normal(K *k, Tensor *t, double mean, double std) {
     Generator *g = random_generator(k);
     int64_t n = tensor_numel(t);
@@ -153,8 +210,11 @@ static bool fill_normal(K *k, Tensor *t, double mean, double std) {
         return true;
     }
     fill_uniform(g, t, 0, 1);
-    for (int64_t i = 0; i + 16 <= n; i += 16)
-        normal_16(t, i, mean, std);
+    if (t->dtype == DT_f32)
+        normal_f32(tensor_data(t), n, mean, std);
+    else
+        for (int64_t i = 0; i + 16 <= n; i += 16)
+            normal_16(t, i, mean, std);
     if (n % 16) { // the last sixteen are drawn again
         for (int64_t i = n - 16; i < n; i++)
             put_d(t, i, uniform(g, t->dtype, 0, 1));
@@ -168,6 +228,12 @@ static bool fill_random(K *k, const Tensor *t, int64_t low, uint64_t range, uint
     Generator *g = random_generator(k);
     if (!g)
         return false;
+    if (t->dtype == DT_i64 && tensor_is_contiguous(t) && range < wide && range <= UINT32_MAX) {
+        int64_t *p = tensor_data(t), n = tensor_numel(t);
+        for (int64_t i = 0; i < n; i++)
+            p[i] = (int64_t)(uint64_t)(draw(g) % (uint32_t)range) + low;
+        return true;
+    }
     WALK (w, walk_drawn(t, NULL)) {
         uint64_t r = range >= wide ? generator_u64(g) : generator_u32(g);
         int64_t v = (int64_t)(r % range + (uint64_t)low);
@@ -229,6 +295,17 @@ bool kern_randperm(K *k) {
     int64_t n = tensor_numel(t);
     if (!g)
         return false;
+    if (t->dtype == DT_i64 && (t->stride[0] == 1 || n < 2)) {
+        int64_t *p = tensor_data(t);
+        for (int64_t i = 0; i < n; i++)
+            p[i] = i;
+        for (int64_t i = 0; i < n - 1; i++) {
+            int64_t z = i + (int64_t)(draw(g) % (uint64_t)(n - i)), a = p[i];
+            p[i] = p[z];
+            p[z] = a;
+        }
+        return true;
+    }
     for (int64_t i = 0; i < n; i++)
         put_i(t, i * t->stride[0], i);
     for (int64_t i = 0; i < n - 1; i++) {
@@ -298,11 +375,29 @@ bool kern_random(K *k) {
     return t->dtype < COUNT(ranges) && fill_random(k, t, 0, ranges[t->dtype], 1ull << 32);
 }
 
+static void bernoulli_dense(Generator *g, const Tensor *t, double chance) {
+    uint8_t *bytes = tensor_data(t);
+    float *floats = tensor_data(t);
+    for (int64_t i = 0, n = tensor_numel(t); i < n; i++) {
+        uint64_t hi = draw(g), lo = draw(g);
+        bool one = (double)((hi << 32 | lo) & ((1ull << 53) - 1)) * 0x1p-53 < chance;
+        if (t->dtype == DT_b8)
+            bytes[i] = one;
+        else
+            floats[i] = one;
+    }
+}
+
 // One number a draw: at::bernoulli_distribution<double>.
 bool random_bernoulli(K *k, const Tensor *t, const Tensor *p, double fixed) {
     Generator *g = random_generator(k);
     if (!g)
         return false;
+    if (!p && fixed >= 0 && fixed <= 1 && tensor_is_contiguous(t) &&
+        (t->dtype == DT_b8 || t->dtype == DT_f32)) {
+        bernoulli_dense(g, t, fixed);
+        return true;
+    }
     WALK (w, walk_drawn(t, p)) {
         double chance = p ? get_d(p, w.at[1]) : fixed;
         if (!(chance >= 0 && chance <= 1))
