@@ -203,6 +203,8 @@ static bool open_all(Session *s, const char *path, const SessionOptions *o, Diag
     s->options.overrides = s->overrides;
     if (file)
         session_declare(s, file);
+    if (!session_aliases_check(s, d))
+        return false;
     s->pipeline = pipeline_new(s->model, &s->options);
     return session_set_backend(s, o->backend ? o->backend : "full", o->toolchain, d);
 }

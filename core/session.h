@@ -77,6 +77,11 @@ bool session_apply_settings(Session *s, const SettingsFile *f, Diag *d);
 int session_statement_ops(const Statement *s, Arena *a, OpId **out, Diag *d);
 const char *session_device_name(const Session *s); // NULL: none is named
 
+// session_alias.c: inputs that share memory (core/load/alias_decl.h). The setting `alias.INPUT`.
+const char *session_alias_of(const Session *s, const char *input); // "": nothing is said of it
+// What shares memory in a unit's captured graph, what became of it, and the guards; lines.
+void session_alias_lines(const Session *s, const Unit *u, Buf *out, const char *indent);
+
 // session_decomp.c: how ops are taken apart in this model.
 typedef struct DecompRow {
     DecompInfo info;

@@ -404,6 +404,11 @@ static void dump_guards(Dump *d) {
         buf_printf(&text, "  # %s: %s\n", stage_info[guards[i].stage].name,
                    guards[i].reason ? guards[i].reason : "");
     }
+    for (int i = 0; i < pipeline_n_units(d->s->pipeline); i++) {
+        const MergedInputs *m = pipeline_unit(d->s->pipeline, i)->merged;
+        for (int k = 0; m && k < m->n_guards; k++)
+            buf_printf(&text, "%s  # functional: inputs share memory\n", m->guards[k]);
+    }
     write_text(d, d->dir, "guards.txt", &text);
 }
 

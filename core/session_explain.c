@@ -161,6 +161,10 @@ static void explain_json(Session *s, Buf *out) {
                 json_put_int(&j, stage_info[k].name, a->code->kernels.n);
         }
         json_close(&j, '}');
+        json_open(&j, "alias_guards", '[');
+        for (int k = 0; u->merged && k < u->merged->n_guards; k++)
+            json_put_str(&j, NULL, u->merged->guards[k]);
+        json_close(&j, ']');
         const Artifact *code = pipeline_at(s->pipeline, i, STAGE_kernels);
         json_open(&j, "calls", '[');
         for (int k = 0; code && k < code->code->calls.n; k++)
@@ -207,6 +211,8 @@ int session_explain(Session *s, Buf *out, bool json, Diag *d) {
         const char *title = u->parent ? "" : u->loaded->title ? u->loaded->title : "";
         buf_printf(out, "\n%s   %s\n", u->name, title);
         explain_stages(s, i, out);
+        if (!u->parent)
+            session_alias_lines(s, u, out, "  ");
         if (u->forward)
             session_explain_saved(s, i, out);
         else

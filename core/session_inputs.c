@@ -1,6 +1,7 @@
 // session_inputs.c: what a run starts from: rows of the values file, weights of the model file, and
 // for what neither holds, numbers made from the placeholder's metadata and the seed.
 #include <math.h>
+#include <string.h>
 
 #include "core/session_private.h"
 
@@ -175,19 +176,31 @@ static bool real_inputs(Session *s, Node *const *p, RtValue *out, int n, Diag *d
     return true;
 }
 
+static void fill_whole(Tensor *t, void *state) {
+    fill(t, state);
+}
+
 bool session_inputs(Session *s, int unit, Arena *a, RtValue **out, int *n, Diag *d) {
-    const LoadedGraph *g = pipeline_unit(s->pipeline, unit)->loaded;
+    const Unit *u = pipeline_unit(s->pipeline, unit);
+    const LoadedGraph *g = u->loaded;
     Node **p;
     *n = graph_placeholders(g->graph, &p, a);
     *out = ARENA_ARRAY(a, *n + 1, RtValue);
+    uint64_t state = (uint64_t)s->given.seed * 0x2545f4914f6cdd1du + (uint64_t)unit;
+    bool *bound = ARENA_ARRAY(a, *n + 1, bool);
+    u = u->parent ? u->parent : u;
+    memset(bound, true, (size_t)*n);
     if (s->real)
-        return real_inputs(s, p, *out, *n, d);
+        return real_inputs(s, p, *out, *n, d) &&
+               session_share(s, u, *out, bound, fill_whole, &state, d);
     const Tensor **rows = ARENA_ARRAY(a, *n + 1, const Tensor *);
     if (s->has_values && !load_bind(s->model, g, &s->values, s->given.binds, rows, d))
         return false;
-    uint64_t state = (uint64_t)s->given.seed * 0x2545f4914f6cdd1du + (uint64_t)unit;
-    for (int i = 0; i < *n; i++)
-        if (!make_input(s, p[i], bound_tensor(s, g, i, rows), &state, &(*out)[i], d))
+    for (int i = 0; i < *n; i++) {
+        const Tensor *given = bound_tensor(s, g, i, rows);
+        bound[i] = given != NULL;
+        if (!make_input(s, p[i], given, &state, &(*out)[i], d))
             return false;
-    return true;
+    }
+    return session_share(s, u, *out, bound, fill_whole, &state, d);
 }

@@ -45,7 +45,29 @@ bool session_fill_consts(Session *s, Graph *g, Diag *d);
 
 // session_run.c: a run in this process, which is a helper.
 bool session_run_here(Session *s, const RunRequest *r, RunResult *out, Arena *a, Diag *d);
-// For session_train.c.
+// session_alias.c
+// The declaration of an input; "" or "off" takes it back. False and an error if it cannot be.
+bool session_alias(Session *s, const char *input, const char *text, Diag *d);
+bool session_aliases_check(Session *s, Diag *d); // those made before the model was open
+// One storage for the inputs of a run that share memory. bound: those whose values are given; what
+// none of them covers is filled.
+typedef void ShareFill(Tensor *t, void *ctx);
+bool session_share(Session *s, const Unit *u, RtValue *in, const bool *bound, ShareFill *fill,
+                   void *ctx, Diag *d);
+// The whole memory that inputs share, so that it begins at the same place in the helper.
+void session_add_memory(Message *m, const Unit *u, const RtValue *in);
+bool session_widen(const Unit *u, RtValue *in, int n, Diag *d); // those that share: to float64
+// What the traced graph takes, references to the inputs' memory; the inputs where nothing is
+// merged.
+bool session_args(Session *s, const Unit *u, const RtValue *in, int n, Arena *a, RtValue **out,
+                  int *n_out, Diag *d);
+
+// session_run.c, for session_train.c.
+// The inputs of the captured graph where others are run, and how results belong to them.
+void session_add_outer(Message *m, const Unit *u, const RtValue *in, int n);
+void session_add_argument_map(Message *m, const Unit *u, int n);
+void session_add_same(Message *m, const Unit *u);
+void session_add_mutated(Message *m, const AotMeta *meta);
 void session_add_value(Message *m, const char *name, const RtValue *v);
 void session_add_consts(Session *s, Message *m, const Graph *g);
 // As NAMEfrom …; how many.

@@ -66,16 +66,81 @@ void session_add_consts(Session *s, Message *m, const Graph *g) {
     add_consts(s, m, g, "");
 }
 
-static bool add_inputs(Session *s, Message *m, int unit, int *n, Diag *d) {
-    RtValue *inputs;
-    if (!session_inputs(s, unit, m->arena, &inputs, n, d))
-        return false;
-    for (int i = 0; i < *n; i++) {
-        session_add_value(m, arena_printf(m->arena, "in%d", i), &inputs[i]);
-        if (inputs[i].kind == RT_tensor)
-            tensor_drop(&inputs[i].tensor);
+static void add_values(Message *m, const char *name, const RtValue *v, int n) {
+    for (int i = 0; i < n; i++)
+        session_add_value(m, arena_printf(m->arena, "%s%d", name, i), &v[i]);
+}
+
+static void drop_values(RtValue *v, int n) {
+    for (int i = 0; i < n; i++)
+        rt_drop(&v[i]);
+}
+
+// By input the argument: aN it is, rN it is all of a base, wN part of a base that is no input and
+// so has a part of its gradient, vN part of a base that is one.
+void session_add_argument_map(Message *m, const Unit *u, int n) {
+    Buf map = {.arena = m->arena};
+    for (int i = 0; i < n; i++) {
+        int arg = u->merged->arg_of[i];
+        const InputAlias *at = &u->aliases->of[i];
+        int root = at->storage < 0 ? -1 : u->aliases->storages[at->storage].input;
+        bool view = u->merged->is_view[i], whole = i == root || (at->same >= 0 && at->same == root);
+        buf_printf(&map, "%c%d ", !view ? 'a' : whole ? 'r' : root < 0 ? 'w' : 'v', arg);
     }
-    return true;
+    message_text(m, "arg_of", buf_str(&map));
+}
+
+void session_add_outer(Message *m, const Unit *u, const RtValue *in, int n) {
+    if (!u->merged)
+        return;
+    Buf reshaped = {.arena = m->arena};
+    for (int i = 0; i < u->merged->n_reshaped; i++)
+        buf_printf(&reshaped, "%d ", u->merged->reshaped[i]);
+    add_values(m, "x", in, n);
+    message_int(m, "n_x", n);
+    message_text(m, "reshaped", buf_str(&reshaped));
+    session_add_argument_map(m, u, n);
+}
+
+void session_add_same(Message *m, const Unit *u) {
+    Buf same = {.arena = m->arena};
+    for (int i = 0; u->merged && i < u->aliases->n; i++)
+        buf_printf(&same, "%d ", u->aliases->of[i].same);
+    message_text(m, "same", buf_str(&same));
+}
+
+// New values of inputs, which a traced graph returns before its results.
+void session_add_mutated(Message *m, const AotMeta *meta) {
+    Buf text = {.arena = m->arena};
+    for (int i = 0; meta && i < meta->n_mutated; i++)
+        buf_printf(&text, "%d%s ", meta->mutated[i],
+                   meta->inputs[meta->mutated[i]].mutates_metadata ? "m" : "");
+    message_text(m, "mutated", buf_str(&text));
+}
+
+// Of the captured graph, or of what is traced with its inputs merged.
+static bool add_inputs(Session *s, Message *m, const RunRequest *r, bool captured, int *n,
+                       Diag *d) {
+    const Unit *u = pipeline_unit(s->pipeline, r->unit);
+    RtValue *inputs, *args = NULL;
+    int n_inputs, n_args = 0;
+    if (!session_inputs(s, r->unit, m->arena, &inputs, &n_inputs, d))
+        return false;
+    bool ok = (!r->in_f64 || session_widen(u, inputs, n_inputs, d)) &&
+              (captured || session_args(s, u, inputs, n_inputs, m->arena, &args, &n_args, d));
+    *n = captured ? n_inputs : n_args;
+    if (ok)
+        add_values(m, "in", captured ? inputs : args, *n);
+    if (ok)
+        session_add_memory(m, u, inputs);
+    if (ok)
+        session_add_same(m, u);
+    if (ok && !captured)
+        session_add_outer(m, u, inputs, n_inputs);
+    drop_values(inputs, n_inputs);
+    if (!captured)
+        drop_values(args, n_args);
+    return ok;
 }
 
 // The stage that a rung runs, or the first one that this form of model has.
@@ -132,13 +197,14 @@ static void fill_graph(Session *s, Message *m, const Graph *g) {
 }
 
 static bool fill_inference(Session *s, Message *m, const RunRequest *r, Diag *d) {
-    const Artifact *a = pipeline_build(s->pipeline, r->unit, stage_to_run(s, r));
+    StageId stage = stage_to_run(s, r);
+    const Artifact *a = pipeline_build(s->pipeline, r->unit, stage);
     int n_in;
     if (!a) {
         copy_errors(d, &pipeline_unit(s->pipeline, r->unit)->diag, "the stage could not be built");
         return false;
     }
-    if (!add_inputs(s, m, r->unit, &n_in, d))
+    if (!add_inputs(s, m, r, stage <= STAGE_fx, &n_in, d))
         return false;
     if (r->backend == BACKEND_full)
         fill_code(s, m, r, a, n_in);
@@ -146,6 +212,13 @@ static bool fill_inference(Session *s, Message *m, const RunRequest *r, Diag *d)
         fill_loops(s, m, a, n_in);
     else
         fill_graph(s, m, a->graph);
+    const Artifact *traced = pipeline_at(s->pipeline, r->unit, stage == STAGE_functional
+                                                                   ? STAGE_functional
+                                                                   : STAGE_joint);
+    if (stage > STAGE_fx && traced && traced->meta &&
+        graph_n_outputs(a->kind == ART_graph ? a->graph : unit_last_graph(s->pipeline, r->unit)) ==
+            traced->meta->n_mutated + traced->meta->n_outputs)
+        session_add_mutated(m, traced->meta);
     return true;
 }
 

@@ -148,7 +148,15 @@ static const Setting *set_in(Arena *a, PipelineOptions *o, const char *name, con
     return found;
 }
 
+static const char alias_prefix[] = "alias.";
+
+static const char *alias_name(const char *setting) {
+    return str_starts(setting, alias_prefix) ? setting + strlen(alias_prefix) : NULL;
+}
+
 bool session_set(Session *s, const char *name, const char *value, Diag *d) {
+    if (alias_name(name))
+        return session_alias(s, alias_name(name), value, d);
     const Setting *found = set_in(&s->arena, &s->options, name, value, d);
     if (found && s->pipeline)
         session_changed(s, found->from);
@@ -157,6 +165,10 @@ bool session_set(Session *s, const char *name, const char *value, Diag *d) {
 
 bool session_setting_check(const char *name, const char *value, Diag *d) {
     PipelineOptions trial = {0};
+    AliasDecl x;
+    if (alias_name(name))
+        return !*value || !strcmp(value, "off") ||
+               alias_parse(d->arena, alias_name(name), value, &x, d);
     return set_in(d->arena, &trial, name, value, d) != NULL;
 }
 
@@ -199,6 +211,8 @@ SettingInfo settings_at(const Session *s, int i, Arena *a) {
 }
 
 const char *session_setting(const Session *s, const char *name, Arena *a) {
+    if (alias_name(name))
+        return arena_strdup(a, session_alias_of(s, alias_name(name)));
     for (int i = 0; i < COUNT(settings); i++)
         if (!strcmp(settings[i].name, name))
             return text_of(a, &settings[i], (const char *)&s->options + settings[i].offset);

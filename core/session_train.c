@@ -16,6 +16,8 @@ typedef struct Step {
     Node **placeholders; // of the loaded graph
     RtValue *inputs;     // one a placeholder
     int n_inputs;
+    RtValue *args;       // one a placeholder of the traced graph
+    int n_args;
     const Graph *whole; // with the tangents among its placeholders
     Diag *diag;
 } Step;
@@ -123,15 +125,20 @@ static bool points_to(const AotOutput *o, Target target, int k) {
            dtype_is_float(o->meta->dtype);
 }
 
+// The user's: behind them may stand inputs whose metadata was written.
+static int user_outputs(const Step *t) {
+    return t->meta->n_outputs - (t->joint->merged ? t->joint->merged->n_reshaped : 0);
+}
+
 static int count_views(const Step *t, Target target, int k) {
     int n = 0;
-    for (int i = 0; i < t->meta->n_outputs; i++)
+    for (int i = 0; i < user_outputs(t); i++)
         n += points_to(&t->meta->outputs[i], target, k);
     return n;
 }
 
 static bool add_views(Step *t, double *sum, const Box *base, DType dtype, Target target, int k) {
-    for (int i = 0; i < t->meta->n_outputs; i++) {
+    for (int i = 0; i < user_outputs(t); i++) {
         const AotOutput *o = &t->meta->outputs[i];
         if (points_to(o, target, k) && o->meta->dtype == dtype && !add_view(t, sum, base, o->meta))
             return false;
@@ -272,12 +279,8 @@ static void put_map(Step *t, const Graph *forward, const Graph *backward, int n_
 
 // Forward's outputs: new values of inputs, the user's, and what is saved.
 static void put_outputs(Step *t, int n_fwd) {
-    Buf mutated = {.arena = t->m->arena};
-    int n = t->meta ? t->meta->n_mutated : 0;
-    for (int i = 0; i < n; i++)
-        buf_printf(&mutated, "%d ", t->meta->mutated[i]);
-    message_text(t->m, "mutated", buf_str(&mutated));
-    message_int(t->m, "user", t->meta ? t->meta->n_outputs : n_fwd);
+    session_add_mutated(t->m, t->meta);
+    message_int(t->m, "user", t->meta ? user_outputs(t) : n_fwd);
 }
 
 // The captured graph for the outputs, the whole joint one op by op for the gradients.
@@ -333,7 +336,7 @@ static int put_code(Step *t, const Unit *u, bool second) {
         session_add_program(t->m, second ? "loops2" : "loops", a);
     }
     return session_add_module_consts(t->s, t->m, loops->schedule->module, second ? "k" : "in",
-                                     second ? 0 : t->n_inputs);
+                                     second ? 0 : t->n_args);
 }
 
 // Kernels, or loops to be interpreted.
@@ -414,11 +417,25 @@ bool session_fill_train(Session *s, Message *m, const RunRequest *r, Unit *joint
     for (int i = 0; i < n; i++)
         if (i < t.n_inputs && str_starts(t.placeholders[i]->target, "tangents_"))
             t.n_inputs = i;
-    bool ok = fill_rung(&t) && add_tangents(&t) && add_direct(&t);
-    for (int i = 0; i < t.n_inputs; i++)
-        session_add_value(m, arena_printf(m->arena, "in%d", i), &t.inputs[i]);
-    message_int(m, "n_in", t.n_inputs);
+    bool ok = (!r->in_f64 || session_widen(joint, t.inputs, t.n_inputs, d)) &&
+              session_args(s, joint, t.inputs, t.n_inputs, m->arena, &t.args, &t.n_args, d) &&
+              fill_rung(&t) && add_tangents(&t) && add_direct(&t);
+    bool captured = message_get_int(m, "whole", 0) != 0;
+    for (int i = 0; i < (captured ? t.n_inputs : t.n_args); i++)
+        session_add_value(m, arena_printf(m->arena, "in%d", i),
+                          captured ? &t.inputs[i] : &t.args[i]);
+    for (int i = 0; captured && joint->merged && i < t.n_args; i++)
+        session_add_value(m, arena_printf(m->arena, "a%d", i), &t.args[i]);
+    message_int(m, "n_in", captured ? t.n_inputs : t.n_args);
+    if (!captured)
+        session_add_outer(m, joint, t.inputs, t.n_inputs);
+    session_add_memory(m, joint, t.inputs);
+    session_add_same(m, joint);
+    if (captured && joint->merged)
+        session_add_argument_map(m, joint, t.n_inputs);
     for (int i = 0; i < n; i++)
         rt_drop(&t.inputs[i]);
+    for (int i = 0; i < t.n_args; i++)
+        rt_drop(&t.args[i]);
     return ok;
 }

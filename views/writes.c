@@ -111,6 +111,23 @@ static const Node *epilogue(const Graph *g, int input) {
     return NULL;
 }
 
+// Inputs that share memory: what is known of each, and what the trace takes in their place.
+static void shared_lines(ViewCtx *c, Page *p) {
+    const Unit *u = pipeline_unit(session_pipeline(c->session), c->unit);
+    Buf text = {.arena = c->arena};
+    u = u->parent ? u->parent : u;
+    session_alias_lines(c->session, u, &text, "");
+    if (!text.len)
+        return;
+    page_section(p, "inputs that share memory");
+    for (const char *line = buf_str(&text); *line;) {
+        size_t n = strcspn(line, "\n");
+        page_line(p);
+        page_add(p, *line == ' ' ? ST_text : ST_dim, "%.*s", (int)n, line);
+        line += n + (line[n] == '\n');
+    }
+}
+
 static void input_lines(ViewCtx *c, Page *p, const Names *g, const AotMeta *m) {
     int out = 0;
     bool any = false;
@@ -223,6 +240,7 @@ static bool writes_open(ViewCtx *c, Buf *why) {
         page_line(p);
         page_add(p, ST_dim, "none: the model writes nothing in place");
     }
+    shared_lines(c, p);
     input_lines(c, p, &g, c->art->meta);
     output_lines(c, p, &g, c->art->meta);
     return true;

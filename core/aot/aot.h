@@ -35,6 +35,9 @@ typedef struct AotRequest {
     int stage;                 // recorded with guards
     bool keep_input_mutations; // copy_ epilogue in the graph (Inductor: true)
     const bool *requires_grad; // by placeholder; NULL: none does
+    // By placeholder; NULL: none. A synthetic base of which some views are not written: its writes
+    // count as seen by autograd, even if all are under no_grad.
+    const bool *unhidden;
     const struct AotMeta
         *meta; // of a joint trace: what aot_find_meta found; NULL: it is found again
 } AotRequest;
@@ -133,7 +136,7 @@ typedef struct AotResult {
 AotResult aot_trace_inference(const AotRequest *request);
 // Forward and backward in one trace, if an output needs a gradient; else the inference graph.
 AotResult aot_trace_joint(const AotRequest *request);
-// What a joint trace would be about, without making one; meta->training tells whether it is one.
+// What a trace would be about, without making one; meta->training tells whether it is a joint one.
 // NULL if the model cannot be traced (errors in diag).
 const AotMeta *aot_find_meta(const AotRequest *request);
 

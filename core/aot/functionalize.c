@@ -246,14 +246,15 @@ static Value view(Trace *t, const Op *op, const Value *args) {
     return list;
 }
 
+const Op *functional_view_form(Trace *t, const Op *op) {
+    const char *name = arena_strndup(t->arena, op->name, strlen(op->name) - 1);
+    return op_find_overload(op->ns, name, strcmp(name, "transpose") ? op->overload : "int");
+}
+
 // t_, unsqueeze_, …: the tensor itself becomes the view.
 static Value view_in_place(Trace *t, const Op *op, const Value *args) {
     Traced *self = traced(&args[0]);
-    const char *name = arena_strndup(t->arena, op->name, strlen(op->name) - 1);
-    const char *overload = op->overload;
-    if (strcmp(name, "transpose") == 0)
-        overload = "int";
-    const Op *out_of_place = op_find_overload(op->ns, name, overload);
+    const Op *out_of_place = functional_view_form(t, op);
     if (!self || !self->fn)
         return args[0];
     if (!out_of_place) {

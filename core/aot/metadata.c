@@ -28,7 +28,7 @@ static void describe_inputs(Run *r, AotMeta *m, Arena *a) {
         in->mutates_metadata = functional_is_reshaped(x);
         in->grad_after = in->requires_grad ||
                          (r->t.tape && tape_requires_grad(&r->t, val_tensor(&x->meta)));
-        bool hidden = !functional_is_graded(x);
+        bool hidden = !functional_is_graded(x) && !(req->unhidden && req->unhidden[i]);
         in->in_graph = req->keep_input_mutations && in->mutates_data &&
                        ((!in->mutates_metadata && !in->grad_after) || (in->grad_after && hidden));
         if ((in->mutates_data || in->mutates_metadata) && !in->in_graph)

@@ -128,6 +128,17 @@ static void be_view(Trace *t, Traced *of, Traced *view, const Op *op, const Valu
     i->no_write = index >= 0;
 }
 
+// t_() of a view: it comes from its base by one step more.
+static void turn_view(Trace *t, const Op *op, const Value *args) {
+    Traced *x = traced(&args[0]);
+    const Op *form = functional_view_form(t, op);
+    if (!x || !x->tape || !x->tape->base || !form)
+        return;
+    ViewChain *c = ARENA_NEW(t->arena, ViewChain);
+    *c = (ViewChain){form, args, -1, x->tape->chain};
+    x->tape->chain = c;
+}
+
 static void be_views(Trace *t, const Op *op, const Value *args, const Value *out) {
     Traced *of = traced(&args[0]);
     if (!of || !of->fn)
@@ -378,6 +389,8 @@ Value tape_dispatch(Trace *t, const Op *op, const Value *args) {
     Value out = functionalize(t, op, args);
     if (writes && !(op->tags & OPT_inplace_view))
         bump(t, op, args);
+    if ((op->tags & OPT_inplace_view) && !t->failed)
+        turn_view(t, op, args);
     if (views && !detach && !t->failed)
         be_views(t, op, args, &out);
     if (fn && !t->failed)

@@ -14,15 +14,17 @@ static AotMeta *find_meta(const AotRequest *req) {
     Run r;
     int asked = req->decisions ? decisions_count(req->decisions) : 0;
     run_begin(&r, req, &scratch, &scratch);
-    tape_new(&r.t);
+    if (req->requires_grad)
+        tape_new(&r.t);
     run_inputs(&r, true);
     for (int i = 0; i < r.n_inputs; i++)
-        if (r.inputs[i] && req->requires_grad[i])
+        if (r.inputs[i] && req->requires_grad && req->requires_grad[i])
             tape_make_leaf(&r.t, r.inputs[i]);
     run_nodes(&r);
     AotMeta *m = NULL;
     if (!r.t.failed) {
-        tape_enable(&r.t, true);
+        if (r.t.tape)
+            tape_enable(&r.t, true);
         m = run_describe(&r, req->arena);
     }
     decisions_rewind(req->decisions, asked); // the second run asks again
@@ -179,12 +181,14 @@ static bool trace_both(Run *r, const AotRequest *req, const AotMeta *m, Arena *a
 }
 
 const AotMeta *aot_find_meta(const AotRequest *req) {
-    return req->requires_grad ? find_meta(req) : NULL;
+    return find_meta(req);
 }
 
 // The nodes hold much that the trace made: the graph is copied out of it.
 AotResult aot_trace_joint(const AotRequest *req) {
-    const AotMeta *m = req->meta ? req->meta : aot_find_meta(req);
+    const AotMeta *m = req->meta             ? req->meta
+                       : req->requires_grad ? aot_find_meta(req)
+                                            : NULL;
     if (req->requires_grad && !m)
         return (AotResult){0};
     if (!m || !m->training) {

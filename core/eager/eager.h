@@ -45,6 +45,7 @@ typedef struct EagerCtx {
     Place at;
     int threads;
     Generator *generator; // of random ops; NULL: they fail
+    const int *same; // by placeholder: the earlier one that is the same tensor, -1 none; -2 ends
     bool in_f64;          // results that would be of a narrower float are float64
     int nesting;          // of graphs in graphs
     Autocast autocast;    // that a run begins with
@@ -60,8 +61,13 @@ void rt_drop(RtValue *v);
 
 typedef struct EagerRun {
     const Graph *graph;
-    RtValue *inputs; // one a placeholder, in order; not consumed
+    RtValue *inputs; // one a placeholder, in order; not consumed. Writes in place reach them
     int n_inputs;
+    // If given: room for the inputs with the sizes and strides that they have after the run.
+    // References are those of inputs; not in_f64, where writes go to copies.
+    RtValue *after;
+    const int *same; // by placeholder: the earlier one that is the same tensor, -1: none; ends in
+                     // -2; NULL: none is
     RtValue *outputs; // made: flattened items of the output node, in arena
     int n_outputs;
     // Called after each node with its result, for per-node comparison and timing; may be NULL.

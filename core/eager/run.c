@@ -119,7 +119,44 @@ static bool evaluate(Interp *in, const Value *v, Value *out) {
 
 // node kinds
 
+// Inputs stay until the end: they may be reshaped, or be the same as a later one.
+static bool is_kept(const Interp *in, const Node *n) {
+    return n->op == FX_placeholder && ((in->run->after && !in->run->in_f64) || in->run->same);
+}
+
+static const Node *placeholder_at(const Graph *g, int index) {
+    const Node *n = g->first;
+    while (n && (n->op != FX_placeholder || index-- > 0))
+        n = n->next;
+    return n;
+}
+
+static int same_as(const EagerRun *run, int index) {
+    for (int i = 0; run->same && i < index; i++)
+        if (run->same[i] == -2)
+            return -1;
+    return run->same ? run->same[index] : -1;
+}
+
+static void tell_inputs(Interp *in) {
+    int i = 0;
+    memcpy(in->run->after, in->run->inputs, (size_t)in->run->n_inputs * sizeof *in->run->after);
+    for (const Node *n = in->g->first; n && i < in->run->n_inputs; n = n->next) {
+        if (n->op != FX_placeholder)
+            continue;
+        const Tensor *t = in->slots[n->id].made ? tensor_at(&in->slots[n->id].v) : NULL;
+        RtValue *v = &in->run->after[i++];
+        if (t && v->kind == RT_tensor && t->storage == v->tensor.storage)
+            v->tensor = *t;
+    }
+}
+
 static bool run_placeholder(Interp *in, const Node *n, int index, Value *out) {
+    int same = same_as(in->run, index);
+    if (same >= 0 && same < index) {
+        *out = in->slots[placeholder_at(in->g, same)->id].v;
+        return true;
+    }
     if (index >= in->run->n_inputs)
         return eager_fail(&in->x,
                           "RuntimeError: the graph takes '%s' as input %d, but %d were given",
@@ -332,14 +369,14 @@ static void find_last_uses(Interp *in) {
 
 static void drop_if_last(Node *input, void *ctx) {
     Use *d = ctx;
-    if (d->in->slots[input->id].last == d->position)
+    if (d->in->slots[input->id].last == d->position && !is_kept(d->in, input))
         drop_slot(d->in, input);
 }
 
 static void drop_dead(Interp *in, const Node *n, int position) {
     Use d = {in, position};
     node_each_input(n, drop_if_last, &d);
-    if (!n->n_users)
+    if (!n->n_users && !is_kept(in, n))
         drop_slot(in, n);
 }
 
@@ -422,6 +459,8 @@ bool eager_run(EagerCtx *c, EagerRun *run) {
         }
         drop_dead(&in, n, position);
     }
+    if (run->after && run->n_inputs)
+        tell_inputs(&in);
     eager_drop_from(&in.x, 0);
     GRAPH_EACH (g, n)
         drop_slot(&in, n);

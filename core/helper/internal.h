@@ -27,18 +27,35 @@ void service_put_values(ServiceCtx *c, const char *prefix, const RtValue *v, int
 void service_put_timing(ServiceCtx *c, const Timing *t);
 // Puts inputs into the reply as they are now, once: before timed runs write them again.
 typedef struct ServiceKeep {
-    ServiceCtx *c;
-    RtValue *inputs;
-    int n;
+    struct AfterRun *run;
     bool kept;
 } ServiceKeep;
 void service_keep_inputs(void *keep);
+// By placeholder the earlier one that is the same tensor, -1, -2 ends; NULL: none is.
+const int *service_same(ServiceCtx *c, const Message *m);
 const Graph *service_graph(ServiceCtx *c, const Message *m, const char *field);
 bool service_time_graph(ServiceCtx *c, EagerCtx *e, const EagerRun *first, int repeat, Timing *t);
 void service_say_node(const Node *n, const RtValue *v, int64_t ns, void *ctx);
 
 // loops.c: the program in a field of a message; false and an error if it has none.
 bool service_program(ServiceCtx *c, const Message *m, const char *field, Program *out);
+// after.c: what a run's outputs and arguments mean to the captured graph.
+typedef struct AfterRun {
+    ServiceCtx *c;
+    const Message *m;
+    const RtValue *in, *out; // arguments in their memory; what the graph returned
+    int n_in, n_out;
+    // service_split:
+    int first, n_user, n_reshaped; // place of the user's results, how many, of inputs behind them
+    // service_after: inputs of the captured graph, references
+    RtValue *after;
+    int n_after;
+} AfterRun;
+void service_split(AfterRun *r);
+// It may write the memory of arguments.
+bool service_after(AfterRun *r);
+// Gradients by argument as gradients by input.
+bool service_put_gradients(AfterRun *r, const RtValue *grads, int n, const RtValue *args);
 
 // wire.c: a message as one shared memory file (fields, then tensor bytes at 64-byte steps), its
 // descriptor passed over the socket behind a short head.

@@ -59,15 +59,19 @@ void service_keep_inputs(void *keep) {
     if (k->kept)
         return;
     k->kept = true;
-    message_int(k->c->reply, "n_in", k->n);
-    for (int i = 0; i < k->n; i++) {
+    ServiceCtx *c = k->run->c;
+    service_split(k->run);
+    if (!service_after(k->run))
+        return;
+    message_int(c->reply, "n_in", k->run->n_after);
+    for (int i = 0; i < k->run->n_after; i++) {
+        const RtValue *v = &k->run->after[i];
         Tensor copy;
-        if (k->inputs[i].kind == RT_tensor &&
-            tensor_to(&copy, &k->inputs[i].tensor, k->inputs[i].tensor.dtype, k->c->diag)) {
-            message_tensor(k->c->reply, arena_printf(k->c->arena, "in%d", i), &copy);
+        if (v->kind == RT_tensor && tensor_to(&copy, &v->tensor, v->tensor.dtype, c->diag)) {
+            message_tensor(c->reply, arena_printf(c->arena, "in%d", i), &copy);
             tensor_drop(&copy);
         } else {
-            put_value(k->c->reply, arena_printf(k->c->arena, "in%d", i), &k->inputs[i]);
+            put_value(c->reply, arena_printf(c->arena, "in%d", i), v);
         }
     }
 }
@@ -96,12 +100,15 @@ bool service_code(ServiceCtx *c, const Message *m) {
         .before_timing = service_keep_inputs,
     };
     service_inputs(c, m, "in", &run.inputs, &run.n_in);
-    ServiceKeep keep = {.c = c, .inputs = run.inputs, .n = run.n_in};
+    AfterRun after = {.c = c, .m = m, .in = run.inputs, .out = run.outputs};
+    after.n_in = run.n_in;
+    after.n_out = run.n_out;
+    ServiceKeep keep = {.run = &after};
     run.ctx = &keep;
     bool ok = exec_run(&run, c->arena, c->diag);
     if (ok) {
         service_keep_inputs(&keep);
-        service_put_values(c, "out", run.outputs, run.n_out);
+        service_put_values(c, "out", run.outputs + after.first, after.n_user);
         service_put_timing(c, &run.timing);
         message_int(c->reply, "compile_ns", exec_compile_ns(compiled));
         message_int(c->reply, "cached", exec_was_cached(compiled));
@@ -140,6 +147,7 @@ bool service_time_graph(ServiceCtx *c, EagerCtx *e, const EagerRun *first, int r
         EagerRun run = *first;
         run.on_node = NULL;
         run.outputs = NULL;
+        run.after = NULL;
         int64_t start = clock_ns();
         bool ok = eager_run(&one, &run);
         ns[n] = clock_ns() - start;
@@ -189,6 +197,22 @@ const Graph *service_graph(ServiceCtx *c, const Message *m, const char *field) {
     return NULL;
 }
 
+const int *service_same(ServiceCtx *c, const Message *m) {
+    const char *text = message_get_text(m, "same", "");
+    int *same = NULL, n = 0;
+    while (*text) {
+        char *end;
+        long k = strtol(text, &end, 10);
+        if (end == text)
+            break;
+        same = arena_grow(c->arena, same, (size_t)n, (size_t)n + 2, sizeof *same);
+        same[n] = k >= 0 && k < n ? (int)k : -1;
+        same[++n] = -2;
+        text = end + strspn(end, " ");
+    }
+    return same;
+}
+
 bool service_eager(ServiceCtx *c, const Message *m) {
     const Graph *g = service_graph(c, m, "graph");
     if (!g)
@@ -202,14 +226,18 @@ bool service_eager(ServiceCtx *c, const Message *m) {
                   .generator = &generator};
     EagerRun run = {.graph = g,
                     .in_f64 = message_get_int(m, "f64", 0) != 0,
+                    .same = message_get_int(m, "n_x", -1) < 0 ? service_same(c, m) : NULL,
                     .on_node = service_say_node,
                     .ctx = c};
     service_inputs(c, m, "in", &run.inputs, &run.n_inputs);
+    run.after = ARENA_ARRAY(c->arena, run.n_inputs + 1, RtValue);
     if (!eager_run(&e, &run))
         return false;
-    ServiceKeep keep = {.c = c, .inputs = run.inputs, .n = run.n_inputs};
-    service_keep_inputs(&keep);
-    service_put_values(c, "out", run.outputs, run.n_outputs);
+    AfterRun after = {.c = c, .m = m, .in = run.after, .out = run.outputs};
+    after.n_in = run.n_inputs;
+    after.n_out = run.n_outputs;
+    service_keep_inputs(&(ServiceKeep){.run = &after});
+    service_put_values(c, "out", run.outputs + after.first, after.n_user);
     Timing t = {0};
     int repeat = (int)message_get_int(m, "repeat", 0);
     generator_seed(&generator, seed);

@@ -10,6 +10,7 @@ typedef struct Step {
     Compiled *code;
     Program program;
     RtValue *in, *out;
+    RtValue *after; // in, as it is after the run of a graph
     int n_in, n_out;
     Timing timing;
 } Step;
@@ -20,6 +21,8 @@ typedef struct Train {
     Step forward, backward;
     RtValue *before, *tangents, *consts; // inputs before the run, where backward reads them
     int n_before, n_tangents, n_consts;
+    RtValue *args; // the same in their own memory
+    AfterRun after;
     Generator generator;
 } Train;
 
@@ -55,14 +58,19 @@ static bool run_graph(Train *t, Step *s, int repeat) {
                   .threads = (int)message_get_int(t->m, "threads", 1),
                   .generator = &t->generator};
     EagerRun run = {.graph = s->graph,
+                    .same = s == &t->forward && message_get_int(t->m, "n_x", -1) < 0
+                                ? service_same(c, t->m)
+                                : NULL,
                     .in_f64 = message_get_int(t->m, "f64", 0) != 0,
                     .on_node = service_say_node,
                     .ctx = c,
                     .inputs = s->in,
-                    .n_inputs = s->n_in};
+                    .n_inputs = s->n_in,
+                    .after = ARENA_ARRAY(c->arena, s->n_in + 1, RtValue)};
     generator_seed(&t->generator, (uint64_t)message_get_int(t->m, "seed", 0));
     if (!eager_run(&e, &run))
         return false;
+    s->after = run.after;
     s->out = run.outputs;
     s->n_out = run.n_outputs;
     generator_seed(&t->generator, (uint64_t)message_get_int(t->m, "seed", 0));
@@ -162,53 +170,46 @@ static bool link_steps(Train *t) {
 
 // ---- the reply
 
-// Inputs after the run: those that forward wrote, or whose new value it returned.
-static int put_inputs(Train *t) {
-    RtValue *after = ARENA_ARRAY(t->c->arena, t->forward.n_in + 1, RtValue);
-    const char *text = message_get_text(t->m, "mutated", "");
-    int n = 0;
-    memcpy(after, t->forward.in, (size_t)t->forward.n_in * sizeof *after);
-    while (*text) {
-        char *end;
-        long k = strtol(text, &end, 10);
-        if (end == text || k < 0 || k >= t->forward.n_in || n >= t->forward.n_out)
-            break;
-        after[k] = t->forward.out[n++];
-        text = end + strspn(end, " ");
-    }
-    service_put_values(t->c, "in", after, t->forward.n_in);
-    return n;
+// Inputs after the run: those that forward wrote, or whose new value it returned. Told behind
+// backward, which may read the memory that new values go to.
+static bool put_inputs(Train *t) {
+    if (!service_after(&t->after))
+        return false;
+    service_put_values(t->c, "in", t->after.after, t->after.n_after);
+    return true;
 }
 
-static bool put_gradient(Train *t, int i, const RtValue *v) {
+// The gradient of argument i, to be dropped: what backward computed, and what came straight from
+// outputs.
+static bool gradient_of(Train *t, int i, RtValue *out) {
+    int at = (int)message_get_int(t->m, "grad_from", 0) + i;
+    const RtValue *v = at >= 0 && at < t->backward.n_out ? &t->backward.out[at] : NULL;
     const Field *more = message_find(t->m, arena_printf(t->c->arena, "d%d", i));
-    const char *name = arena_printf(t->c->arena, "grad%d", i);
-    if (!more || more->kind != FIELD_tensor) {
-        if (v && v->kind == RT_tensor)
-            message_tensor(t->c->reply, name, &v->tensor);
-        return true;
+    bool has = v && v->kind == RT_tensor, has_more = more && more->kind == FIELD_tensor;
+    *out = (RtValue){0};
+    if (has && has_more) {
+        Tensor sum;
+        if (tensor_numel(&v->tensor) != tensor_numel(&more->tensor) ||
+            !tensor_to(&sum, &v->tensor, v->tensor.dtype, t->c->diag))
+            return false;
+        for (int64_t k = 0, n = tensor_numel(&sum); k < n; k++)
+            tensor_set_f64(&sum, k, tensor_get_f64(&sum, k) + tensor_get_f64(&more->tensor, k));
+        *out = (RtValue){.kind = RT_tensor, .tensor = sum};
+    } else if (has || has_more) {
+        *out = (RtValue){.kind = RT_tensor, .tensor = tensor_keep(has ? &v->tensor : &more->tensor)};
     }
-    Tensor sum;
-    if (!v || v->kind != RT_tensor) {
-        message_tensor(t->c->reply, name, &more->tensor);
-        return true;
-    }
-    if (tensor_numel(&v->tensor) != tensor_numel(&more->tensor) ||
-        !tensor_to(&sum, &v->tensor, v->tensor.dtype, t->c->diag))
-        return false;
-    for (int64_t k = 0, n = tensor_numel(&sum); k < n; k++)
-        tensor_set_f64(&sum, k, tensor_get_f64(&sum, k) + tensor_get_f64(&more->tensor, k));
-    message_tensor(t->c->reply, name, &sum);
-    tensor_drop(&sum);
     return true;
 }
 
 static bool put_gradients(Train *t) {
-    int from = (int)message_get_int(t->m, "grad_from", 0), n = t->n_before;
-    message_int(t->c->reply, "n_grad", n);
-    bool ok = from >= 0;
+    int n = t->n_before;
+    RtValue *grads = ARENA_ARRAY(t->c->arena, n + 1, RtValue);
+    bool ok = true;
     for (int i = 0; i < n && ok; i++)
-        ok = put_gradient(t, i, from + i < t->backward.n_out ? &t->backward.out[from + i] : NULL);
+        ok = gradient_of(t, i, &grads[i]);
+    ok = ok && service_put_gradients(&t->after, grads, n, t->args);
+    for (int i = 0; i < n; i++)
+        rt_drop(&grads[i]);
     return ok;
 }
 
@@ -245,20 +246,23 @@ static void put_times(Train *t) {
 
 static bool run_both(Train *t) {
     int repeat = (int)message_get_int(t->m, "repeat", 0);
-    if (!copy_values(t, t->forward.in, t->n_before, &t->before) || !run_step(t, &t->forward, 0))
+    if (!copy_values(t, t->args, t->n_before, &t->before) || !run_step(t, &t->forward, 0))
         return false;
-    int mutated = put_inputs(t), user = (int)message_get_int(t->m, "user", t->forward.n_out);
-    if (user < 0 || mutated + user > t->forward.n_out)
-        user = t->forward.n_out - mutated;
-    service_put_values(t->c, "out", t->forward.out + mutated, user);
-    if (!link_steps(t) || !run_step(t, &t->backward, repeat) || !put_gradients(t))
+    t->after = (AfterRun){.c = t->c, .m = t->m, .out = t->forward.out};
+    t->after.in = t->forward.after ? t->forward.after : t->forward.in;
+    t->after.n_in = t->forward.n_in;
+    t->after.n_out = t->forward.n_out;
+    service_split(&t->after);
+    service_put_values(t->c, "out", t->forward.out + t->after.first, t->after.n_user);
+    if (!link_steps(t) || !run_step(t, &t->backward, repeat) || !put_gradients(t) ||
+        !put_inputs(t))
         return false;
     // Timed last: it writes inputs and saved values again.
     Step again = t->forward;
     again.in = ARENA_ARRAY(t->c->arena, again.n_in + 1, RtValue);
-    memcpy(again.in, t->before, (size_t)t->n_before * sizeof *again.in);
-    memcpy(again.in + t->n_before, t->forward.in + t->n_before,
-           (size_t)(again.n_in - t->n_before) * sizeof *again.in);
+    memcpy(again.in, t->forward.in, (size_t)again.n_in * sizeof *again.in);
+    if (t->args == t->forward.in)
+        memcpy(again.in, t->before, (size_t)t->n_before * sizeof *again.in);
     if (again.code)
         again.out = ARENA_ARRAY(t->c->arena, again.n_out + 1, RtValue);
     bool ok = !repeat || run_step(t, &again, repeat);
@@ -275,7 +279,10 @@ bool service_train(ServiceCtx *c, const Message *m) {
     service_inputs(c, m, "t", &t.tangents, &t.n_tangents);
     service_inputs(c, m, "k", &t.consts, &t.n_consts);
     t.n_before = (int)message_get_int(m, "n_in", t.forward.n_in);
-    if (t.n_before < 0 || t.n_before > t.forward.n_in) {
+    t.args = t.forward.in;
+    if (message_find(m, "a0"))
+        service_inputs(c, m, "a", &t.args, &t.n_before);
+    else if (t.n_before < 0 || t.n_before > t.forward.n_in) {
         diag_tool(c->diag, "a request with fewer inputs than it says");
         return false;
     }

@@ -189,7 +189,15 @@ static bool has_output(const SchedNode *n, const Dep *d) {
     return sched_maker(d) == n;
 }
 
-// b mutates in place exactly the element that a has just read.
+// The buffer that a version of it, named after whatever wrote it, lies in.
+static const char *real_buffer(const Schedule *s, const char *name) {
+    const char *real = map_get(&s->mutation_real_name, name);
+    return real ? real : name;
+}
+
+// b mutates in place exactly the element that a has just read. PyTorch 2.11 looks at reads of the
+// first version alone, and so fuses a copy into a buffer written before with a read of other places
+// of it: x.add_(1), then x.add_(x.t()). Such a kernel gives wrong numbers.
 bool fusion_weak_dep_is_inplace(const Schedule *s, const Dep *weak, const SchedNode *a,
                                 const SchedNode *b) {
     if (!has_output(a, weak))
@@ -207,7 +215,7 @@ bool fusion_weak_dep_is_inplace(const Schedule *s, const Dep *weak, const SchedN
     const char *real = map_get(&s->mutation_real_name, weak->mutating_buf);
     for (int i = 0; real && i < a->reads.n; i++) {
         const Dep *r = &a->reads.at[i];
-        if (strcmp(r->buf, real) == 0 &&
+        if (strcmp(real_buffer(s, r->buf), real) == 0 &&
             (r->kind != DEP_memory || r->indirect || !same_index_and_size(r, write)))
             return false;
     }

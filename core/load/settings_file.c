@@ -95,6 +95,23 @@ static void do_set(Reader *r) {
         fail(r, r->p, "the end of the line is expected", "set NAME VALUE");
 }
 
+static void alias_inputs(Reader *r) {
+    if (!more(r)) {
+        fail(r, r->p, "an input and what it is a view of are expected", "alias L_b_ L_a_ 4");
+        return;
+    }
+    const char *at = r->p, *input = word(r);
+    r->p += strspn(r->p, " \t");
+    r->p += *r->p == '=' ? 1 : 0;
+    if (!more(r)) {
+        fail(r, r->p, "what it is a view of is expected", "alias L_b_ L_a_ 4");
+        return;
+    }
+    add(r, STMT_set, at, arena_printf(r->out->arena, "alias.%s", input),
+        arena_strdup(r->out->arena, r->p));
+    r->p += strlen(r->p);
+}
+
 // ---- ops. Their errors have columns of the text that was handed on.
 
 static bool take_errors(Reader *r, const Diag *from, const char *start, const char *hint) {
@@ -141,8 +158,14 @@ static void do_dtype(Reader *r) {
     rule(r, op_set_dtype, r->text, "dtype x, or dtype float32");
 }
 
+// Below an op, `alias x` is a rule of it; with two words it is about inputs, wherever it stands.
 static void do_alias(Reader *r) {
-    rule(r, op_set_alias, r->text, "alias x: the result is a view of x");
+    const char *p = r->p + strspn(r->p, " \t");
+    p += strcspn(p, " \t");
+    if (*p || !r->op)
+        alias_inputs(r);
+    else
+        rule(r, op_set_alias, r->text, "alias x: the result is a view of x");
 }
 
 static void do_mutates(Reader *r) {

@@ -5,6 +5,7 @@
 //   keep aten.addmm aten.bmm                 these ops stay whole
 //   decompose aten.silu                      these are taken apart, whatever the table
 //   set decomposition_table core_aten        a setting
+//   alias L_b_ L_a_ 4                        inputs that share memory (core/load/alias_decl.h)
 //   op mylib::foo(Tensor x, float s=1.0) -> Tensor
 //     shape same x                           rules of the op above: shape, dtype, alias, mutates
 //
@@ -16,6 +17,7 @@
 #include "core/ops/custom.h"
 
 typedef enum StatementKind { STMT_keep, STMT_decompose, STMT_set } StatementKind;
+// `alias b a` is `set alias.b=a`.
 
 typedef struct Statement {
     StatementKind kind;

@@ -63,10 +63,11 @@ static DecompTable table_chosen(const Pipeline *p) {
 
 static bool build_trace(Pipeline *p, Unit *u, StageId stage, DecompTable decomps) {
     int64_t start = clock_ns();
-    const Artifact *from = unit_at(u, STAGE_fx);
+    const Artifact *from = unit_traced(u);
     Artifact *a = artifact_new(p, stage, NULL, ART_graph);
     AotRequest request = {
         .graph = from->graph,
+        .unhidden = u->merged ? u->merged->unhidden : NULL,
         .arena = &a->arena,
         .decisions = u->decisions,
         .decomps = decomps,
@@ -100,6 +101,34 @@ static Origins *origins_of_pass(Artifact *a, const Graph *before, const Origins 
             origins_add(o, n->id, n->id, LINK_same);
     }
     return o;
+}
+
+static void add_merge_step(Pipeline *p, Unit *u, const char *name, const Graph *g,
+                           const Origins *fresh, int matches) {
+    int64_t start = clock_ns();
+    const Artifact *from = unit_traced(u);
+    if (g == from->graph)
+        return;
+    Artifact *a = artifact_new(p, STAGE_functional, name, ART_graph);
+    artifact_set_graph(a, g);
+    a->parent = from;
+    a->origins = origins_of_pass(a, from->graph, fresh);
+    a->matches = matches;
+    unit_add(p, u, a, start);
+}
+
+// Inputs that share memory, before anything is traced.
+static bool build_merged(Pipeline *p, Unit *u) {
+    const MergedInputs *m = u->merged;
+    if (!m)
+        return true;
+    if (m->error) {
+        diag_fail(&u->diag, "%s", m->error)->hint = "PyTorch refuses it in the same words; eager shows what it would do";
+        return false;
+    }
+    add_merge_step(p, u, "dedupe_inputs", m->deduped, m->deduped_origins, m->n_dropped);
+    add_merge_step(p, u, "synthetic_bases", m->graph, m->origins, m->n_bases);
+    return true;
 }
 
 bool run_pass(Pipeline *p, Unit *u, StageId stage, const GraphPass *pass) {
@@ -273,8 +302,8 @@ bool build_stage(Pipeline *p, Unit *u, StageId stage) {
     case STAGE_source:
         return build_source(p, u);
     case STAGE_functional:
-        return joint ? build_joint_trace(p, u, stage, DECOMP_none)
-                     : build_trace(p, u, stage, DECOMP_none);
+        return build_merged(p, u) && (joint ? build_joint_trace(p, u, stage, DECOMP_none)
+                                            : build_trace(p, u, stage, DECOMP_none));
     case STAGE_joint:
         return joint ? build_joint_trace(p, u, stage, table_chosen(p))
                      : build_trace(p, u, stage, table_chosen(p));

@@ -73,6 +73,13 @@ const Artifact *unit_graph_before(const Unit *u, StageId stage) {
     return NULL;
 }
 
+const Artifact *unit_traced(const Unit *u) {
+    for (int i = u->steps.n - 1; i >= 0; i--)
+        if (u->steps.at[i]->stage == STAGE_functional && u->steps.at[i]->pass)
+            return u->steps.at[i];
+    return unit_at(u, STAGE_fx);
+}
+
 static StageId stage_of_level(GraphLevel level) {
     static const StageId of[] = {
         [LEVEL_torch] = STAGE_fx,
@@ -115,7 +122,8 @@ void pipeline_free(Pipeline *p) {
 }
 
 void pipeline_set_options(Pipeline *p, const PipelineOptions *options) {
-    bool same_tree = p->options.grad == options->grad;
+    bool same_tree = p->options.grad == options->grad &&
+                     p->options.aliases_version == options->aliases_version;
     p->options = *options;
     if (same_tree)
         return;
@@ -192,12 +200,12 @@ const Artifact *pipeline_build(Pipeline *p, int unit, StageId stage) {
     if (!u->parent) {
         build_to(p, u, STAGE_source,
                  u->forward && stage > STAGE_partition ? STAGE_partition : stage);
-        return unit_at(u, stage);
+        return u->failed <= stage ? NULL : unit_at(u, stage);
     }
     build_to(p, u->parent, STAGE_source, STAGE_partition);
     if (u->steps.n)
         build_to(p, u, STAGE_post_grad, stage);
-    return unit_at(u, stage);
+    return u->failed <= stage ? NULL : unit_at(u, stage);
 }
 
 // The log holds the decisions of dropped stages, so it starts anew; what the earlier stages decided

@@ -7,9 +7,11 @@
 #ifndef CORE_PIPELINE_PIPELINE_H
 #define CORE_PIPELINE_PIPELINE_H
 
+#include "core/aot/alias.h"
 #include "core/aot/aot.h"
 #include "core/aot/partition.h"
 #include "core/inductor/codegen.h"
+#include "core/load/alias_decl.h"
 #include "core/load/load.h"
 #include "core/record/decide.h"
 #include "core/record/origin.h"
@@ -78,6 +80,8 @@ struct Unit {
     Unit *forward, *backward;  // of a joint unit, else NULL
     const bool *requires_grad; // by placeholder of the loaded graph; NULL: none does
     const AotMeta *meta;   // of a joint unit: what its inputs and outputs mean; NULL: not traced
+    const InputAliases *aliases; // inputs that share memory; NULL: none do
+    const MergedInputs *merged;  // what AOTAutograd makes of it; NULL: there are none
     VEC(Artifact *) steps; // its own in order, as far as built
     Decisions *decisions;
     Diag diag;      // what went wrong while building
@@ -134,12 +138,15 @@ typedef struct PipelineOptions {
     void (*on_step)(void *ctx, StageId stage, const char *pass);
     void *step_ctx;
     int decomposition_table; // place in the setting's values: inductor, core_aten, none
+    const AliasDecls *aliases; // what the user says of inputs; NULL: nothing
+    int aliases_version;       // grows with every change of them
 } PipelineOptions;
 PipelineOptions pipeline_options_default(void);
 
 Pipeline *pipeline_new(const LoadedModel *model, const PipelineOptions *options);
 void pipeline_free(Pipeline *p);
-// Drops nothing by itself, unless other inputs need gradients: then the tree is made anew.
+// Drops nothing by itself, unless other inputs need gradients or share memory: then the tree is
+// made anew.
 void pipeline_set_options(Pipeline *p, const PipelineOptions *options);
 Sym *pipeline_sym(const Pipeline *p);
 int pipeline_n_units(const Pipeline *p);
@@ -160,6 +167,8 @@ StageId pipeline_first_stage(const Pipeline *p, int unit);
 // of stages. A path that goes up and down again is no more than kin unless every step is `same`.
 int pipeline_links(const Pipeline *p, const Artifact *from, int item, const Artifact *to, Arena *a,
                    Link **out);
+// What AOTAutograd traces: the captured graph, or that graph with its inputs merged.
+const Artifact *unit_traced(const Unit *u);
 // The graph that is lowered, or the last one that is built.
 const Graph *unit_last_graph(const Pipeline *p, int unit);
 const char *artifact_title(const Artifact *a); // "joint", "joint_passes: remove_noop_ops"

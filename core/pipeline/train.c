@@ -11,14 +11,15 @@ static const AotMeta *known_meta(const Pipeline *p, const Unit *u) {
 
 static AotResult trace(const Pipeline *p, Unit *u, Artifact *a, DecompTable decomps) {
     AotRequest request = {
-        .graph = unit_at(u, STAGE_fx)->graph,
+        .graph = unit_traced(u)->graph,
         .arena = &a->arena,
         .decisions = u->decisions,
         .decomps = decomps,
         .diag = &u->diag,
         .stage = (int)a->stage,
         .keep_input_mutations = true,
-        .requires_grad = u->requires_grad,
+        .requires_grad = u->merged ? u->merged->requires_grad : u->requires_grad,
+        .unhidden = u->merged ? u->merged->unhidden : NULL,
         .meta = known_meta(p, u),
     };
     AotResult result = aot_trace_joint(&request);
@@ -79,7 +80,7 @@ bool build_joint_trace(Pipeline *p, Unit *u, StageId stage, DecompTable decomps)
         a, functional ? forward_half(r.graph, r.meta->n_fwd_outputs, &a->arena) : r.graph);
     a->meta = r.meta;
     a->log = r.log;
-    a->parent = unit_at(u, STAGE_fx);
+    a->parent = unit_traced(u);
     a->origins = r.origins;
     unit_add(p, u, a, start);
     return true;
@@ -89,8 +90,12 @@ bool build_joint_trace(Pipeline *p, Unit *u, StageId stage, DecompTable decomps)
 static const bool *static_inputs(const Unit *u, const Graph *joint, Arena *a) {
     bool *is_static = ARENA_ARRAY(a, joint->n_nodes + 1, bool);
     const LoadedGraph *g = u->loaded;
-    for (int i = 0; i < g->n_inputs && i < joint->n_nodes; i++)
-        is_static[i] = g->inputs[i].kind == IN_parameter || g->inputs[i].kind == IN_buffer;
+    int n = u->merged ? u->merged->n_args : g->n_inputs;
+    for (int i = 0; i < n && i < joint->n_nodes; i++) {
+        int k = u->merged ? u->merged->args[i].input : i;
+        is_static[i] = k < g->n_inputs &&
+                       (g->inputs[k].kind == IN_parameter || g->inputs[k].kind == IN_buffer);
+    }
     return is_static;
 }
 

@@ -90,19 +90,20 @@ static const bool *wanted_grads(const Pipeline *p, const LoadedGraph *g, Arena *
 
 // Is there an output that needs a gradient? A model that cannot be traced is taken for one that
 // has: its joint graph will tell why it cannot be built.
-static bool is_training(Pipeline *p, const LoadedGraph *g, const bool *requires_grad,
-                        const AotMeta **meta) {
+static bool is_training(Pipeline *p, const Graph *g, const bool *requires_grad,
+                        const bool *unhidden, const AotMeta **meta) {
     Arena scratch = {0};
     Diag quiet = {.arena = &scratch};
     AotRequest request = {
-        .graph = g->graph,
+        .graph = g,
         .arena = &p->arena, // of the answer
         .diag = &quiet,
         .stage = STAGE_functional,
         .keep_input_mutations = true,
         .requires_grad = requires_grad,
+        .unhidden = unhidden,
     };
-    bool sound = graph_check_sizes(g->graph, &quiet);
+    bool sound = graph_check_sizes(g, &quiet);
     *meta = sound ? aot_find_meta(&request) : NULL;
     bool training = !*meta || (*meta)->training;
     arena_free(&scratch);
@@ -137,15 +138,38 @@ static bool is_duplicate(const LoadedModel *m, int i) {
     return false;
 }
 
+// Inputs that share memory, and what is traced because of it. The declarations have been accepted.
+static const MergedInputs *merged_inputs(Pipeline *p, const LoadedGraph *g, const bool *grad,
+                                         const InputAliases **aliases) {
+    Diag quiet = {.arena = &p->arena};
+    InputAliases *shared = NULL;
+    if (g->level > LEVEL_export ||
+        !load_aliases(p->model, g, p->options.aliases, &p->arena, &shared, &quiet) || !shared)
+        return NULL;
+    *aliases = shared;
+    return aot_merge_inputs(&(MergeRequest){
+        .graph = g->graph,
+        .aliases = shared,
+        .requires_grad = grad,
+        .dynamo = g->level == LEVEL_torch,
+        .arena = &p->arena,
+    });
+}
+
 static void add_units(Pipeline *p, const LoadedGraph *g) {
     const bool *grad = wanted_grads(p, g, &p->arena);
     bool joint = g->kind && !strcmp(g->kind, "joint");
     const AotMeta *meta = NULL;
-    if (!joint && (!grad || !is_training(p, g, grad, &meta))) {
-        unit_new(p, g, g->kind && *g->kind ? g->kind : "inference");
+    const InputAliases *aliases = NULL;
+    const MergedInputs *m = joint ? NULL : merged_inputs(p, g, grad, &aliases);
+    bool training = joint || (grad && is_training(p, m ? m->graph : g->graph,
+                                                  m ? m->requires_grad : grad,
+                                                  m ? m->unhidden : NULL, &meta));
+    Unit *u = unit_new(p, g, training ? "joint" : g->kind && *g->kind ? g->kind : "inference");
+    u->aliases = aliases;
+    u->merged = m;
+    if (!training)
         return;
-    }
-    Unit *u = unit_new(p, g, "joint");
     u->requires_grad = grad;
     u->meta = meta;
     u->forward = unit_new(p, g, "forward");

@@ -19,6 +19,7 @@ struct Storage {
     void *map;        // what munmap gets, NULL if nothing was mapped
     size_t map_bytes; // length of the mapping
     int fd;           // memfd, -1 if it is not shared
+    Storage *whole;   // of a part: what its bytes belong to; NULL
     bool again;       // the mapping may serve another tensor
     Arena arena;      // holds this record, and the data if it is small
 };
@@ -245,6 +246,15 @@ Storage *storage_borrow(void *data, size_t bytes) {
     return s;
 }
 
+Storage *storage_part(Storage *whole, size_t from, size_t bytes) {
+    assert(from <= whole->bytes && bytes <= whole->bytes - from);
+    Storage *s = record();
+    s->data = (char *)whole->data + from;
+    s->bytes = bytes;
+    s->whole = storage_keep(whole);
+    return s;
+}
+
 Storage *storage_keep(Storage *s) {
     if (s)
         atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
@@ -260,6 +270,8 @@ void storage_drop(Storage *s) {
         munmap(s->map, s->map_bytes);
     if (s->fd >= 0)
         close(s->fd);
+    if (s->whole)
+        storage_drop(s->whole);
     Arena arena = s->arena;
     arena_free(&arena);
 }

@@ -33,6 +33,8 @@ Storage *storage_map(int fd, int64_t offset, size_t bytes, Diag *d);
 Storage *storage_map_shared(int fd, size_t bytes, Diag *d);
 // Memory that somebody else owns and outlives the storage.
 Storage *storage_borrow(void *data, size_t bytes);
+// Some bytes of another storage, which lives at least as long.
+Storage *storage_part(Storage *whole, size_t from, size_t bytes);
 Storage *storage_keep(Storage *s);
 void storage_drop(Storage *s);
 void *storage_data(const Storage *s);
