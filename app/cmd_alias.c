@@ -1,5 +1,5 @@
-// cmd_alias.c: `alias`: which inputs share memory. A captured graph does not tell; what is said here
-// holds for tracing and for every run.
+// cmd_alias.c: `alias`: which inputs share memory. A captured graph does not tell; what is said
+// here holds for tracing and for every run.
 #include <string.h>
 
 #include "app/app.h"

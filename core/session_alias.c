@@ -61,9 +61,9 @@ static bool accepts(Session *s, const AliasDecls *decls, const char *input, Diag
     return met;
 }
 
-bool session_alias(Session *s, const char *name, const char *text, Diag *d) {
+bool session_alias(Session *s, const char *input, const char *text, Diag *d) {
     AliasDecl x;
-    const char *input = full_name(s, name);
+    input = full_name(s, input);
     bool off = !*text || !strcmp(text, "off");
     if (!off && !alias_parse(&s->arena, input, text, &x, d))
         return false;
@@ -93,8 +93,8 @@ bool session_aliases_check(Session *s, Diag *d) {
     return true;
 }
 
-const char *session_alias_of(const Session *s, const char *name) {
-    int i = decl_find(s->options.aliases, full_name(s, name));
+const char *session_alias_of(const Session *s, const char *input) {
+    int i = decl_find(s->options.aliases, full_name(s, input));
     return i < 0 ? "" : s->options.aliases->at[i].text;
 }
 

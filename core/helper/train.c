@@ -196,7 +196,8 @@ static bool gradient_of(Train *t, int i, RtValue *out) {
             tensor_set_f64(&sum, k, tensor_get_f64(&sum, k) + tensor_get_f64(&more->tensor, k));
         *out = (RtValue){.kind = RT_tensor, .tensor = sum};
     } else if (has || has_more) {
-        *out = (RtValue){.kind = RT_tensor, .tensor = tensor_keep(has ? &v->tensor : &more->tensor)};
+        out->kind = RT_tensor;
+        out->tensor = tensor_keep(has ? &v->tensor : &more->tensor);
     }
     return true;
 }

@@ -547,13 +547,20 @@ LBuf *buf_scatter_into(Lower *l, Loops *p, Data *dst) {
 }
 
 void box_mutate(Lower *l, Box *changed, Data *val) {
+    Data *c = changed->data;
+    bool swings = c->kind == D_store && !(c->buf && (c->buf->is_input || c->buf->is_nop));
+    if (val->kind != D_store && !swings) {
+        // A view of a value that reads what is about to be written: the value is stored first, or
+        // the copy would read here what it has written there. PyTorch 2.11 copies first.
+        data_realize(l, c, "written in place");
+        buf_mark_mutated(l, data_unwrap(c)->buf);
+    }
     if (val->kind != D_store) {
         Box *copy = pointwise_new(l, data_dtype(val), data_device(val), data_ndim(val),
                                   data_size(val), data_loader(l, val));
         val = copy->data;
     }
-    Data *c = changed->data;
-    if (c->kind == D_store && !(c->buf && (c->buf->is_input || c->buf->is_nop))) {
+    if (swings) {
         data_realize(l, val, "takes the place of another value");
         c->buf = val->buf;
         c->loops = NULL;

@@ -123,7 +123,8 @@ static bool build_merged(Pipeline *p, Unit *u) {
     if (!m)
         return true;
     if (m->error) {
-        diag_fail(&u->diag, "%s", m->error)->hint = "PyTorch refuses it in the same words; eager shows what it would do";
+        diag_fail(&u->diag, "%s", m->error)->hint =
+            "PyTorch refuses it in the same words; eager shows what it would do";
         return false;
     }
     add_merge_step(p, u, "dedupe_inputs", m->deduped, m->deduped_origins, m->n_dropped);
