@@ -7,8 +7,8 @@
 //
 // before it traces. Both are rewrites of the captured graph; the arguments of the result are the
 // bases, then the rest. Source: torch/_functorch/_aot_autograd/runtime_wrappers.py
-// (AOTDedupeWrapper, AOTSyntheticBaseWrapper, merge_view_inputs), torch/csrc/dynamo/guards.cpp (what
-// overlaps).
+// (AOTDedupeWrapper, AOTSyntheticBaseWrapper, merge_view_inputs), torch/csrc/dynamo/guards.cpp
+// (what overlaps).
 #ifndef CORE_AOT_ALIAS_H
 #define CORE_AOT_ALIAS_H
 

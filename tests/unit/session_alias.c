@@ -273,7 +273,7 @@ static bool refused(const Diag *d) {
 
 static void check_rungs(Case *c, const char *grad) {
     static const Backend rungs[] = {BACKEND_aot_eager, BACKEND_aot_eager_decomp_partition,
-                                    BACKEND_full};
+                                    BACKEND_ir_pre_fusion, BACKEND_ir, BACKEND_full};
     c->session = open_text(c, buf_str(&c->text), grad, c->sets);
     RunRequest r = {.backend = BACKEND_eager};
     RunResult want, got;
