@@ -13,6 +13,7 @@ bool cmd_explain(App *app, Args *args) {
 }
 
 bool cmd_status(App *app, Args *args) {
+    double total = 0;
     (void)args;
     for (int k = 0; k < model_units(app->session); k++) {
         Unit *u = pipeline_unit(session_pipeline(app->session), k);
@@ -20,12 +21,15 @@ bool cmd_status(App *app, Args *args) {
         int from = unit_n_steps(u) - u->steps.n; // its parent's are listed there
         for (int i = from; i < unit_n_steps(u); i++) {
             const Artifact *a = unit_step(u, i);
+            total += (double)a->ns;
             buf_printf(&app->out, "%s  %2d %c %-40s %10s%s\n", u->parent ? "  " : "", i,
                        stage_info[a->stage].key, artifact_title(a),
                        text_time(&app->frame, (double)a->ns),
                        a->changed ? "" : "  changed nothing");
         }
     }
+    buf_printf(&app->out, "in all %s; view timing sums it up by stage\n",
+               text_time(&app->frame, total));
     return true;
 }
 

@@ -1,5 +1,5 @@
 // timing.c: the runs of this sitting: backends against each other on one scale, and the kernels of
-// the last run with their share.
+// the last run with their share; what compiling took, stage by stage.
 #include "views/doc.h"
 #include "views/launch.h"
 
@@ -134,25 +134,55 @@ static void table_of_outputs(ViewCtx *c, Page *p, const RunRow *r) {
     (void)c;
 }
 
-static bool timing_open(ViewCtx *c, Buf *why) {
-    Page *p = page_new(c);
-    const RunRow *r = last_run(c);
-    (void)why;
-    if (c->runs && c->runs->running) {
-        page_line(p);
-        page_add(p, ST_stale, "~ %s runs", c->runs->running);
+typedef struct StageCost {
+    double ns;
+    size_t bytes; // what its artifacts keep
+    int steps;
+} StageCost;
+
+// What has been built so far, of all graphs; each step was timed when it was made.
+static void table_of_stages(ViewCtx *c, Page *p) {
+    Pipeline *pipe = session_pipeline(c->session);
+    StageCost of[STAGE_count] = {0};
+    double total = 0, most = 1;
+    for (int i = 0; i < pipeline_n_units(pipe); i++) {
+        const Unit *u = pipeline_unit(pipe, i);
+        for (int k = 0; k < u->steps.n; k++) {
+            const Artifact *a = u->steps.at[k];
+            of[a->stage].ns += (double)a->ns;
+            of[a->stage].bytes += a->arena.bytes;
+            of[a->stage].steps++;
+            total += (double)a->ns;
+        }
     }
-    if (!r) {
-        page_line(p);
-        page_add(p, ST_dim, "nothing has run yet:  ");
-        page_add(p, ST_key, "r");
-        page_add(p, ST_dim, " runs and times it,  ");
-        page_add(p, ST_key, "@");
-        page_add(p, ST_dim, " picks the backend");
-        return true;
+    page_section(p, "compiling, by stage   %s", text_time(c->arena, total));
+    for (int s = 0; s < STAGE_count; s++)
+        most = fmax(most, of[s].ns);
+    page_line(p);
+    page_cell(p, ST_dim, 16, "stage");
+    page_cell(p, ST_dim, -10, "time");
+    page_cell(p, ST_dim, -7, "share");
+    page_cell(p, ST_dim, 22, "  of the longest");
+    page_cell(p, ST_dim, -7, "steps");
+    page_cell(p, ST_dim, -10, "kept");
+    for (int s = 0; s < STAGE_count; s++) {
+        if (!of[s].steps)
+            continue;
+        DocLine *l = page_line(p);
+        l->enter = arena_printf(c->arena, "stage %s", stage_info[s].name);
+        page_cell(p, ST_name, 16, "%s", stage_info[s].name);
+        page_cell(p, ST_number, -10, "%s", text_time(c->arena, of[s].ns));
+        page_cell(p, ST_dim, -7, "%.0f %%", total > 0 ? 100 * of[s].ns / total : 0);
+        page_add(p, ST_text, "  ");
+        page_bar(p, ST_bar, of[s].ns, most, 20);
+        page_cell(p, ST_dim, -7, "%d", of[s].steps);
+        page_cell(p, ST_dim, -10, "%s", text_bytes(c->arena, (int64_t)of[s].bytes));
     }
-    table_of_runs(c, p);
+}
+
+static void table_of_last(ViewCtx *c, Page *p, const RunRow *r) {
     const Unit *u = pipeline_unit(session_pipeline(c->session), r->unit);
+    table_of_runs(c, p);
     if (u->forward && r->backend == BACKEND_full) {
         const RunRow *f = launch_run(c, u->forward->index), *b = launch_run(c, u->backward->index);
         if (f)
@@ -164,6 +194,27 @@ static bool timing_open(ViewCtx *c, Buf *why) {
     }
     if (r->outputs.n)
         table_of_outputs(c, p, r);
+}
+
+static bool timing_open(ViewCtx *c, Buf *why) {
+    Page *p = page_new(c);
+    const RunRow *r = last_run(c);
+    (void)why;
+    if (c->runs && c->runs->running) {
+        page_line(p);
+        page_add(p, ST_stale, "~ %s runs", c->runs->running);
+    }
+    if (r) {
+        table_of_last(c, p, r);
+    } else {
+        page_line(p);
+        page_add(p, ST_dim, "nothing has run yet:  ");
+        page_add(p, ST_key, "r");
+        page_add(p, ST_dim, " runs and times it,  ");
+        page_add(p, ST_key, "@");
+        page_add(p, ST_dim, " picks the backend");
+    }
+    table_of_stages(c, p);
     return true;
 }
 
@@ -176,7 +227,7 @@ static void timing_title(ViewCtx *c, Buf *left, Buf *right) {
 
 const View view_timing = {
     .name = "timing",
-    .doc = "runs of this sitting: backends and kernels against each other",
+    .doc = "runs of this sitting, backends and kernels against each other; compile time by stage",
     .flags = VIEW_live,
     .stage = -1,
     .open = timing_open,

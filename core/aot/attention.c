@@ -5,6 +5,7 @@
 #include "core/aot/pattern.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <string.h>
 
 enum { MAX_ARGS = 8 };
@@ -50,14 +51,15 @@ typedef struct Sdp {
     const Row *row;
     const Candidate *of;
     bool training;
-    int n_forward; // outputs before the gradients
+    const char *text; // as pattern_print writes it
+    int n_forward;    // outputs before the gradients
     Arg args[MAX_ARGS];
     int n_args; // dropout_p included
 } Sdp;
 
 struct Attention {
     Arena *arena;
-    VEC(Sdp *) patterns;
+    VEC(const Sdp *) patterns;
     const Sdp *found; // by the last attention_match
 };
 
@@ -214,45 +216,91 @@ static Sdp *make_pattern(Attention *at, Sym *sym, const Candidate *c, DType d, b
     s->p.has_number = training && has_dropout(s->row);
     s->p.number = magic_dropout;
     pattern_set_outputs(&s->p, a, training ? s->n_forward + 3 : s->n_forward);
+    Buf text = {.arena = a};
+    pattern_print(&text, &s->p);
+    s->text = buf_str(&text);
     return s;
 }
 
-// Without what attention is made of there is no use in tracing patterns.
-static bool has_attention(const Graph *g) {
-    int products = 0, maxima = 0;
-    GRAPH_EACH (g, n) {
-        products += node_is(n, OP_aten_bmm_default);
-        maxima += node_is(n, OP_aten_amax_default);
+// What is traced is traced once a process, when a graph first asks for it, and never changes.
+static const DType dtypes[] = {DT_f32, DT_f16};
+static struct {
+    pthread_mutex_t lock;
+    Arena arena;
+    Sym *sym;
+    struct {
+        Sdp *pattern; // NULL: it cannot be traced
+        bool done;
+    } at[COUNT(dtypes)][COUNT(candidates)][2];
+} traced = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static Sdp *traced_pattern(int dtype, int candidate, bool training) {
+    pthread_mutex_lock(&traced.lock);
+    if (!traced.sym)
+        traced.sym = sym_new(&traced.arena);
+    if (!traced.at[dtype][candidate][training].done) {
+        Attention owner = {.arena = &traced.arena};
+        traced.at[dtype][candidate][training].pattern =
+            make_pattern(&owner, traced.sym, &candidates[candidate], dtypes[dtype], training);
+        traced.at[dtype][candidate][training].done = true;
     }
-    return products >= 2 && maxima;
+    Sdp *s = traced.at[dtype][candidate][training].pattern;
+    pthread_mutex_unlock(&traced.lock);
+    return s;
 }
 
-static void add_pattern(Attention *at, Map *seen, Sdp *s) {
-    Buf text = {.arena = at->arena};
+// What a graph has of that which patterns are made of: a pattern that needs more than that is not
+// traced for it.
+typedef struct Makings {
+    int products; // a training pattern has six: two forward, two backward for each
+    bool maxima, casts, choices, random;
+} Makings;
+
+static Makings makings_of(const Graph *g) {
+    Makings m = {0};
+    GRAPH_EACH (g, n) {
+        m.products += node_is(n, OP_aten_bmm_default);
+        m.maxima |= node_is(n, OP_aten_amax_default);
+        m.casts |= node_is(n, OP_prims_convert_element_type_default);
+        m.choices |= node_is(n, OP_aten_where_self);
+        m.random |= strstr(n->target, "rand") || strstr(n->target, "bernoulli");
+    }
+    return m;
+}
+
+static bool may_match(const Makings *m, const Candidate *c, DType d, bool training) {
+    const Row *r = row_of(c->number);
+    bool chooses = strstr(r->pattern, "masked_fill") || strstr(r->pattern, "torch.where");
+    return (!training || m->products >= 6) && (d != DT_f16 || m->casts) &&
+           (!chooses || m->choices) && (!training || !has_dropout(r) || m->random);
+}
+
+static void add_pattern(Attention *at, Map *seen, const Sdp *s) {
     if (!s)
         return;
-    pattern_print(&text, &s->p);
-    MapEntry *e = map_at(seen, buf_str(&text));
+    MapEntry *e = map_at(seen, s->text);
     if (!e->i)
         vec_push(at->arena, &at->patterns, s);
     e->i = 1;
 }
 
 Attention *attention_patterns(Arena *a, const Graph *g) {
-    if (!has_attention(g))
+    Makings m = {6, true, true, true, true};
+    if (g)
+        m = makings_of(g);
+    if (m.products < 2 || !m.maxima)
         return NULL;
     Attention *at = ARENA_NEW(a, Attention);
     *at = (Attention){.arena = a};
     Map seen = {.arena = a};
-    Sym *sym = sym_new(a);
-    static const DType dtypes[] = {DT_f32, DT_f16};
     for (int d = 0; d < COUNT(dtypes); d++)
         for (int i = 0; i < COUNT(candidates); i++) {
             const Candidate *c = &candidates[i];
             if (strstr(c->check, "half") && dtypes[d] != DT_f16)
                 continue;
-            add_pattern(at, &seen, make_pattern(at, sym, c, dtypes[d], true));
-            add_pattern(at, &seen, make_pattern(at, sym, c, dtypes[d], false));
+            for (int training = 1; training >= 0; training--)
+                if (may_match(&m, c, dtypes[d], training))
+                    add_pattern(at, &seen, traced_pattern(d, i, training));
         }
     return at;
 }

@@ -63,7 +63,7 @@ Graph *pattern_trace(const PatternSource *s, Diag *d);
 
 // attention.c: the places of scaled dot product attention (fuse_attention.py).
 typedef struct Attention Attention;
-// NULL if the graph holds no attention at all.
+// Those that may be in the graph, NULL if it holds no attention at all; all of them for no graph.
 Attention *attention_patterns(Arena *a, const Graph *g);
 // In order of registration, those of equal text once.
 int attention_count(const Attention *at);

@@ -36,21 +36,46 @@ static void print_all(Arena *a, const Attention *at) {
 
 #define P      "torch.ops.aten."
 #define SQUARE "f32[4, 4][4, 1]cpu"
-#define PROBE                                                                                      \
-    "    b = " P "bmm.default(x, x)\n    m = " P "amax.default(b, [-1], True)\n"                   \
-    "    c = " P "bmm.default(b, x)\n    return (c, m)\n"
-
 // All 74 candidates for inference and training, without 7 to 10 in float and without doubles:
 // torch/_inductor/fx_passes/serialized_patterns holds 126 different ones, 6 of which are those.
 START_TEST(all_patterns_are_traced) {
     Arena a = {0};
-    Graph *g = parse(&a, sym_new(&a), "x: \"f32[2, 4, 4][16, 4, 1]cpu\"", PROBE);
-    Attention *at = attention_patterns(&a, g);
+    Attention *at = attention_patterns(&a, NULL);
     ck_assert_ptr_nonnull(at);
     print_all(&a, at);
     ck_assert_int_eq(attention_count(at), 120);
     ck_assert_str_eq(attention_at(at, 0)->name, "_sfdp_pattern_1_training");
     ck_assert_str_eq(attention_at(at, 1)->name, "_sfdp_pattern_1_inference");
+    arena_free(&a);
+}
+END_TEST
+
+static int patterns_for(const char *body) {
+    Arena a = {0};
+    Graph *g = parse(&a, sym_new(&a), "x: \"f32[2, 4, 4][16, 4, 1]cpu\"", body);
+    Attention *at = attention_patterns(&a, g);
+    int n = at ? attention_count(at) : 0;
+    for (int i = 0; i < n; i++)
+        ck_assert_ptr_null(strstr(attention_at(at, i)->name, "training"));
+    arena_free(&a);
+    return n;
+}
+
+// A graph without gradients is spared the patterns of training, one without casts those of half
+// precision; one without a softmax needs none.
+START_TEST(only_what_may_match_is_looked_for) {
+    const char *softmax = "    b = " P "bmm.default(x, x)\n    m = " P
+                          "amax.default(b, [-1], True)\n    c = " P "bmm.default(b, x)\n";
+    Arena a = {0};
+    int few = patterns_for(arena_printf(&a, "%s    return (c, m)\n", softmax));
+    int casts = patterns_for(
+        arena_printf(&a,
+                     "%s    h = torch.ops.prims.convert_element_type.default(c, torch.float16)\n"
+                     "    return (h, m)\n",
+                     softmax));
+    ck_assert_int_gt(few, 10);
+    ck_assert_int_gt(casts, few + 10);
+    ck_assert_int_eq(patterns_for("    b = " P "bmm.default(x, x)\n    return (b,)\n"), 0);
     arena_free(&a);
 }
 END_TEST
@@ -390,8 +415,9 @@ START_TEST(a_running_sum_over_one_value_counts) {
 END_TEST
 
 Suite *suite_aot_pattern(void) {
-    static const TTest *tests[8];
+    static const TTest *tests[9];
     tests[0] = all_patterns_are_traced;
+    tests[8] = only_what_may_match_is_looked_for;
     tests[1] = constants_users_and_ops_decide;
     tests[2] = one_argument_is_one_value;
     tests[3] = a_number_of_its_own_is_caught;
@@ -399,5 +425,5 @@ Suite *suite_aot_pattern(void) {
     tests[5] = no_match_across_a_write;
     tests[6] = attention_becomes_one_operator;
     tests[7] = a_running_sum_over_one_value_counts;
-    return unit_suite("aot_pattern", tests, 8);
+    return unit_suite("aot_pattern", tests, 9);
 }

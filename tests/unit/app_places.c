@@ -108,11 +108,26 @@ START_TEST(the_stage_run_shows_its_timing) {
 }
 END_TEST
 
+START_TEST(timing_leads_to_the_stage_that_took_the_time) {
+    setup(80, 24);
+    app_keys(&app, "=");
+    app_keys(&app, "/post_grad<Enter>");
+    app_keys(&app, "<Enter>");
+    ck_assert_str_eq(shown(app.layout.focus), "graph");
+    ck_assert_int_eq(app.pane[app.layout.focus].ctx.stage, STAGE_post_grad);
+    teardown();
+}
+END_TEST
+
 Suite *suite_app_places(void) {
     const TTest *const tests[] = {
-        backspace_gives_back,       q_gives_back,
-        escape_gives_back,          one_back_for_one_enter,
-        help_over_the_first_screen, the_stage_run_shows_its_timing,
+        backspace_gives_back,
+        q_gives_back,
+        escape_gives_back,
+        one_back_for_one_enter,
+        help_over_the_first_screen,
+        the_stage_run_shows_its_timing,
+        timing_leads_to_the_stage_that_took_the_time,
     };
     return unit_suite("app_places", tests, COUNT(tests));
 }
