@@ -273,7 +273,7 @@ static void split_alt(App *app, const char *key) {
 }
 
 void app_key(App *app, const char *key) {
-    bool alt = str_starts(key, "<M-") && key[3];
+    bool alt = str_starts(key, "<M-") && key[3], asked = app->quit_asked;
     app->message[0] = 0;
     if (app->prompt.open) {
         PromptEvent e = prompt_key(&app->prompt, key);
@@ -308,6 +308,7 @@ void app_key(App *app, const char *key) {
         return;
     }
     run_binding(app, b);
+    app->quit_asked = app->quit_asked && !asked; // the question stands for one key
 }
 
 void app_keys(App *app, const char *keys) {

@@ -98,6 +98,7 @@ typedef struct App {
     bool hide_times;        // measured times are drawn as ·
     bool step_changed;      // `step` stops only where something changed
     Fresh fresh;
+    struct Results *results;    // of grep and find (views/results.h)
     struct BreakList *breaks;   // breaks.c
     struct WatchList *watches;  // values that are watched (views/watch.h)
     // Tells how far long work is and asks whether to go on; NULL: nobody watches (loop.c).
@@ -116,6 +117,8 @@ typedef struct App {
     bool quit;
     bool redraw;            // the terminal is to be painted anew
     bool suspend;           // the loop is to stop the process as Ctrl-Z does
+    int saved_changes;      // app_change_count when the session was saved
+    bool quit_asked;        // quit was asked for though something is unsaved
     int exit_code;          // worst so far
     int depth;              // of nested command lines and scripts
     int base;               // depth at which the lines of a script or a macro stand
@@ -233,6 +236,10 @@ bool app_goto_twin(App *app); // from forward to what its derivative made in bac
 bool app_override(App *app, DecisionKind kind, const char *key, int value, bool joined);
 // The same for a setting of the pipeline.
 bool app_set(App *app, const char *name, const char *value, bool joined);
+// Notes a change of the backend (`full gcc`), which was made already.
+void app_note_backend(App *app, const char *was);
+const char *app_backend_text(App *app);
+int app_change_count(const App *app); // changes made so far and not undone
 void app_change_drop(App *app); // the last change, as if it had not been made
 
 // cmd_saved.c: pins a value of forward as saved for backward, or as computed again there.
@@ -248,6 +255,22 @@ void app_forget_runs(App *app);              // their graphs are gone
 // against the one before.
 void app_retime(App *app);
 bool app_poll(App *app);                    // takes in results; true if the screen changed
+
+// ---- arrange.c: panes as one line of text, and layouts by name ----
+
+void arrange_print(App *app, Buf *out);
+// contents: also what the panes show. False and an error if the text is no arrangement.
+bool arrange_read(App *app, const char *text, bool contents);
+const char *arrange_named(App *app, const char *name);  // NULL: none of that name
+void arrange_names(App *app, void (*visit)(void *ctx, const char *name, const char *text),
+                   void *ctx);
+bool arrange_keep(App *app, const char *name, const char *text);    // text NULL: forgets it
+
+// ---- cmd_session.c ----
+
+bool app_save_session(App *app, const char *path);
+extern const char session_mark[];       // how such a script begins
+
 // ---- start.c ----
 
 // Opens a model and lays out the first screen. False with errors in app->diag.

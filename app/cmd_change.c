@@ -157,8 +157,38 @@ bool cmd_nofuse(App *app, Args *args) {
     return true;
 }
 
+// The backend as a setting: `full gcc`.
+static const char backend_setting[] = "backend";
+
+const char *app_backend_text(App *app) {
+    Session *s = app->session;
+    const char *name = backend_info[session_backend(s)].name;
+    return session_backend(s) == BACKEND_full && session_toolchain(s)
+               ? arena_printf(&app->arena, "%s %s", name, session_toolchain(s)->name)
+               : name;
+}
+
+void app_note_backend(App *app, const char *was) {
+    const char *is = app_backend_text(app);
+    if (strcmp(was, is))
+        vec_push(&app->arena, &changes_of(app)->done,
+                 (Change){.setting = backend_setting, .was = was, .is = is});
+}
+
+static void set_backend(App *app, const char *text) {
+    const char *blank = strchr(text, ' ');
+    const char *name = blank ? arena_strndup(&app->frame, text, (size_t)(blank - text)) : text;
+    session_set_backend(app->session, name, blank ? blank + 1 : NULL, &app->diag);
+}
+
+int app_change_count(const App *app) {
+    return app->changes ? app->changes->done.n : 0;
+}
+
 static void apply_change(App *app, const Change *c, bool forwards) {
-    if (!c->setting)
+    if (c->setting == backend_setting)
+        set_backend(app, forwards ? c->is : c->was);
+    else if (!c->setting)
         apply(app, c->kind, c->key, forwards ? c->after : c->before);
     else // it was accepted before: only a file may have gone since, and then it says so
         session_set(app->session, c->setting, forwards ? c->is : c->was, &app->diag);
@@ -296,8 +326,12 @@ static void print_setting(App *app, int i) {
         if (before && !strcmp(before, c->setting))
             return;
     }
-    const char *now = c->setting ? session_setting(app->session, c->setting, &app->frame) : NULL;
-    if (now && strcmp(now, c->was))
+    const char *now = c->setting == backend_setting ? app_backend_text(app)
+                      : c->setting ? session_setting(app->session, c->setting, &app->frame)
+                                   : NULL;
+    if (c->setting == backend_setting && strcmp(now, c->was))
+        buf_printf(&app->out, "%-14s %-30s %-4s undo: backend %s\n", "backend", now, "", c->was);
+    else if (now && strcmp(now, c->was))
         buf_printf(&app->out, "%-14s %-30s %-4s undo: set %s=%s\n", "setting", c->setting, now,
                    c->setting, c->was);
 }

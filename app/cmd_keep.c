@@ -10,6 +10,8 @@
 bool cmd_save(App *app, Args *args) {
     bool page = args->at[0][0] == 'p';
     Pane *p = app_pane(app);
+    if (!strcmp(args->at[0], "session"))
+        return app_save_session(app, args->n > 1 ? args->at[1] : "session.fxr");
     const char *path = args->n > 1 ? args->at[1] : page ? "fxray-page.txt" : "fxray-screen.txt";
     Buf b = {.arena = &app->frame};
     if (page) {

@@ -166,34 +166,3 @@ bool cmd_prev(App *app, Args *args) {
     search_step(app, -1);
     return true;
 }
-
-// Names that contain the text, stage by stage; one match goes there at once.
-bool cmd_find(App *app, Args *args) {
-    const char *text = args->n ? args->at[0] : "";
-    int unit = app_pane(app)->ctx.unit, found = 0, at, len, last_stage = -1, last_item = -1;
-    for (int stage = 0; stage < STAGE_count; stage++) {
-        const Artifact *a = pipeline_at(session_pipeline(app->session), unit, (StageId)stage);
-        const char *before = "";
-        for (int i = 0; a && i < item_count(a); i++) {
-            const char *name = item_name(a, i);
-            if (!*name || !strcmp(name, before) || !search_match(name, text, &at, &len))
-                continue;
-            before = name;
-            last_stage = stage;
-            last_item = i;
-            if (found++ < 1000)
-                buf_printf(&app->out, "%-14s %s\n", stage_info[stage].name, name);
-        }
-    }
-    if (found == 1) {
-        buf_truncate(&app->out, 0);
-        return app_run(app,
-                       arena_printf(&app->frame, "stage %s ; goto %s", stage_info[last_stage].name,
-                                    item_name(pipeline_at(session_pipeline(app->session), unit,
-                                                          (StageId)last_stage),
-                                              last_item)));
-    }
-    if (!found)
-        diag_fail(&app->diag, "no name contains '%s' in the stages built", text);
-    return found > 0;
-}

@@ -256,9 +256,10 @@ bool cmd_cancel(App *app, Args *args) {
 }
 
 bool cmd_backend(App *app, Args *args) {
-    const char *t = args->n > 1 ? args->at[args->n - 1] : NULL;
+    const char *t = args->n > 1 ? args->at[args->n - 1] : NULL, *was = app_backend_text(app);
     if (!session_set_backend(app->session, args->at[0], t, &app->diag))
         return false;
+    app_note_backend(app, was);
     if (!app->sink)
         app_message(app, ST_text, "r runs %s",
                     label_of(&(RunRequest){.backend = session_backend(app->session),
@@ -268,7 +269,11 @@ bool cmd_backend(App *app, Args *args) {
 }
 
 bool cmd_toolchain(App *app, Args *args) {
-    return session_set_backend(app->session, "full", args->at[0], &app->diag);
+    const char *was = app_backend_text(app);
+    if (!session_set_backend(app->session, "full", args->at[0], &app->diag))
+        return false;
+    app_note_backend(app, was);
+    return true;
 }
 
 bool cmd_check(App *app, Args *args) {

@@ -29,15 +29,56 @@ static void fill_pane(App *app, int pane, int like) {
     pane_move(app, p, from->row);
 }
 
+static void print_layout(void *ctx, const char *name, const char *text) {
+    App *app = ctx;
+    int panes = 1, columns = 0;
+    for (const char *p = text; *p; p++) {
+        panes += *p == ',';
+        columns += *p == ':';
+    }
+    panes += columns - 1;
+    buf_printf(&app->out, "%-16s %d pane%s in %d column%s\n", name, panes, panes == 1 ? "" : "s",
+               columns, columns == 1 ? "" : "s");
+}
+
+// `save NAME`, `delete NAME` and `list` are done: ""; the text of a layout of that name; else NULL.
+static const char *layout_word(App *app, const Args *args) {
+    const char *verb = args->at[0], *name = args->n > 1 ? args->at[1] : NULL;
+    int n;
+    if (!strcmp(verb, "list")) {
+        arrange_names(app, print_layout, app);
+        if (!app->out.len)
+            app_message(app, ST_dim, "no layout is kept: layout save NAME keeps this one");
+        return "";
+    }
+    if (name && (!strcmp(verb, "save") || !strcmp(verb, "delete"))) {
+        Buf b = {.arena = &app->frame};
+        arrange_print(app, &b);
+        if (arrange_keep(app, name, verb[0] == 's' ? buf_str(&b) : NULL))
+            app_message(app, ST_text, verb[0] == 's' ? "layout %s brings this back" : "%s is gone",
+                        name);
+        return "";
+    }
+    return args_int(verb, &n) || !strcmp(verb, "auto") ? NULL : arrange_named(app, verb);
+}
+
+bool cmd_arrange(App *app, Args *args) {
+    return arrange_read(app, args->rest, true);
+}
+
 bool cmd_layout(App *app, Args *args) {
     int n = 0;
+    const char *named = layout_word(app, args);
+    if (named)
+        return !*named || arrange_read(app, named, false);
     if (!strcmp(args->at[0], "auto")) {
         n = layout_auto(app->screen.cols, app->screen.rows);
         app->layout.by_hand = false;
     } else if (args_int(args->at[0], &n) && n >= 1 && n <= PANES) {
         app->layout.by_hand = true;
     } else {
-        diag_fail(&app->diag, "layout takes 1..%d or auto, not '%s'", PANES, args->at[0]);
+        diag_fail(&app->diag, "layout takes 1..%d, auto or a name, not '%s'", PANES, args->at[0])
+            ->hint = "layout save NAME keeps this one, layout list tells the names";
         return false;
     }
     app->layout.zoom = false;
@@ -159,8 +200,16 @@ bool cmd_suspend(App *app, Args *args) {
     return true;
 }
 
+// Once it says what would be lost; asked again it leaves.
 bool cmd_quit(App *app, Args *args) {
     (void)args;
+    int unsaved = app->interactive ? app_change_count(app) - app->saved_changes : 0;
+    if (unsaved && !app->quit_asked) {
+        app->quit_asked = true;
+        app_message(app, ST_warn,
+                    "what you changed is not saved: S saves it as a script, Q again leaves");
+        return true;
+    }
     app->quit = true;
     return true;
 }

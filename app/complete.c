@@ -118,10 +118,27 @@ static void list_decisions(Gather *g) {
         offer(g, decision_kind_name((DecisionKind)i), decision_kind_doc((DecisionKind)i));
 }
 
+static void offer_layout(void *ctx, const char *name, const char *text) {
+    (void)text;
+    offer(ctx, name, "kept by you");
+}
+
+static void list_open_options(Gather *g) {
+    static const char *const names[] = {
+        "grad=none", "grad=params", "grad=inputs", "grad=all", "device=cpu", "device=cuda",
+        "hint=",     "values=",     "settings=",   "bind=",    "seed=",      "threads="};
+    for (int i = 0; i < COUNT(names); i++)
+        offer(g, names[i], "");
+}
+
 static void list_layouts(Gather *g) {
     static const char *const names[] = {"auto", "1", "2", "3", "4", "5", "6"};
     for (int i = 0; i < COUNT(names); i++)
         offer(g, names[i], i ? "panes side by side" : "by the width of the terminal");
+    offer(g, "save", "keep this arrangement under a name");
+    offer(g, "list", "the names");
+    offer(g, "delete", "forget a name");
+    arrange_names(g->app, offer_layout, g);
 }
 
 static void list_focus(Gather *g) {
@@ -290,6 +307,7 @@ static const struct {
     {"passornode", list_step_or_node},
     {"breakkind", list_break_kinds},
     {"breaknumber", list_numbers},
+    {"openoption", list_open_options},
 };
 
 static void list_words(Gather *g, const char *words) {

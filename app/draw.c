@@ -201,7 +201,8 @@ static void draw_legend(App *app, int row) {
     Screen *s = &app->screen;
     rule(s, row, ST_head);
     Pane *p = app_pane(app);
-    const char *name = item_name(p->ctx.art, p->last.id);
+    bool mine = p->ctx.art && p->last.artifact == p->ctx.art->id;
+    const char *name = mine ? item_name(p->ctx.art, p->last.id) : "";
     int col = 1;
     if (*name && app->session && p->ok) {
         col = screen_put(s, row, col, s->cols - 1, ST_text, " ");
@@ -282,7 +283,8 @@ static const char *chain_name(App *app, int unit, const Artifact *to, int item) 
 static bool draw_chain(App *app, int row) {
     Screen *s = &app->screen;
     Pane *p = app_pane(app);
-    if (!app->session || !p->ok || !p->ctx.art || p->last.id < 0)
+    if (!app->session || !p->ok || !p->ctx.art || p->last.id < 0 ||
+        p->last.artifact != p->ctx.art->id)
         return false;
     int col = 1;
     bool any = false;

@@ -4,9 +4,19 @@
 
 #include "app/model.h"
 #include "app/term.h"
-#include <stdio.h>
+#include "core/base/file.h"
 
-enum { KEYS_A_FRAME = 64 };
+#include <stdio.h>
+#include <string.h>
+
+enum { KEYS_A_FRAME = 64, KEYS_QUEUED = 64 };
+enum { PROGRESS_NS = 100000000 };
+
+// Keys that came while a command worked.
+static struct {
+    TermEvent at[KEYS_QUEUED];
+    int n, next;
+} queued;
 
 static void handle(App *app, const TermEvent *e) {
     int cols, rows;
@@ -35,6 +45,13 @@ static int wait_ms(const App *app) {
     return app->run ? 100 : -1;
 }
 
+static TermEvent next_event(int timeout_ms, const int *fds, int n) {
+    if (queued.next < queued.n)
+        return queued.at[queued.next++];
+    queued.n = queued.next = 0;
+    return term_event(timeout_ms, fds, n);
+}
+
 static void after(App *app) {
     if (app->suspend) {
         app->suspend = false;
@@ -50,6 +67,53 @@ static void after(App *app) {
     }
 }
 
+// ---- long work
+
+static int64_t busy_since; // clock at the first call of a row, 0 none
+
+// While a command works: past 100 ms the last row tells how far it is, and Ctrl-C stops it. Other
+// keys wait for its end.
+static bool show_progress(App *app, const char *what, int done, int total) {
+    int64_t now = clock_ns();
+    if (!busy_since)
+        busy_since = now;
+    if (now - busy_since < PROGRESS_NS)
+        return true;
+    Screen *s = &app->screen;
+    double part = total > 0 ? (double)done / total : 0;
+    double left = part > 0 ? (double)(now - busy_since) / part * (1 - part) / 1e9 : 0;
+    int row = s->rows - 1, bar = s->cols / 3;
+    screen_fill(s, row, 0, s->cols, ST_text, ' ');
+    int col = screen_printf(s, row, 1, s->cols, ST_text, "%s %d of %d  ", what, done, total);
+    screen_fill(s, row, col, col + (int)(part * bar), ST_bar, 0x2588);
+    screen_printf(s, row, col + bar + 1, s->cols, ST_dim, "%.1f s left   Ctrl-C stops", left);
+    term_show(s, app->theme, app->colors);
+    TermEvent e = term_event(0, NULL, 0);
+    bool stop = e.kind == TERM_key && !strcmp(e.key, "<C-c>");
+    if (e.kind != TERM_none && !stop && queued.n < KEYS_QUEUED)
+        queued.at[queued.n++] = e;
+    return !stop;
+}
+
+// ---- what is remembered between two sittings
+
+static void remember(App *app) {
+    Buf b = {.arena = &app->frame};
+    if (app->layout.by_hand && app->session)
+        arrange_print(app, &b);
+    if (b.len || arrange_named(app, "last"))
+        arrange_keep(app, "last", b.len ? buf_str(&b) : NULL);
+    app->diag = (Diag){.arena = &app->frame};
+}
+
+static void recall(App *app) {
+    const char *last = arrange_named(app, "last");
+    if (last && !arrange_read(app, last, false))
+        arrange_keep(app, "last", NULL);
+    app->diag = (Diag){.arena = &app->frame};
+    app->home = app->session != NULL;
+}
+
 int loop_run(App *app, const char *model) {
     if (!term_open()) {
         fprintf(stderr, "fxray: no terminal to draw on; --screen 120x40 prints the screen, --repl "
@@ -63,22 +127,27 @@ int loop_run(App *app, const char *model) {
     app->screen.ascii = !term_is_utf8();
     app->interactive = true;
     app_resize(app, cols, rows);
+    if (!app->layout.by_hand) // a session brings its own
+        recall(app);
+    app->progress = show_progress;
     term_title(model);
     while (!app->quit) {
+        busy_since = 0;
         app_draw(app);
         term_show(&app->screen, app->theme, app->colors);
         int n = app->run ? helpers_fds(session_helpers(app->session), fds, 16) : 0;
         bool sequence = app->pending[0] && !app->menu;
-        TermEvent e = term_event(wait_ms(app), fds, n);
+        TermEvent e = next_event(wait_ms(app), fds, n);
         if (e.kind == TERM_none && sequence)
             app->menu = true; // the fingers stopped in the middle of a sequence
         for (int i = 0; e.kind != TERM_none && i < KEYS_A_FRAME && !app->quit; i++) {
             handle(app, &e);
             after(app);
-            e = term_event(0, NULL, 0);
+            e = next_event(0, NULL, 0);
         }
         app_poll(app);
     }
+    remember(app);
     term_close();
     return 0;
 }

@@ -128,18 +128,46 @@ static int run_command(App *app, const Command *c, const Options *o) {
     return app->exit_code;
 }
 
+// A session that `save session` wrote stands for its model.
+static bool is_session(App *app, const char *path) {
+    Diag quiet = {.arena = &app->arena};
+    bool file = file_exists(path) && !file_is_dir(path) && !file_is_stream(path);
+    Str text = file ? file_map(path, &quiet) : (Str){0};
+    size_t n = strlen(session_mark);
+    bool yes = text.ptr && text.len >= n && !memcmp(text.ptr, session_mark, n);
+    if (text.ptr)
+        file_unmap(text);
+    return yes;
+}
+
+static void errors_only(App *app) {
+    print_diag(&app->diag);
+    app->message[0] = 0;
+}
+
+static bool open_either(App *app, const Options *o, const char *path) {
+    if (!is_session(app, path))
+        return open_model(app, o, path);
+    app->sink = errors_only;
+    bool ok = app_script(app, path) && app->session;
+    app->sink = NULL;
+    app->message[0] = 0;
+    return ok;
+}
+
 static int run_model(App *app, const Options *o) {
     if (o->words.n > 1) {
         bool model = file_exists(o->words.at[0]);
-        fprintf(stderr, model ? "one model is expected, '%s' is too much\n"
-                              : "'%s' is neither a command nor a file\nhint: fxray --help\n",
+        fprintf(stderr,
+                model ? "one model is expected, '%s' is too much\n"
+                      : "'%s' is neither a command nor a file\nhint: fxray --help\n",
                 o->words.at[model]);
         return 2;
     }
     bool text = o->items.n || o->value[FLAG_repl] || !isatty(STDOUT_FILENO);
     if (text && !o->value[FLAG_screen])
         layout_columns(&app->layout, 1);
-    if (!open_model(app, o, o->words.at[0]))
+    if (!open_either(app, o, o->words.at[0]))
         return worst(app->exit_code, 2);
     if (o->value[FLAG_screen]) {
         run_items(app, o);

@@ -87,7 +87,3 @@ bool app_open(App *app, const char *path) {
     pane_show(app, HOME, view_find("overview"), -1, 0, "");
     return true;
 }
-
-bool cmd_open(App *app, Args *args) {
-    return app_open(app, args->at[0]);
-}

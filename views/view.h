@@ -114,6 +114,7 @@ typedef struct ViewCtx {
     int n_lit;              // 0 none, 1 kin, 2 part, 3 same; for schedules, NULL if unknown
     const struct RunLog *runs;  // runs of this sitting
     const struct WatchList *watches;    // values that are watched
+    const struct Results *results;  // that grep or find found last
     const struct Lines *output; // lines that a command printed (view output)
     Arena *arena;           // lives as long as the document
     Arena *tmp;             // one frame

@@ -46,6 +46,10 @@ static const char *name_in(const ViewCtx *c, const Artifact *a, int item, const 
             *type = brief_layout(c->arena, op->outputs.at[0]->layout);
         return op ? op->name : "";
     }
+    for (int i = 0; a->kind == ART_code && i < a->code->kernels.n; i++)
+        if (item + 1 >= a->code->kernels.at[i].first_line &&
+            item + 1 <= a->code->kernels.at[i].last_line)
+            return a->code->kernels.at[i].name;
     return arena_printf(c->arena, "line %d", item + 1);
 }
 
@@ -66,14 +70,16 @@ static void stage_row(ViewCtx *c, Page *p, const Watched *w, const Artifact *fro
         return;
     }
     const char *type, *name = name_in(c, to, links[0].item, &type);
-    page_cell(p, to == from ? ST_name : ST_text, 20, "%s", name);
+    page_cell(p, to == from ? ST_name : ST_text, 24, "%s", name);
     page_cell(p, ST_type, 24, "%s", type);
     if (n > 1)
         page_add(p, ST_dim, "and %d more", n - 1);
     vec_last(&p->lines).item = (Item){to->id, links[0].item};
     vec_last(&p->lines).enter =
         arena_printf(c->arena, "stage %s graph %d ; goto %s", stage_info[to->stage].name, w->unit,
-                     str_starts(name, "line ") ? name + 5 : name);
+                     to->kind == ART_code || to->kind == ART_text
+                         ? arena_printf(c->arena, "%d", links[0].item + 1)
+                         : name);
 }
 
 static bool watch_open(ViewCtx *c, Buf *why) {
