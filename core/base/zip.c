@@ -35,7 +35,8 @@ struct Zip {
     Arena *arena;
     const char *path;
     zip_t *lib;
-    int fd;             // ours, for pread
+    int fd;             // ours, for pread; -1: in memory
+    const char *memory; // the archive itself, else NULL
     uint64_t bytes;     // of the file
     Entry *at;
     int n;
@@ -125,11 +126,40 @@ Zip *zip_open_file(Arena *a, const char *path, Diag *d) {
     return z;
 }
 
+Zip *zip_open_bytes(Arena *a, Str bytes, const char *name, Diag *d) {
+    zip_error_t e;
+    zip_error_init(&e);
+    zip_source_t *source = zip_source_buffer_create(bytes.ptr, bytes.len, 0, &e);
+    zip_t *lib = source ? zip_open_from_source(source, ZIP_RDONLY, &e) : NULL;
+    if (!lib) {
+        diag_fail(d, "cannot open archive '%s': %s", name, words(d->arena, zip_error_code_zip(&e)));
+        if (source)
+            zip_source_free(source);
+        zip_error_fini(&e);
+        return NULL;
+    }
+    zip_error_fini(&e);
+    Zip *z = ARENA_NEW(a, Zip);
+    *z = (Zip){.arena = a,
+               .path = arena_strdup(a, name),
+               .lib = lib,
+               .fd = -1,
+               .memory = bytes.ptr,
+               .bytes = bytes.len,
+               .names = {.arena = a}};
+    if (!list_entries(z, d)) {
+        zip_shut(z);
+        return NULL;
+    }
+    return z;
+}
+
 void zip_shut(Zip *z) {
     if (!z || !z->lib)
         return;
     zip_discard(z->lib);
-    close(z->fd);
+    if (z->fd >= 0)
+        close(z->fd);
     z->lib = NULL;
     z->fd = -1;
 }
@@ -214,6 +244,10 @@ static uint64_t little(const unsigned char *p, int bytes) {
 static bool read_at(const Zip *z, uint64_t offset, void *to, size_t n) {
     if (offset > z->bytes || n > z->bytes - offset)
         return false;
+    if (z->memory) {
+        memcpy(to, z->memory + offset, n);
+        return true;
+    }
     for (size_t done = 0; done < n;) {
         ssize_t got = pread(z->fd, (char *)to + done, n - done, (off_t)(offset + done));
         if (got < 0 && errno == EINTR)

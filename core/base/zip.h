@@ -8,6 +8,8 @@
 typedef struct Zip Zip;
 
 Zip *zip_open_file(Arena *a, const char *path, Diag *d);    // NULL on error
+// An archive in memory, which must live until it is shut; name is used in messages.
+Zip *zip_open_bytes(Arena *a, Str bytes, const char *name, Diag *d);
 void zip_shut(Zip *z);
 int zip_count(const Zip *z);
 const char *zip_name(const Zip *z, int i);

@@ -7,7 +7,7 @@
 
 #include "core/load/exported.h"
 
-enum { SCHEMA_MAJOR = 8 };
+enum { SCHEMA_OLDEST = 5, SCHEMA_MAJOR = 8 }; // of PyTorch 2.3 and of 2.6 to 2.11
 
 static int sniff(Str head, const char *path, bool is_dir) {
     (void)path;
@@ -118,7 +118,7 @@ static bool check_version(const Json *program, const char *file, Diag *d) {
     int64_t major = json_int(json_get(version, "major"), -1);
     if (!version && json_get(program, "graph_module"))
         return true; // older than the field
-    if (major == SCHEMA_MAJOR || major == 0)
+    if ((major >= SCHEMA_OLDEST && major <= SCHEMA_MAJOR) || major == 0)
         return true;
     DiagItem *e;
     if (major < 0)
@@ -126,8 +126,8 @@ static bool check_version(const Json *program, const char *file, Diag *d) {
                        "a JSON file that is no ExportedProgram: `graph_module` is missing");
     else
         e = diag_error(d, (Place){.file = file},
-                       "an ExportedProgram of schema %lld, and this program reads %d.x",
-                       (long long)major, SCHEMA_MAJOR);
+                       "an ExportedProgram of schema %lld, and this program reads %d.x to %d.x",
+                       (long long)major, SCHEMA_OLDEST, SCHEMA_MAJOR);
     e->hint = "PyTorch 2.11 writes schema 8.17: torch.export.save(program, 'x.pt2')";
     return false;
 }
@@ -167,7 +167,7 @@ static bool load(LoadedModel *m, const char *path, Diag *d) {
 
 const Loader loader_exported_json = {
     .name = "exported_json",
-    .doc = "ExportedProgram as JSON, schema 8.x, as models/model.json of a .pt2 archive",
+    .doc = "ExportedProgram as JSON, schema 5.x to 8.x, as models/model.json of a .pt2 archive",
     .sniff = sniff,
     .load = load,
 };

@@ -90,14 +90,6 @@ static bool has_entry(const Zip *z, const char *what, bool at_end) {
 }
 
 Foreign foreign_zip(const Zip *z) {
-    if (has_entry(z, "serialized_exported_program.json", true))
-        return (Foreign){"a .pt2 archive of PyTorch 2.7 or older",
-                         "write it again: torch.export.save(torch.export.load('old.pt2'), "
-                         "'new.pt2') with PyTorch 2.11"};
-    if (has_entry(z, "data/weights/model.pt", true))
-        return (Foreign){"a .pt2 archive of PyTorch 2.8, with pickled weights",
-                         "write it again: torch.export.save(torch.export.load('old.pt2'), "
-                         "'new.pt2') with PyTorch 2.11"};
     if (has_entry(z, "data/aotinductor/", false))
         return (Foreign){"an AOTInductor package, compiled and without a graph", CONVERT};
     if (has_entry(z, "bytecode.pkl", true))

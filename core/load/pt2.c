@@ -1,18 +1,25 @@
-// pt2.c: .pt2 archives as torch.export.save of PyTorch 2.11 writes them: a zip file of stored
+// pt2.c: .pt2 archives of torch.export.save. PyTorch 2.9 and later write a zip file of stored
 // entries below one folder (any name):
 //     archive_format "pt2"   archive_version "0"   models/NAME.json   the ExportedProgram
 //     data/weights/NAME_weights_config.json   data/constants/NAME_constants_config.json
 //         {"config": {"fc.weight": {"path_name": "weight_0", "is_param": true, "use_pickle": false,
 //                                   "tensor_meta": {dtype, sizes, strides, storage_offset, …}}}}
 //     data/weights/weight_0 …   bytes of a storage; tensors that share it name the same file
-// Weights are mapped, not read.
+// 2.8 has data/weights/NAME.pt and data/constants/NAME.pt instead, files of torch.save. Up to 2.7
+// the entries lie at the top: version "8.5", serialized_exported_program.json,
+// serialized_state_dict.pt, serialized_constants.pt. Weights are mapped, not read.
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "core/base/file.h"
 #include "core/load/exported.h"
+#include "core/load/torch_save.h"
 
-enum { JSON_LIMIT = 256 << 20 }; // most bytes of a JSON entry
+enum {
+    JSON_LIMIT = 256 << 20, // most bytes of a JSON entry
+    SAVED_LIMIT = 1 << 30   // of a compressed file of torch.save
+};
 
 typedef struct Archive {
     LoadedModel *m;
@@ -20,7 +27,9 @@ typedef struct Archive {
     const char *path;
     Zip *zip;
     int fd;
+    Str whole;        // the file, mapped when something of torch.save is in it
     const char *root; // "model/", "" if entries lie at the top
+    bool old;         // of 2.7 or earlier
     Arena tmp;
 } Archive;
 
@@ -66,6 +75,24 @@ static bool read_text(Archive *z, const char *name, const char *absent, const ch
     return true;
 }
 
+// Entries of 2.7 and earlier; the version's major is checked by the program's own schema.
+static const char old_program[] = "serialized_exported_program.json";
+
+static bool open_old(Archive *z) {
+    for (int i = 0; i < zip_count(z->zip); i++) {
+        const char *name = zip_name(z->zip, i);
+        size_t len = strlen(name), tail = strlen(old_program);
+        if (!str_ends(name, old_program) || (len > tail && name[len - tail - 1] != '/'))
+            continue;
+        z->root = arena_strndup(&z->tmp, name, len - tail);
+        return z->old = true;
+    }
+    Foreign f = foreign_zip(z->zip);
+    diag_error(z->d, (Place){.file = z->path}, "%s, not a model that this program opens", f.what)
+        ->hint = f.hint;
+    return false;
+}
+
 static bool open_root(Archive *z) {
     for (int i = 0; i < zip_count(z->zip); i++) {
         const char *name = zip_name(z->zip, i);
@@ -83,14 +110,9 @@ static bool open_root(Archive *z) {
             return refuse(z, "archive format `%s`, and `pt2` is expected", format);
         if (strcmp(version, "0") != 0)
             return refuse(z, "a .pt2 archive of version %s, and version 0 is expected", version);
-        if (find(z, "data/weights/model.pt") < 0)
-            return true;
-        break; // pickled weights
+        return true;
     }
-    Foreign f = foreign_zip(z->zip);
-    diag_error(z->d, (Place){.file = z->path}, "%s, not a model that this program opens", f.what)
-        ->hint = f.hint;
-    return false;
+    return open_old(z);
 }
 
 // ---- the program
@@ -121,7 +143,9 @@ static Json *read_json(Archive *z, int index) {
 
 static bool load_program(Archive *z, const char **name) {
     int index;
-    *name = model_entry(z, &index);
+    *name = z->old ? "" : model_entry(z, &index);
+    if (z->old)
+        index = find(z, old_program);
     if (!*name && find(z, "data/aotinductor/") < 0) {
         Foreign f = foreign_zip(z->zip);
         diag_error(z->d, (Place){.file = z->path}, "%s", f.what)->hint = f.hint;
@@ -202,6 +226,25 @@ static bool make_tensor(Archive *z, Payload *p, const char *name, const char *fi
     return true;
 }
 
+// A file of torch.save: a dict of tensors, or the tensor `only`.
+static bool load_saved(Archive *z, const char *entry, const char *only) {
+    int i = find(z, entry);
+    if (i < 0)
+        return refuse(z, "the archive lacks %s", entry);
+    int64_t offset = zip_stored_offset(z->zip, i);
+    if (offset >= 0 && !z->whole.ptr)
+        z->whole = file_map(z->path, z->d);
+    TorchSave f = {.name = arena_printf(&z->tmp, "%s:%s", z->path, entry), .fd = -1, .only = only};
+    if (offset >= 0 && z->whole.ptr && (uint64_t)offset + zip_size(z->zip, i) <= z->whole.len) {
+        f.bytes = (Str){z->whole.ptr + offset, (size_t)zip_size(z->zip, i)};
+        f.fd = z->fd;
+        f.offset = offset;
+    } else {
+        f.bytes = zip_read(z->zip, i, SAVED_LIMIT, &z->tmp, z->d);
+    }
+    return f.bytes.ptr && torch_save_read(&f, z->m->arena, &z->m->state, z->d);
+}
+
 static bool load_payload(Archive *z, const char *folder, const char *config) {
     int index = find(z, config);
     if (index < 0)
@@ -214,11 +257,14 @@ static bool load_payload(Archive *z, const char *folder, const char *config) {
     for (const Json *j = list ? list->child : NULL; ok && j; j = j->next) {
         const char *file = json_str(json_get(j, "path_name"), NULL);
         const Json *meta = json_get(j, "tensor_meta");
-        if (!j->key || !file || !meta || meta->kind != JSON_object ||
-            json_bool(json_get(j, "use_pickle"), false)) {
-            diag_warning(z->d, (Place){.file = z->path},
-                         "%s of `%s` is stored as a pickle and not read", folder,
-                         j->key ? j->key : "");
+        if (j->key && file && json_bool(json_get(j, "use_pickle"), false) &&
+            !str_starts(file, "custom_obj_")) {
+            ok = load_saved(z, arena_printf(&z->tmp, "%s%s", folder, file), j->key);
+            continue;
+        }
+        if (!j->key || !file || !meta || meta->kind != JSON_object) {
+            diag_warning(z->d, (Place){.file = z->path}, "`%s` in %s is no tensor and not read",
+                         j->key ? j->key : "", folder);
             continue;
         }
         const TensorMeta *t;
@@ -231,13 +277,42 @@ static bool load_payload(Archive *z, const char *folder, const char *config) {
     return ok;
 }
 
+// The first of several names that is there, "" if none is.
+static const char *first_of(Archive *z, const char *const names[], int n, const char *model) {
+    for (int i = 0; i < n; i++) {
+        const char *star = strchr(names[i], '*');
+        const char *name = star ? arena_printf(&z->tmp, "%.*s%s%s", (int)(star - names[i]),
+                                               names[i], model, star + 1)
+                                : names[i];
+        if (find(z, name) >= 0)
+            return name;
+    }
+    return "";
+}
+
+// Weights or constants: a table of raw files, or one file of torch.save. `*` is the model's name.
+static bool load_state(Archive *z, const char *model, const char *folder,
+                       const char *const configs[2], const char *const saved[3]) {
+    const char *config = first_of(z, configs, 2, model), *file = first_of(z, saved, 3, model);
+    if (*config && !z->old)
+        return load_payload(z, folder, config);
+    return !*file || load_saved(z, file, NULL);
+}
+
 static bool load_parts(Archive *z) {
+    static const char *const weights[] = {"data/weights/*_weights_config.json",
+                                          "data/weights/*_model_param_config.json"};
+    static const char *const constants[] = {"data/constants/*_constants_config.json",
+                                            "data/constants/*_model_constants_config.json"};
+    // The oldest call them .json, which they are not.
+    static const char *const saved_weights[] = {
+        "data/weights/*.pt", "serialized_state_dict.pt", "serialized_state_dict.json"};
+    static const char *const saved_constants[] = {
+        "data/constants/*.pt", "serialized_constants.pt", "serialized_constants.json"};
     const char *name;
     return open_root(z) && load_program(z, &name) &&
-           load_payload(z, "data/weights/",
-                        arena_printf(&z->tmp, "data/weights/%s_weights_config.json", name)) &&
-           load_payload(z, "data/constants/",
-                        arena_printf(&z->tmp, "data/constants/%s_constants_config.json", name));
+           load_state(z, name, "data/weights/", weights, saved_weights) &&
+           load_state(z, name, "data/constants/", constants, saved_constants);
 }
 
 static bool load(LoadedModel *m, const char *path, Diag *d) {
@@ -249,6 +324,8 @@ static bool load(LoadedModel *m, const char *path, Diag *d) {
     bool ok = z.fd >= 0 ? load_parts(&z) : (diag_fail(d, "cannot open '%s'", path), false);
     if (z.fd >= 0)
         close(z.fd);
+    if (z.whole.ptr)
+        file_unmap(z.whole);
     zip_shut(z.zip);
     arena_free(&z.tmp);
     return ok;
@@ -256,7 +333,7 @@ static bool load(LoadedModel *m, const char *path, Diag *d) {
 
 const Loader loader_pt2 = {
     .name = "pt2",
-    .doc = "a .pt2 archive of torch.export.save, its weights mapped",
+    .doc = "a .pt2 archive of torch.export.save, PyTorch 2.3 to 2.11; its weights are mapped",
     .sniff = sniff,
     .load = load,
 };

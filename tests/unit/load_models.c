@@ -410,7 +410,7 @@ START_TEST(other_files_are_named) {
     refused(text_file("e.json", "{\"a\": 1}"), "JSON that is no ExportedProgram");
     refused(text_file("f.json",
                       "{\"graph_module\": {}, \"schema_version\": {\"major\": 9, \"minor\": 0}}"),
-            "an ExportedProgram of schema 9, and this program reads 8.x");
+            "an ExportedProgram of schema 9, and this program reads 5.x to 8.x");
     refused(text_file("g.json", "{\"graph_module\": {\"graph\": {\"nodes\": [{}]}}}"),
             "a node without target");
     refused(file("h", "\x08\x07\x12\x07pytorch", 11), "an ONNX model");
