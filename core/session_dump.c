@@ -63,6 +63,18 @@ static void write_log(Dump *d, const char *file, const Buf *text) {
         write_text(d, d->dir, file, text);
 }
 
+// An exported program as print() shows it; only forms that have a signature are one.
+static void dump_exported(Dump *d) {
+    static const char *const forms[] = {"pt2", "exported_json", "export_text"};
+    const LoadedModel *m = d->s->model;
+    Buf text = {.arena = d->arena};
+    if (str_index(m->form, forms, COUNT(forms)) < 0)
+        return;
+    for (int i = 0; i < m->graphs.n; i++)
+        load_print_export(&text, &m->graphs.at[i]);
+    write_log(d, "exported_program.txt", &text);
+}
+
 static void dump_captured(Dump *d) {
     Buf text = {.arena = d->arena};
     for (int i = 0; i < pipeline_n_units(d->s->pipeline); i++)
@@ -422,6 +434,7 @@ int session_dump(Session *s, const char *dir, Diag *diag) {
     for (int i = 0; i < pipeline_n_units(s->pipeline); i++)
         dump_unit(&d, i);
     dump_captured(&d);
+    dump_exported(&d);
     dump_aot(&d);
     dump_post_grad(&d);
     dump_fusion(&d);

@@ -70,6 +70,7 @@ static void set_inputs(LoadedModel *m, LoadedGraph *g, const Json *specs) {
             if (!body)
                 continue;
             in->kind = input_tags[k].kind;
+            in->transient = !json_bool(json_get(body, "persistent"), true);
             if (input_tags[k].name_key)
                 in->state = copy(m, json_str(json_get(body, input_tags[k].name_key), NULL));
         }

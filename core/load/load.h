@@ -21,6 +21,7 @@ typedef struct InputSpec {      // of one placeholder
     InputKind kind;
     const char *state;          // fc.weight for parameters, buffers, constants; NULL if unknown
     int user;                   // index among user inputs (flattened), -1
+    bool transient;             // a buffer that no state dict keeps
     bool requires_grad;         // as the file says (ExportedProgram), false if it says nothing
 } InputSpec;
 
@@ -81,6 +82,9 @@ void load_close(LoadedModel *m);        // drops storages; the arena is the call
 bool load_give_shapes(LoadedModel *m, const TensorFile *values, const char *binds, Diag *d);
 // False and an error that asks for the first one that is still missing.
 bool load_check_shapes(const LoadedGraph *g, Diag *d);
+
+// export_print.c: an exported graph as print(ExportedProgram) shows it.
+void load_print_export(Buf *out, const LoadedGraph *g);
 
 // bind.c: rows of a values file to placeholders: `in0 …` user inputs in order, `state.NAME`. binds:
 // "L_x_=in0,L_y_=in1" or NULL. out[i] is NULL if nothing fits. false and errors for a bind that

@@ -52,6 +52,10 @@ typedef struct BindItem {
 } BindItem;
 int bind_items(Arena *a, const char *binds, BindItem **out, Diag *d);
 
+// export_text.c: InputKind and OutputKind as a signature prints them.
+extern const char *const export_input_kinds[];
+extern const char *const export_output_kinds[];
+
 // shapes.c: nothing tells what any input is.
 bool shapes_are_missing(const Graph *g);
 
