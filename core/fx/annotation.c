@@ -109,7 +109,7 @@ static bool read_body(Scan *r, const char *body, Place at, Annotation *out) {
 bool scan_annotation(Scan *r, Annotation *out) {
     *out = (Annotation){.val = {.kind = VAL_none}};
     scan_space(r);
-    Place at = {.file = r->file, .line = r->line + 1};
+    Place at = scan_line(r);
     const char *body = scan_string(r);
     if (!body)
         return false;
@@ -133,7 +133,7 @@ bool scan_bare_annotation(Scan *r, const char *text, Annotation *out) {
     if (!tensor && strcmp(word, "Sym") != 0)
         return false;
     *out = (Annotation){.val = {.kind = VAL_none}};
-    return read_body(r, text, (Place){.file = r->file, .line = r->line + 1}, out) &&
+    return read_body(r, text, scan_line(r), out) &&
            out->val.kind != VAL_opaque;
 }
 

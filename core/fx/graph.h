@@ -259,9 +259,13 @@ typedef struct FxDoc {
     FxText *at;
     int n, cap;
     Arena *arena;
+    int lines_before;           // of the file, where the text is a part of it: for messages
 } FxDoc;
 // Adds every graph of a text. False and errors with their places if one is broken or there is none.
 bool fx_parse(FxDoc *out, Sym *sym, Str text, const char *file, Diag *d);
+// Behind the prefix that a logger puts before a line, or the tab of a TORCH_TRACE payload; the line
+// itself if it has none.
+const char *fx_log_prefix(const char *p, const char *end);
 // Is there a line that begins a printed graph? (first 1 MiB)
 bool fx_sniff(Str text);
 // A TensorMeta's annotation `f32[8, 10][10, 1]cpu` or `Sym(s77)`; false and an error if it is

@@ -57,25 +57,6 @@ static const char *read_title(Arena *a, const TextLine *l) {
     return end > from ? arena_strndup(a, from, (size_t)(end - from)) : NULL;
 }
 
-// Lines of TORCH_TRACE name what follows by a key; in TORCH_LOGS it has these titles.
-static const char *trace_title(const TextLine *l) {
-    static const char *const keys[][2] = {
-        {"{\"dynamo_output_graph\"", "__compiled_fn_0"},
-        {"{\"aot_joint_graph\"", "Joint graph"},
-        {"{\"aot_forward_graph\"", "Forward graph"},
-        {"{\"aot_inference_graph\"", "Forward graph"},
-        {"{\"aot_backward_graph\"", "Backward graph"},
-        {"{\"inductor_pre_grad_graph\"", "BEFORE PRE GRAD"},
-        {"{\"before_post_grad_graph\"", "BEFORE POST GRAD"},
-        {"{\"inductor_post_grad_graph\"", "AFTER POST GRAD"},
-        {"{\"after_post_grad_graph\"", "AFTER POST GRAD"},
-    };
-    for (int i = 0; i < COUNT(keys); i++)
-        if (line_starts(l, keys[i][0]))
-            return keys[i][1];
-    return NULL;
-}
-
 // What a log record has before `class`.
 static void set_head(Scan *r, FxText *out, const char *klass) {
     const TextLine *l = &r->lines[r->line];
@@ -117,12 +98,12 @@ bool fx_parse(FxDoc *out, Sym *sym, Str text, const char *file, Diag *d) {
     // Readers of expressions look one byte ahead: the copy ends in a zero.
     Str own = {arena_strndup(out->arena, text.ptr, text.len), text.len};
     scan_init(&r, out->arena, &tmp, sym, file, own, d);
+    r.lines_before = out->lines_before;
     const char *title = NULL;
     int found = 0;
     while (scan_more(&r) && !r.failed) {
         const TextLine *l = &r.lines[r.line];
         const char *named = read_title(out->arena, l);
-        named = named ? named : trace_title(l);
         title = named ? named : title;
         Start start = starts_graph(l);
         if (start == START_none) {
@@ -148,7 +129,7 @@ bool fx_sniff(Str text) {
         const char *stop = memchr(p, '\n', (size_t)(end - p));
         if (!stop)
             stop = end;
-        TextLine l = {p, scan_prefix(p, stop), stop};
+        TextLine l = {p, fx_log_prefix(p, stop), stop};
         if (starts_graph(&l) != START_none)
             return true;
         p = stop + 1;

@@ -13,7 +13,7 @@ static const char *skip_digits(const char *p, const char *end, int at_least) {
 }
 
 // `[rank0]:V1129 12:00:00.123456 4242 torch/_dynamo/output_graph.py:2417] [0/0] [__graph_code] `
-const char *scan_prefix(const char *p, const char *end) {
+const char *fx_log_prefix(const char *p, const char *end) {
     const char *start = p;
     if (p < end && *p == '\t')
         return p + 1;   // payload of a TORCH_TRACE file
@@ -51,7 +51,7 @@ static void split_lines(Scan *r, Str text) {
         const char *stop = memchr(p, '\n', (size_t)(end - p));
         if (!stop)
             stop = end;
-        r->lines[r->n_lines++] = (TextLine){p, scan_prefix(p, stop), stop};
+        r->lines[r->n_lines++] = (TextLine){p, fx_log_prefix(p, stop), stop};
         p = stop + 1;
     }
 }
@@ -99,13 +99,17 @@ bool line_starts(const TextLine *l, const char *text) {
 }
 
 Place scan_place(const Scan *r, const char *at) {
-    Place place = {.file = r->file, .line = r->line + 1};
+    Place place = scan_line(r);
     if (!scan_more(r))
         return place;
     const TextLine *l = &r->lines[r->line];
     place.col = (int)(at - l->full) + 1;
     place.source = arena_strndup(r->tmp, l->full, (size_t)(l->end - l->full));
     return place;
+}
+
+Place scan_line(const Scan *r) {
+    return (Place){.file = r->file, .line = r->lines_before + r->line + 1};
 }
 
 bool scan_fail(Scan *r, const char *fmt, ...) {

@@ -20,6 +20,7 @@ typedef struct Scan {
     TextLine *lines;
     int n_lines;
     int line;                   // index of the line being read
+    int lines_before;           // of the file
     const char *p;              // in that line
     int nest;                   // open brackets: inside them line ends are blanks
     int depth;                  // of the value being read, limited
@@ -31,8 +32,6 @@ typedef struct Scan {
 } Scan;
 
 // scan.c
-// Behind the prefix that a logger puts before a line; the line itself if it has none.
-const char *scan_prefix(const char *p, const char *end);
 void scan_init(Scan *r, Arena *a, Arena *tmp, Sym *sym, const char *file, Str text, Diag *d);
 // To the start of a line; past the last one the cursor stands on an empty line.
 void scan_goto(Scan *r, int line);
@@ -41,6 +40,7 @@ int line_indent(const TextLine *l);             // columns; the line's length if
 bool line_blank(const TextLine *l);
 bool line_starts(const TextLine *l, const char *text);  // behind its indentation
 Place scan_place(const Scan *r, const char *at);
+Place scan_line(const Scan *r);             // the line without a column
 // Always false; the message is added once.
 bool scan_fail(Scan *r, const char *fmt, ...) FX_PRINTF(2, 3);
 void scan_space(Scan *r);                   // blanks; inside brackets line ends and comments, too

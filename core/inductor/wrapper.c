@@ -66,9 +66,10 @@ static void print_symbol(CGen *g, int i, const Expr *symbol) {
            c_name(g, expr_name(symbol)), i);
 }
 
-// A nested graph may have sizes that are no inputs of its own: they are read off its tensors.
+// An exported or nested graph may have sizes that are no inputs of its own: they are read off its
+// tensors.
 static void print_hidden_symbols(CGen *g, int i, const IrLayout *l) {
-    for (int d = 0; d < l->ndim; d++) {
+    for (int d = 0; l && d < l->ndim; d++) {
         const char *name = expr_kind(l->size[d]) == SYM_symbol ? expr_name(l->size[d]) : NULL;
         if (!name || map_find(&g->declared, name))
             continue;
@@ -104,7 +105,7 @@ static void print_inputs(CGen *g) {
     for (int i = 0; i < m->inputs.n; i++)
         if (!m->inputs.at[i].buf && m->inputs.at[i].sym)
             print_symbol(g, i, m->inputs.at[i].sym);
-    for (int i = 0; g->nested && i < m->inputs.n; i++)
+    for (int i = 0; i < m->inputs.n; i++)
         if (m->inputs.at[i].buf)
             print_hidden_symbols(g, i, m->inputs.at[i].buf->layout);
     for (int i = 0; i < m->inputs.n; i++)

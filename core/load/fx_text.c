@@ -18,11 +18,19 @@ static int sniff(Str head, const char *path, bool is_dir) {
 }
 
 bool fx_text_add(LoadedModel *m, Str text, const char *path, Diag *d) {
-    FxDoc doc = {.arena = m->arena};
+    return fx_text_add_part(m, text, path, 0, NULL, d);
+}
+
+bool fx_text_add_part(LoadedModel *m, Str text, const char *path, int lines_before,
+                      const char *title, Diag *d) {
+    FxDoc doc = {.arena = m->arena, .lines_before = lines_before};
     if (!fx_parse(&doc, m->sym, text, path, d))
         return false;
     for (int i = 0; i < doc.n; i++) {
-        LoadedGraph g = {.graph = doc.at[i].graph, .file = path, .line = doc.at[i].line};
+        LoadedGraph g = {
+            .graph = doc.at[i].graph, .file = path, .line = lines_before + doc.at[i].line};
+        if (!doc.at[i].graph->title)
+            doc.at[i].graph->title = title;
         fx_runnable_layouts(m, doc.at[i].graph, path);
         g.untyped = shapes_are_missing(doc.at[i].graph);
         graph_infer(doc.at[i].graph, d); // nodes with several results are printed without

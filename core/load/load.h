@@ -41,6 +41,7 @@ typedef struct LoadedGraph {
     const char *folder;         // model__0_inference_0.0 if it lay in one, else NULL
     int number, nth, counter;   // of that name, else 0
     bool untyped;               // a text without shapes: load_give_shapes has to tell them
+    const char *compile_id;     // 0/0: graphs of one are the same at several stages; or NULL
     const char *file;           // of the text, and the line where the graph begins; NULL, 0
     int line;
     InputSpec *inputs;          // one a placeholder

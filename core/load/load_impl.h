@@ -61,6 +61,9 @@ bool shapes_are_missing(const Graph *g);
 
 // fx_text.c, fx_runnable.c: graphs of a text added to m.
 bool fx_text_add(LoadedModel *m, Str text, const char *path, Diag *d);
+// Of a part of the file, so many lines behind its start; title: of graphs that have none.
+bool fx_text_add_part(LoadedModel *m, Str text, const char *path, int lines_before,
+                      const char *title, Diag *d);
 // fx_consts.c: what __init__ of class Repro sets, as constants of the graph.
 void fx_consts_read(LoadedModel *m, Graph *g, Str init);
 bool fx_runnable_add(LoadedModel *m, Str text, const char *path, Diag *d);

@@ -124,6 +124,11 @@ static Unit *unit_new(Pipeline *p, const LoadedGraph *g, const char *kind) {
     return u;
 }
 
+// A captured graph becomes all kinds, a joint one forward and backward.
+static bool holds_kind(const char *kind, const char *other) {
+    return !*kind || !strcmp(kind, other) || !strcmp(kind, "joint");
+}
+
 // A dump folder holds the same graph before and after the post-grad passes, a log the captured
 // graph and what AOTAutograd made of it: the earliest is opened.
 static bool is_duplicate(const LoadedModel *m, int i) {
@@ -132,6 +137,8 @@ static bool is_duplicate(const LoadedModel *m, int i) {
         const LoadedGraph *o = &m->graphs.at[k];
         bool same_folder = g->folder && o->folder && !strcmp(g->folder, o->folder);
         bool captured = !g->folder && !o->folder && o->level == LEVEL_torch;
+        if (g->compile_id && o->compile_id)
+            captured = !strcmp(g->compile_id, o->compile_id) && holds_kind(o->kind, g->kind);
         if (k != i && (same_folder || captured) && o->level < g->level)
             return true;
     }

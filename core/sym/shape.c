@@ -68,7 +68,8 @@ void sym_hint_rest(Sym *s, int64_t first) {
         bool is_size = name[0] == 's' && name[1] >= '0' && name[1] <= '9';
         if (info->has_hint || !is_size)
             continue;
-        info->hint = first;
+        SymRange range = sym_range(s, info->e);
+        info->hint = first > range.hi ? range.hi : first < range.lo ? range.lo : first;
         info->has_hint = true;
         first += 8;
     }
