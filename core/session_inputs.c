@@ -148,6 +148,11 @@ static bool make_input(Session *s, const Node *p, const Tensor *bound, uint64_t 
             "give one with --hint SYMBOL=VALUE";
         return false;
     }
+    if (p->val.kind == VAL_float || p->val.kind == VAL_bool) {
+        *out = p->val.kind == VAL_bool ? (RtValue){.kind = RT_bool, .b = p->val.b}
+                                       : (RtValue){.kind = RT_float, .f = p->val.f};
+        return true;
+    }
     if (!node_tensor(p)) {
         diag_fail(d, "input %s: its type is not known, so nothing can be run", p->name);
         return false;
@@ -184,6 +189,8 @@ bool session_inputs(Session *s, int unit, Arena *a, RtValue **out, int *n, Diag 
     const Unit *u = pipeline_unit(s->pipeline, unit);
     const LoadedGraph *g = u->loaded;
     Node **p;
+    if (!load_check_shapes(g, d))
+        return false;
     *n = graph_placeholders(g->graph, &p, a);
     *out = ARENA_ARRAY(a, *n + 1, RtValue);
     uint64_t state = (uint64_t)s->given.seed * 0x2545f4914f6cdd1du + (uint64_t)unit;

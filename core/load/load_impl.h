@@ -57,7 +57,7 @@ extern const char *const export_input_kinds[];
 extern const char *const export_output_kinds[];
 
 // shapes.c: nothing tells what any input is.
-bool shapes_are_missing(const Graph *g);
+bool shapes_are_missing(Graph *g);
 
 // fx_text.c, fx_runnable.c: graphs of a text added to m.
 bool fx_text_add(LoadedModel *m, Str text, const char *path, Diag *d);

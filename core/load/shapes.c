@@ -10,11 +10,22 @@ static bool is_input(const Node *n) {
     return (n->op == FX_placeholder || n->op == FX_get_attr) && n->n_users > 0;
 }
 
-bool shapes_are_missing(const Graph *g) {
+// `scale : float = 2.0`: what is no tensor is its default.
+static void take_defaults(Graph *g) {
+    GRAPH_EACH(g, n) {
+        const Value *v = n->op == FX_placeholder && n->n_args ? &n->args[0] : NULL;
+        bool constant = v && (v->kind == VAL_int || v->kind == VAL_float || v->kind == VAL_bool);
+        if (constant && n->val.kind == VAL_none)
+            n->val = *v;
+    }
+}
+
+bool shapes_are_missing(Graph *g) {
     int missing = 0;
+    take_defaults(g);
     GRAPH_EACH(g, n) {
         // PyTorch annotates all tensors or none: one that is makes the others no tensors.
-        if (n->op == FX_placeholder && n->val.kind != VAL_none)
+        if (n->op == FX_placeholder && n->val.kind != VAL_none && !n->n_args)
             return false;
         missing += is_input(n) && n->val.kind == VAL_none;
     }

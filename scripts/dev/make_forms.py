@@ -85,12 +85,16 @@ def safetensors(path, rows):
         f.write(struct.pack("<Q", len(text)) + text + data)
 
 
-def values(path):
+def values(out_dir):
     steps, seen, out = evaluate()
-    rows = {"in0": X, "in1": SEEN, "out0": ([HINT, 3], out), "after0": X, "after1": ([3], seen)}
+    rows = {"in0": X, "in1": SEEN}
     rows |= {f"state.{k}": v for k, v in {**STATE, **CONSTANTS}.items()}
-    rows["after.state.steps"] = ([], [steps])
-    safetensors(path, rows)
+    given = dict(rows)
+    rows |= {"out0": ([HINT, 3], out), "after0": X, "after1": ([3], seen), "after.state.steps": ([], [steps])}
+    safetensors(f"{out_dir}/counter.values.safetensors", rows)
+    # The graph alone, whose text says nothing of what its results are.
+    given |= {"out0": ([], [steps]), "out1": ([3], seen), "out2": ([HINT, 3], out)}
+    safetensors(f"{out_dir}/counter_graph.values.safetensors", given)
 
 
 # ---- torch.save, with the names that torch's pickles have and none of torch
@@ -469,7 +473,7 @@ def main():
     os.makedirs(out, exist_ok=True)
     printed(out)
     archives(out)
-    values(f"{out}/counter.values.safetensors")
+    values(out)
 
 
 main()
