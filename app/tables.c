@@ -174,9 +174,9 @@ static void print_toolchains(Buf *out) {
 }
 
 static void print_loaders(Buf *out) {
-    head(out, "form | what it is");
+    head(out, "form | what it is | what makes it");
     for (int i = 0; i < n_loaders; i++)
-        ROW(out, code(out, loaders[i]->name), loaders[i]->doc);
+        ROW(out, code(out, loaders[i]->name), loaders[i]->doc, loaders[i]->made);
 }
 
 static void print_services(Buf *out) {

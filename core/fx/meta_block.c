@@ -88,6 +88,12 @@ static void read_tensor_meta(Scan *r, const char *text, MetaBlock *out) {
     out->strides = true;
 }
 
+static int read_number(const char *text) {
+    char *end;
+    long v = strtol(text, &end, 10);
+    return end > text && !*end && v >= 0 && v < MAX_SEQ ? (int)v : -1;
+}
+
 static void read_entry(Scan *r, const char *key, MetaBlock *out) {
     const char *text = read_pieces(r);
     if (!text)
@@ -95,7 +101,7 @@ static void read_entry(Scan *r, const char *key, MetaBlock *out) {
     if (!strcmp(key, "original_aten"))
         out->original_aten = arena_strdup(r->arena, text);
     else if (!strcmp(key, "seq_nr"))
-        out->seq_nr = atoi(text) >= 0 && atoi(text) < MAX_SEQ ? atoi(text) : -1;
+        out->seq_nr = read_number(text);
     else if (!strcmp(key, "val") && !out->strides)
         read_val(r, text, out);
     else if (!strcmp(key, "tensor_meta"))

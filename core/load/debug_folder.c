@@ -112,6 +112,7 @@ const Loader loader_debug_folder = {
     .name = "debug_folder",
     .doc = "a folder of TORCH_COMPILE_DEBUG: the run, its torchinductor/, or a folder "
            "model__K_KIND_N.C",
+    .made = "`TORCH_COMPILE_DEBUG=1`",
     .sniff = sniff,
     .load = load,
 };

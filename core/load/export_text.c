@@ -12,9 +12,10 @@
 //         linear: USER_OUTPUT
 //
 //     Range constraints: {s77: VR[2, 16]}
-// Up to 2.7 the signature is `ExportGraphSignature(input_specs=[InputSpec(kind=<InputKind.PARAMETER:
-// 2>, arg=TensorArgument(name='p_fc_weight'), target='fc.weight', …)], …)`, up to 2.1 dicts
-// `inputs_to_parameters={'arg0_1': 'fc.weight'}`. export_print.c writes the newest.
+// Up to 2.7 the signature is
+//     ExportGraphSignature(input_specs=[InputSpec(kind=<InputKind.PARAMETER: 2>,
+//     arg=TensorArgument(name='p_fc_weight'), target='fc.weight', …)], …)
+// up to 2.1 dicts `inputs_to_parameters={'arg0_1': 'fc.weight'}`. export_print.c writes the newest.
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +76,9 @@ static void read_ranges(LoadedModel *m, const char *text) {
     for (int i = 0; i < COUNT(heads) && !p; i++)
         p = strstr(text, heads[i]);
     p = p ? strchr(p, '{') : NULL;
-    while (p && *p && *p != '}' && *p != '\n') {
+    if (!p)
+        return;
+    while (*p && *p != '}' && *p != '\n') {
         p += 1 + strspn(p + 1, " ");
         size_t len = 0;
         while (isalnum((unsigned char)p[len]) || p[len] == '_')
@@ -236,6 +239,7 @@ static bool load(LoadedModel *m, const char *path, Diag *d) {
 const Loader loader_export_text = {
     .name = "export_text",
     .doc = "print(ExportedProgram): its graph, signature and ranges; no weights",
+    .made = "`print(torch.export.export(model, args))`",
     .sniff = sniff,
     .load = load,
 };

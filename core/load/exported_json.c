@@ -169,6 +169,7 @@ static bool load(LoadedModel *m, const char *path, Diag *d) {
 const Loader loader_exported_json = {
     .name = "exported_json",
     .doc = "ExportedProgram as JSON, schema 5.x to 8.x, as models/model.json of a .pt2 archive",
+    .made = "`unzip -p x.pt2 '*models/model.json'`",
     .sniff = sniff,
     .load = load,
 };

@@ -311,6 +311,7 @@ const Loader loader_fx_runnable = {
     .name = "fx_runnable",
     .doc = "fx_graph_runnable.py: the graph of class Repro with the inputs of load_args; nothing "
            "of it is run",
+    .made = "`TORCH_COMPILE_DEBUG=1`, `TORCHDYNAMO_REPRO_AFTER=aot`, `fxray dump`",
     .sniff = sniff,
     .load = load,
 };

@@ -47,8 +47,10 @@ static bool load(LoadedModel *m, const char *path, Diag *d) {
 
 const Loader loader_fx_text = {
     .name = "fx_text",
-    .doc = "printed FX graphs: TORCH_LOGS=graph_code or aot_graphs, fx_graph_readable.py, "
-           "print(graph)",
+    .doc = "printed FX graphs of any version, one or many, with or without log prefixes: classes, "
+           "plain code, print(graph), tables",
+    .made = "`TORCH_LOGS=graph_code,aot_graphs`, `print(gm.graph)`, `print(gm.code)`, "
+            "`gm.print_readable()`, `gm.graph.print_tabular()`",
     .sniff = sniff,
     .load = load,
 };

@@ -66,6 +66,7 @@ typedef struct LoadedModel {
 typedef struct Loader {
     const char *name;           // fx_text, pt2, …
     const char *doc;
+    const char *made;           // what makes such a file, in PyTorch's words
     // 0: no; higher wins. head is up to 64 KiB of the file; empty for a folder.
     int (*sniff)(Str head, const char *path, bool is_dir);
     bool (*load)(LoadedModel *m, const char *path, Diag *d);

@@ -147,7 +147,11 @@ static void push_text(Reader *r, uint64_t len) {
 
 static void push_line(Reader *r) {
     Pickle *s = node(r, PICKLE_str);
-    s->s = line(r);
+    const char *text = line(r);
+    size_t len = strlen(text);
+    // STRING stands in quotes.
+    bool quoted = len >= 2 && (*text == '\'' || *text == '"') && text[len - 1] == *text;
+    s->s = quoted ? arena_strndup(r->arena, text + 1, len - 2) : text;
     s->len = strlen(s->s);
     push(r, s);
 }
@@ -171,7 +175,7 @@ static void push_long(Reader *r, uint64_t len) {
     bool negative = p && len && p[len - 1] & 0x80;
     for (uint64_t i = 0; p && i < 8; i++)
         v |= (uint64_t)(i < len ? p[i] : negative ? 0xff : 0) << 8 * i;
-    bool fits = true;
+    bool fits = len < 8 || (v >> 63 != 0) == negative;
     for (uint64_t i = 8; p && i < len; i++)
         fits &= p[i] == (negative ? 0xff : 0);
     push_int(r, fits ? (int64_t)v : negative ? INT64_MIN : INT64_MAX);
@@ -342,6 +346,8 @@ static void object_op(Reader *r, unsigned char op) {
     case 0x90: add_marked(r, PICKLE_set); break;
     case 'q': put_memo(r, number(r, 1)); break;
     case 'r': put_memo(r, number(r, 4)); break;
+    case 'p': put_memo(r, strtoull(line(r), NULL, 10)); break;
+    case 'g': get_memo(r, strtoull(line(r), NULL, 10)); break;
     case 0x94: put_memo(r, (uint64_t)r->n_memo++); break;
     case 'h': get_memo(r, number(r, 1)); break;
     case 'j': get_memo(r, number(r, 4)); break;

@@ -334,6 +334,7 @@ static bool load(LoadedModel *m, const char *path, Diag *d) {
 const Loader loader_pt2 = {
     .name = "pt2",
     .doc = "a .pt2 archive of torch.export.save, PyTorch 2.3 to 2.11; its weights are mapped",
+    .made = "`torch.export.save(torch.export.export(model, args), 'x.pt2')`",
     .sniff = sniff,
     .load = load,
 };

@@ -1,5 +1,5 @@
-// torch_save.c: the zip files that torch.save writes: NAME/data.pkl, a pickle whose tensors refer to
-// storages by number, and NAME/data/0 … with their bytes. A tensor is pickled as a call:
+// torch_save.c: the zip files that torch.save writes: NAME/data.pkl, a pickle whose tensors refer
+// to storages by number, and NAME/data/0 … with their bytes. A tensor is pickled as a call:
 //     torch._utils._rebuild_tensor_v2(persistent(('storage', torch.FloatStorage, '0', 'cpu', 12)),
 //                                     offset, size, stride, requires_grad, OrderedDict())
 //     torch._utils._rebuild_tensor_v3(…UntypedStorage…, …, OrderedDict(), torch.float8_e4m3fn)

@@ -1,8 +1,8 @@
 // trace_log.c: structured logs of TORCH_TRACE: one record a line, a logger's prefix and a JSON
 // object, its payload on the lines below, each behind a tab:
-//     V1129 12:00:00.123456 4242 torch/…/output_graph.py:1300] {"dynamo_output_graph": {"sizes": …},
+//     V1129 12:00:00.123456 4242 torch/…/output_graph.py:1300] {"dynamo_output_graph": {…},
 //     "frame_id": 0, "frame_compile_id": 0, "attempt": 0, "has_payload": "0123…"}
-//     	class GraphModule(torch.nn.Module): …
+//     →   class GraphModule(torch.nn.Module): …
 // The first key is the record's kind. Graphs of one compilation (frame_id/frame_compile_id) are the
 // same graph at several stages; of restarted attempts the last counts. `create_symbol` tells hints
 // and ranges. Everything else is passed over, so that a log cut short opens as far as it goes.
@@ -203,6 +203,7 @@ static bool load(LoadedModel *m, const char *path, Diag *d) {
 const Loader loader_trace_log = {
     .name = "trace_log",
     .doc = "a structured log of TORCH_TRACE: the graphs of its compilations, at every stage",
+    .made = "`TORCH_TRACE=folder`",
     .sniff = sniff,
     .load = load,
 };
