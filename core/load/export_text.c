@@ -79,7 +79,8 @@ static void read_ranges(LoadedModel *m, const char *text) {
     if (!p)
         return;
     while (*p && *p != '}' && *p != '\n') {
-        p += 1 + strspn(p + 1, " ");
+        p++;
+        p += strspn(p, " ");
         size_t len = 0;
         while (isalnum((unsigned char)p[len]) || p[len] == '_')
             len++;
