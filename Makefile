@@ -8,6 +8,7 @@
 #   make lint       clang-tidy, cppcheck, format, function and file lengths
 #   make asan       all tests under AddressSanitizer and UBSan
 #   make fuzz       the parsers under random bytes
+#   make random     random graphs, eager against every rung (RANDOM_ARGS="-t 600 -s 1")
 #   make manual     rewrites the tables in MANUAL.md
 #   make install    program, manual page, completion, samples; PREFIX=/usr/local DESTDIR=
 #   make uninstall  takes them away again
@@ -41,6 +42,7 @@ APP_MAIN := app/main.c app/loop.c app/term.c app/repl.c
 APP := $(filter-out $(APP_MAIN),$(wildcard app/*.c))
 TESTS := $(wildcard tests/unit/*.c tests/unit/*/*.c)
 FUZZ := $(wildcard tests/fuzz/*.c)
+RANDOM := $(wildcard tests/random/*.c)
 BENCH := $(wildcard tests/bench/*.c)
 obj = $(patsubst %.c,$(B)/%.o,$(1))
 
@@ -49,7 +51,7 @@ obj = $(patsubst %.c,$(B)/%.o,$(1))
 WIDE := $(if $(filter x86_64,$(shell uname -m)),-mprefer-vector-width=512)
 $(B)/core/eager/%.o: LAST_CFLAGS = $(if $(filter -O2,$(CFLAGS)),-O3) $(WIDE)
 
-.PHONY: print-flags all run setup check unit goldens bench layers lint asan fuzz manual install \
+.PHONY: print-flags all run setup check unit goldens bench layers lint asan fuzz random manual install \
 	uninstall clean help
 all: $(B)/fxray
 
@@ -127,6 +129,13 @@ fuzz:
 	$(Q)+$(SAN) build/asan/fuzz
 	$(Q)$(SAN_ENV) build/asan/fuzz $(FUZZ_ARGS)
 
+# RANDOM_ARGS: see tests/random/main.c.
+$(B)/random: $(call obj,$(RANDOM)) $(B)/libcore.a
+	$(if $(V),,@echo "  LD    $@")
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ -rdynamic $(LIBS) -o $@
+random: $(B)/random
+	$(Q)$(B)/random $(RANDOM_ARGS)
+
 manual: all
 	$(Q)scripts/dev/manual $(B)/fxray
 
@@ -153,4 +162,4 @@ clean:
 help:
 	@sed -n '/^#/!q;s/^# \{0,1\}//p' Makefile
 
--include $(patsubst %.o,%.d,$(call obj,$(CORE) $(VIEWS) $(APP) $(APP_MAIN) $(TESTS) $(FUZZ) $(BENCH)))
+-include $(patsubst %.o,%.d,$(call obj,$(CORE) $(VIEWS) $(APP) $(APP_MAIN) $(TESTS) $(FUZZ) $(RANDOM) $(BENCH)))

@@ -1,0 +1,553 @@
+// arguments.c: the tokens of a recipe, one after the other, as values of a graph that grows. What a
+// token needs besides (a positive number, an index within bounds) is computed by calls of its own.
+#include "tests/random/make.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct Args {
+    Make *m;
+    const char *op;
+    Item first; // copied: items may move
+    bool has_first;
+    int dim; // chosen last
+    Value at[16];
+    int n;
+} Args;
+
+static Item *call1(Make *m, const char *op, Value a) {
+    return call(m, op, &a, 1);
+}
+
+static Item *call2(Make *m, const char *op, Value a, Value b) {
+    Value args[2] = {a, b};
+    return call(m, op, args, 2);
+}
+
+static Value of(const Item *i) {
+    return val_node(i->node);
+}
+
+static Value ints(Make *m, const int64_t *v, int n) {
+    Value list = val_list(m->arena, VAL_list, n);
+    for (int i = 0; i < n; i++)
+        list.at[i] = val_int(v[i]);
+    return list;
+}
+
+static Item *shaped_from(Make *m, Item *from, const int64_t *size, int ndim) {
+    int64_t want = 1, have = hint_numel(m, meta_of(from)), minus = -1;
+    for (int i = 0; i < ndim; i++)
+        want *= size[i];
+    if (have < 1 || want < 1 || want > MOST_ELEMENTS || m->dynamic)
+        return NULL;
+    Item *flat = call2(m, "aten.reshape.default", of(from), ints(m, &minus, 1));
+    int64_t times = (want + have - 1) / have;
+    if (flat && times > 1)
+        flat = call2(m, "aten.repeat.default", of(flat), ints(m, &times, 1));
+    if (flat && times * have > want) {
+        Value args[4] = {of(flat), val_int(0), val_int(0), val_int(want)};
+        flat = call(m, "aten.slice.Tensor", args, 4);
+    }
+    return flat ? call2(m, "aten.reshape.default", of(flat), ints(m, size, ndim)) : NULL;
+}
+
+Item *shaped(Make *m, DType d, const int64_t *size, int ndim) {
+    for (int tries = 0; tries < 12; tries++) {
+        Item *i = find_item(m, dtype_is_float(d) ? W_float : W_any);
+        if (i && meta_of(i)->dtype == d && hint_numel(m, meta_of(i)) > 0)
+            return shaped_from(m, i, size, ndim);
+    }
+    return NULL;
+}
+
+// ---- numbers
+
+static Item *positive(Make *m, Item *i) {
+    Item *x = call1(m, "aten.abs.default", of(i));
+    DType d = x ? meta_of(x)->dtype : DT_none;
+    if (!x || d == DT_b8)
+        return NULL;
+    return call2(m, "aten.add.Scalar", of(x), dtype_is_float(d) ? val_float(0.5) : val_int(1));
+}
+
+static Value number(Args *a) {
+    static const double floats[] = {0.5, -1.25, 2.0, 0.75, -0.5, 3.0};
+    DType d = a->has_first ? meta_of(&a->first)->dtype : DT_f64;
+    if (dtype_is_float(d))
+        return val_float(floats[pick(a->m, COUNT(floats))]);
+    return d == DT_b8 ? val_bool(chance(a->m, 50)) : val_int(pick(a->m, 4));
+}
+
+// ---- indexes
+
+// Integers in [0, size) as far as there are any; NULL: the dimension has none.
+static Item *within(Make *m, Item *i, int64_t size) {
+    if (size < 1)
+        return NULL;
+    if (meta_of(i)->dtype != DT_i64 || dtype_is_float(meta_of(i)->dtype)) {
+        Item *x = i;
+        if (dtype_is_float(meta_of(i)->dtype))
+            x = call2(m, "aten.mul.Scalar", of(i), val_float(5));
+        i = x ? call2(m, "aten.to.dtype", of(x), val_dtype(DT_i64)) : NULL;
+    }
+    return i ? call2(m, "aten.remainder.Scalar", of(i), val_int(size)) : NULL;
+}
+
+static Item *index_along(Args *a, int dim) {
+    Make *m = a->m;
+    const TensorMeta *t = meta_of(&a->first);
+    int64_t size = dim < t->ndim ? hint_size(m, t, dim) : 1, n = 1 + pick(m, 4);
+    if (chance(m, 30) || m->dynamic) {
+        Value args[1] = {val_int(size < n ? size : n)};
+        return expr_is(t->size[dim < t->ndim ? dim : 0], size) ? call(m, "aten.arange.default", args, 1)
+                                                               : NULL;
+    }
+    Item *from = find_item(m, W_exact);
+    from = from ? shaped_from(m, from, &n, 1) : NULL;
+    return from && expr_is(t->size[dim < t->ndim ? dim : 0], size) ? within(m, from, size) : NULL;
+}
+
+static Item *index_like(Args *a) {
+    const TensorMeta *t = meta_of(&a->first);
+    if (!t->ndim || a->first.rough || !expr_is(t->size[a->dim], hint_size(a->m, t, a->dim)))
+        return NULL;
+    return within(a->m, &a->first, hint_size(a->m, t, a->dim));
+}
+
+static bool index_list(Args *a, Value *out) {
+    const TensorMeta *t = meta_of(&a->first);
+    if (!t->ndim)
+        return false;
+    int n = 1 + (t->ndim > 1 && chance(a->m, 40));
+    *out = val_list(a->m->arena, VAL_list, n);
+    for (int i = 0; i < n; i++) {
+        if (n == 2 && i == 0 && chance(a->m, 40))
+            continue; // None: the whole dimension
+        if (i == 1 && out->at[0].kind == VAL_node) { // of the same length
+            Item *again = within(a->m, &(Item){.node = out->at[0].node}, hint_size(a->m, t, 1));
+            if (!again)
+                return false;
+            out->at[1] = of(again);
+            return true;
+        }
+        Item *x = index_along(a, i);
+        if (!x)
+            return false;
+        out->at[i] = of(x);
+    }
+    return true;
+}
+
+// ---- sizes
+
+// A size as an argument: its number, or the input that holds it.
+static bool size_value(Make *m, const Expr *e, Value *out) {
+    int64_t v;
+    *out = val_int(0);
+    if (expr_int(e, &v)) {
+        *out = val_int(v);
+        return true;
+    }
+    GRAPH_EACH (m->g, p)
+        if (p->op == FX_placeholder && p->val.kind == VAL_sym && p->val.sym == e) {
+            *out = val_node(p);
+            return true;
+        }
+    return false;
+}
+
+// Neighbours merged, one split in two, or all flat.
+static bool view_sizes(Args *a, Value *out) {
+    Make *m = a->m;
+    const TensorMeta *t = meta_of(&a->first);
+    Value v[MOST_DIMS + 1];
+    int n = 0, merge = t->ndim > 1 ? pick(m, t->ndim - 1) : -1;
+    bool flat = chance(m, 25) || t->ndim == 0, split = chance(m, 40) || t->ndim == 1;
+    if (flat) {
+        v[n++] = val_int(-1);
+    } else {
+        int at = pick(m, t->ndim);
+        for (int i = 0; i < t->ndim && n <= MOST_DIMS - 1; i++) {
+            int64_t size = hint_size(m, t, i);
+            if (split && i == at && size % 2 == 0 && size > 0) {
+                v[n++] = val_int(2);
+                v[n++] = val_int(-1);
+            } else if (!split && i == merge) {
+                v[n++] = val_int(-1);
+                i++;
+            } else if (!size_value(m, t->size[i], &v[n++])) {
+                return false;
+            }
+        }
+    }
+    *out = val_list(m->arena, VAL_list, n);
+    memcpy(out->at, v, (size_t)n * sizeof *v);
+    return true;
+}
+
+static bool expand_sizes(Args *a, Value *out) {
+    const TensorMeta *t = meta_of(&a->first);
+    int lead = t->ndim < MOST_DIMS && chance(a->m, 50);
+    *out = val_list(a->m->arena, VAL_list, t->ndim + lead);
+    for (int i = 0; i < t->ndim; i++)
+        if (expr_is(t->size[i], 1))
+            out->at[lead + i] = val_int(1 + pick(a->m, 4));
+        else if (!size_value(a->m, t->size[i], &out->at[lead + i]))
+            return false;
+    if (lead)
+        out->at[0] = val_int(1 + pick(a->m, 3));
+    return true;
+}
+
+static Value permutation(Args *a) {
+    int n = meta_of(&a->first)->ndim;
+    Value v = val_list(a->m->arena, VAL_list, n);
+    for (int i = 0; i < n; i++) {
+        int k = pick(a->m, i + 1);
+        v.at[i] = v.at[k];
+        v.at[k] = val_int(i);
+    }
+    return v;
+}
+
+static Value some_dims(Args *a) {
+    int n = meta_of(&a->first)->ndim, first = n ? pick(a->m, n) : 0;
+    int64_t d[2] = {first, (first + 1) % (n ? n : 1)};
+    return ints(a->m, d, n == 0 ? 0 : n > 1 && chance(a->m, 35) ? 2 : 1);
+}
+
+static Value repeated(Args *a, int least, int most, int per_dim) {
+    int n = meta_of(&a->first)->ndim * per_dim;
+    n = per_dim == 2 && n > 4 ? 4 : n;
+    Value v = val_list(a->m->arena, VAL_list, n);
+    for (int i = 0; i < n; i++)
+        v.at[i] = val_int(least + pick(a->m, most - least + 1));
+    return v;
+}
+
+// ---- tensors that fit
+
+static bool is_list_mate(const Item *a, const Item *b) {
+    const TensorMeta *x = meta_of(a), *y = meta_of(b);
+    bool same = x->dtype == y->dtype && x->ndim == y->ndim;
+    for (int i = 0; same && i < x->ndim; i++)
+        same = x->size[i] == y->size[i];
+    return same;
+}
+
+static Item *same_as_first(Args *a) {
+    for (int tries = 0; tries < 12; tries++) {
+        Item *i = find_item(a->m, W_any);
+        if (i && i->node != a->first.node && is_list_mate(i, &a->first))
+            return i;
+    }
+    if (chance(a->m, 50))
+        return call2(a->m, "aten.mul.Scalar", of(&a->first), number(a));
+    return call1(a->m, "aten.neg.default", of(&a->first));
+}
+
+static bool list_like_first(Args *a, Value *out, int n) {
+    *out = val_list(a->m->arena, VAL_list, n);
+    for (int i = 0; i < n; i++) {
+        Item *x = i == 0 && !a->n ? &a->first : same_as_first(a);
+        if (!x)
+            return false;
+        out->at[i] = of(x);
+    }
+    return true;
+}
+
+// The second operand of a product: `kind` M (k, n), v (k), B (batch, k, n), l (n, k), 1: (k) as a
+// list too.
+static bool operand(Args *a, char kind, Value *out) {
+    Make *m = a->m;
+    const TensorMeta *t = meta_of(&a->first);
+    if (t->ndim < 1 || m->dynamic)
+        return false;
+    int64_t k = hint_size(m, t, t->ndim - 1), n = 1 + pick(m, 5);
+    int64_t size[3] = {k, n, 0};
+    int ndim = kind == 'v' ? 1 : 2;
+    if (kind == 'B') {
+        size[0] = hint_size(m, t, 0);
+        size[1] = k;
+        size[2] = n;
+        ndim = 3;
+    } else if (kind == 'l') {
+        size[0] = n;
+        size[1] = k;
+    }
+    Item *i = shaped(m, t->dtype, size, ndim);
+    if (i)
+        *out = of(i);
+    return i != NULL;
+}
+
+// A tensor of given sizes to begin with.
+static Item *begin_with(Make *m, const char *token, int64_t *size) {
+    static const struct {
+        char token;
+        int ndim, size[4];
+    } of_kind[] = {
+        {'I', 4, {1, 2, 4, 6}}, // a small image
+        {'C', 4, {2, 3, 5, 5}}, // one to be convolved
+        {'G', 3, {2, 4, 3}},    // with channels in groups
+        {'O', 2, {5, 3}},       // a table
+        {'H', 4, {1, 2, 3, 4}}, // heads
+    };
+    for (int i = 0; i < COUNT(of_kind); i++) {
+        if (of_kind[i].token != token[0])
+            continue;
+        for (int k = 0; k < of_kind[i].ndim; k++)
+            size[k] = of_kind[i].size[k];
+        Item *from = find_item(m, W_float);
+        return from ? shaped_from(m, from, size, of_kind[i].ndim) : NULL;
+    }
+    return NULL;
+}
+
+static bool first_item(Args *a, const char *token) {
+    static const struct {
+        char token;
+        Want want;
+    } wants[] = {{'a', W_any}, {'f', W_float},        {'e', W_exact}, {'i', W_int},
+                 {'b', W_bool}, {'j', W_int_or_bool}, {'p', W_float}, {'u', W_float},
+                 {'L', W_any}};
+    int64_t size[4];
+    Item *i = NULL;
+    for (int k = 0; k < COUNT(wants); k++)
+        if (wants[k].token == token[0])
+            i = find_item(a->m, wants[k].want);
+    if (strchr("ICGOH", token[0]))
+        i = begin_with(a->m, token, size);
+    if (i && token[0] == 'p')
+        i = positive(a->m, i);
+    if (i && token[0] == 'u')
+        i = call1(a->m, "aten.tanh.default", of(i));
+    if (!i)
+        return false;
+    a->first = *i;
+    a->has_first = true;
+    if (token[0] == 'L')
+        return list_like_first(a, &a->at[0], 2 + pick(a->m, 2)) && ++a->n;
+    a->at[a->n++] = of(i);
+    return true;
+}
+
+// ---- tokens
+
+static bool weight_of_convolution(Args *a, bool bias, Value *out) {
+    int64_t size[4] = {4, 3, 3, 3};
+    Item *i = shaped(a->m, meta_of(&a->first)->dtype, size, bias ? 1 : 4);
+    if (i)
+        *out = of(i);
+    return i != NULL;
+}
+
+static bool tensor_token(Args *a, const char *t, Value *out) {
+    Item *i = NULL;
+    Item first = a->first;
+    switch (t[0]) {
+    case 'y':
+        i = find_mate(a->m, &first, first.rough ? W_any : W_exact);
+        break;
+    case 'z':
+        i = find_mate(a->m, &first, first.rough ? W_any : W_exact);
+        i = i ? positive(a->m, i) : NULL;
+        break;
+    case 'q':
+        i = find_mate(a->m, &first, W_bool);
+        break;
+    case 'u':
+        i = find_mate(a->m, &first, W_float);
+        i = i ? call1(a->m, "aten.tanh.default", of(i)) : NULL;
+        break;
+    case 's':
+        i = same_as_first(a);
+        break;
+    case 'x':
+        i = index_along(a, a->dim);
+        break;
+    case 'g':
+        i = index_like(a);
+        break;
+    case 'h': {
+        Value args[3] = {of(&first), val_bool(true), val_int(a->dim)};
+        if (!first.rough)
+            i = call(a->m, "aten.sort.stable", args, 3);
+        // The second result is the permutation.
+        i = i ? i + 1 : NULL;
+        break;
+    }
+    default:
+        break;
+    }
+    if (i)
+        *out = of(i);
+    return i != NULL;
+}
+
+static DType drawn_dtype(Args *a) {
+    static const DType of_exact[] = {DT_f64, DT_f64, DT_f32, DT_i64, DT_i32, DT_b8, DT_bf16, DT_u8};
+    static const DType of_rough[] = {DT_f64, DT_f32, DT_f32, DT_bf16, DT_f16};
+    return a->first.rough ? of_rough[pick(a->m, COUNT(of_rough))]
+                          : of_exact[pick(a->m, COUNT(of_exact))];
+}
+
+static bool other_token(Args *a, const char *t, Value *out) {
+    static const char *const rounding[] = {"trunc", "floor"};
+    static const char *const reduction[] = {"sum", "mean", "amax", "amin", "prod"};
+    static const char *const approximate[] = {"none", "tanh"};
+    Make *m = a->m;
+    int64_t twos[2] = {t[1] == '1' ? 1 : t[1] == '0' ? 0 : 2, t[1] == '1' ? 1 : t[1] == '0' ? 0 : 2};
+    int64_t pads[4] = {1, 0, 1, 1};
+    double scales[2] = {2, 2};
+    int n = a->has_first ? meta_of(&a->first)->ndim : 0;
+    switch (t[0]) {
+    case 'd':
+        a->dim = n ? pick(m, n) : 0;
+        *out = val_int(strchr(a->op, '_') && chance(m, 20) && n ? a->dim - n : a->dim);
+        return true;
+    case 'D':
+        *out = some_dims(a);
+        return true;
+    case 't':
+        *out = val_bool(chance(m, 50));
+        return true;
+    case 'T':
+    case 'F':
+        *out = val_bool(t[0] == 'T');
+        return true;
+    case 'n':
+        *out = val_int(pick(m, 4));
+        return true;
+    case 'k':
+        *out = val_int(1 + pick(m, 3));
+        return true;
+    case 'r':
+        *out = val_float(0.25 + 0.5 * pick(m, 4));
+        return true;
+    case 'c':
+        *out = number(a);
+        return true;
+    case 'w':
+        *out = val_dtype(drawn_dtype(a));
+        return true;
+    case '-':
+        if (t[1])
+            *out = val_int(atoi(t));
+        else
+            *out = (Value){.kind = VAL_ellipsis};
+        return true;
+    case 'P':
+        *out = permutation(a);
+        return true;
+    case 'K':
+        *out = repeated(a, 1, 2, 1);
+        return true;
+    case 'S':
+        *out = repeated(a, -1, 2, 2);
+        return true;
+    case 'R':
+        *out = val_str(rounding[pick(m, 2)]);
+        return true;
+    case 'U':
+        *out = val_str(reduction[pick(m, COUNT(reduction))]);
+        return true;
+    case 'A':
+        *out = val_str(approximate[pick(m, 2)]);
+        return true;
+    case 'W':
+        *out = ints(m, twos, 2);
+        return true;
+    case 'V':
+        *out = val_list(m->arena, VAL_list, 2);
+        for (int i = 0; i < 2; i++)
+            out->at[i] = val_float(scales[i]);
+        return true;
+    case '4':
+        *out = ints(m, pads, 4);
+        return true;
+    default:
+        *out = val_int(atoi(t));
+        return t[0] >= '0' && t[0] <= '9';
+    }
+}
+
+static bool special_token(Args *a, const char *t, Value *out) {
+    Make *m = a->m;
+    const TensorMeta *first = meta_of(&a->first);
+    int64_t size[4], three = 3;
+    Item *i = NULL;
+    if (!strcmp(t, "X"))
+        return index_list(a, out);
+    if (!strcmp(t, "N"))
+        return view_sizes(a, out);
+    if (!strcmp(t, "E"))
+        return expand_sizes(a, out);
+    if (!strcmp(t, "L2"))
+        return list_like_first(a, out, a->at[0].n);
+    if (!strcmp(t, "M") || !strcmp(t, "v") || !strcmp(t, "B") || !strcmp(t, "l"))
+        return operand(a, t[0], out);
+    if (!strcmp(t, "c0") || !strcmp(t, "c1"))
+        return weight_of_convolution(a, t[1] == '1', out);
+    if (!strcmp(t, "l1")) { // normalized over the last dimension
+        size[0] = first->ndim ? hint_size(m, first, first->ndim - 1) : 0;
+        *out = ints(m, size, 1);
+        return first->ndim && size[0] > 0 && !m->dynamic;
+    }
+    if (!strcmp(t, "0s")) // one number for all places
+        i = call2(m, "aten.full_like.default", of(&a->first), number(a));
+    if (i)
+        i = call1(m, "aten.amax.default", of(i));
+    if (!strcmp(t, "2d")) { // the first without a dimension
+        Value args[3] = {of(&a->first), val_int(0), val_int(0)};
+        i = first->ndim ? call(m, "aten.select.int", args, 3) : NULL;
+        a->dim = 0;
+    }
+    if (!strcmp(t, "1d")) { // as many rows of the first as the index has
+        Value args[3] = {of(&a->first), val_int(a->dim), a->at[a->n - 1]};
+        i = first->ndim ? call(m, "aten.index_select.default", args, 3) : NULL;
+    }
+    if (!strcmp(t, "0x")) { // an index into a table
+        Item *from = find_item(m, W_exact);
+        from = from ? shaped_from(m, from, &three, 1) : NULL;
+        i = from ? within(m, from, 5) : NULL;
+    }
+    if (!strcmp(t, "H1")) {
+        int64_t heads[4] = {1, 2, 3, 4};
+        i = shaped(m, first->dtype, heads, 4);
+    }
+    if (i)
+        *out = of(i);
+    return i != NULL;
+}
+
+static bool is_special(const char *t) {
+    static const char *const all[] = {"X", "N", "E", "L2", "M", "v",  "B",  "l",
+                                      "c0", "c1", "l1", "0s", "2d", "1d", "0x", "H1"};
+    return str_index(t, all, COUNT(all)) >= 0;
+}
+
+bool follow(Make *m, const Recipe *r) {
+    Args *a = ARENA_NEW(m->arena, Args);
+    a->m = m;
+    a->op = r->op;
+    for (const char *p = r->args; *p; p += strspn(p, " ")) {
+        size_t len = strcspn(p, " ");
+        const char *t = arena_strndup(m->arena, p, len);
+        p += len;
+        bool ok;
+        if (!a->has_first && strchr("afeijbpuLICGOH", t[0])) {
+            ok = first_item(a, t);
+        } else {
+            ok = is_special(t)                 ? special_token(a, t, &a->at[a->n])
+                 : strchr("yzqusxgh", t[0])    ? tensor_token(a, t, &a->at[a->n])
+                                               : other_token(a, t, &a->at[a->n]);
+            a->n++;
+        }
+        if (!ok)
+            return false;
+    }
+    return call(m, r->op, a->at, a->n) != NULL;
+}

@@ -1,0 +1,153 @@
+// main.c: random graphs on every rung, one after the other, until the time is over.
+//
+//   random [-t SECONDS] [-n GRAPHS] [-s FIRST] [-c CALLS] [-v]
+//
+// A graph follows from its number and CALLS. Without -t and -n: 60 seconds. What is wrong is made
+// small and printed with the command that shows it again; the last line counts. Exit 1: something
+// was wrong.
+#include "tests/random/random.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/base/file.h"
+#include "core/exec/exec.h"
+
+enum { BATCH = 100, HANG_SECONDS = 60 };
+
+typedef struct Options {
+    long seconds, graphs, first, calls;
+    bool verbose;
+} Options;
+
+// Shared with the child that works.
+typedef struct Shared {
+    long at; // number of the graph
+    long done, refused, noise, wrong, runs, calls;
+    char where[EXEC_WHERE_BYTES];
+} Shared;
+
+static Options options = {.first = 1, .calls = 10};
+static Shared *shared;
+
+static void report(const RandomCase *c, const char *rung, const char *what) {
+    Arena a = {0};
+    RandomCase small;
+    Judgement found = {.rung = rung, .what = what};
+    char where[EXEC_WHERE_BYTES] = "";
+    printf("\nwrong: random -s %ld -n 1 -c %ld: %s: %s\n", shared->at, options.calls, rung, what);
+    fflush(stdout);
+    shrink(&small, c, &found, &a, where);
+    printf("%s%s", random_text(small.graph, &a), small.grad ? "with --grad params\n" : "");
+    fflush(stdout);
+    arena_free(&a);
+}
+
+static void count_calls(const Graph *g) {
+    GRAPH_EACH (g, n)
+        shared->calls += n->op == FX_call_function;
+}
+
+static void one(long number) {
+    Arena a = {0};
+    RandomCase c;
+    Judgement j;
+    shared->at = number;
+    strcpy(shared->where, "making");
+    alarm(HANG_SECONDS);
+    random_case(&c, &a, (uint64_t)number, (int)options.calls);
+    const char *text = random_text(c.graph, &a);
+    if (options.verbose)
+        printf("%ld\n%s", number, text), fflush(stdout);
+    judge(&j, &c, text, &a, shared->where);
+    shared->runs += j.n_runs;
+    count_calls(c.graph);
+    if (j.verdict == RUN_refused)
+        shared->refused++;
+    if (options.verbose && j.verdict != RUN_fine)
+        printf("%s: %s\n", j.rung ? j.rung : "refused", j.what);
+    if (j.verdict == RUN_noise) {
+        printf("noise: random -s %ld -n 1 -c %ld: %s: %s\n", number, options.calls, j.rung, j.what);
+        shared->noise++;
+    }
+    if (j.verdict == RUN_wrong) {
+        shared->wrong++;
+        alarm(600);
+        report(&c, j.rung, j.what);
+    }
+    shared->done++;
+    arena_free(&a);
+}
+
+static void work(long from, long to, int64_t until) {
+    for (long i = from; i < to && (!until || clock_ns() < until); i++)
+        one(i);
+    fflush(stdout);
+    _exit(0);
+}
+
+// The graph that killed the child, judged again by children.
+static void died(int status) {
+    Arena a = {0};
+    RandomCase c;
+    shared->wrong++;
+    shared->done++;
+    random_case(&c, &a, (uint64_t)shared->at, (int)options.calls);
+    report(&c, shared->where,
+           WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM ? "takes too long" : "crashes");
+    arena_free(&a);
+}
+
+static bool read_options(int argc, char **argv) {
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "-v")) {
+            options.verbose = true;
+            continue;
+        }
+        long *to = !strcmp(argv[i], "-t")                                ? &options.seconds
+                   : !strcmp(argv[i], "-n")                              ? &options.graphs
+                   : !strcmp(argv[i], "-c")                              ? &options.calls
+                   : !strcmp(argv[i], "-s") || !strcmp(argv[i], "--seed") ? &options.first
+                                                                         : NULL;
+        if (!to || ++i == argc || (*to = strtol(argv[i], NULL, 10)) < 1)
+            return false;
+    }
+    if (!options.seconds && !options.graphs)
+        options.seconds = 60;
+    return true;
+}
+
+int main(int argc, char **argv) {
+    if (!read_options(argc, argv)) {
+        fprintf(stderr, "usage: random [-t SECONDS] [-n GRAPHS] [-s FIRST] [-c CALLS] [-v]\n");
+        return 2;
+    }
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    int64_t begin = clock_ns(), until = options.seconds ? begin + options.seconds * 1000000000 : 0;
+    long next = options.first, end = options.graphs ? next + options.graphs : 1L << 60;
+    while (next < end && (!until || clock_ns() < until)) {
+        long to = next + BATCH < end ? next + BATCH : end;
+        shared->at = next - 1;
+        fflush(stdout);
+        pid_t child = fork();
+        if (child == 0)
+            work(next, to, until);
+        int status = 0;
+        waitpid(child, &status, 0);
+        bool ok = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+        if (!ok)
+            died(status);
+        next = ok ? to : shared->at + 1;
+    }
+    double seconds = (double)(clock_ns() - begin) / 1e9;
+    printf("%ld graphs from %ld on, %ld calls, %ld runs, %ld refused, %ld noise, %ld wrong, "
+           "%.1f s, %.0f graphs a minute\n",
+           shared->done, options.first, shared->calls, shared->runs, shared->refused, shared->noise,
+           shared->wrong, seconds, (double)shared->done / seconds * 60);
+    return shared->wrong > 0;
+}

@@ -1,0 +1,68 @@
+// make.h: inside of the generator: a graph as it grows, and how arguments are found.
+#ifndef TESTS_RANDOM_MAKE_H
+#define TESTS_RANDOM_MAKE_H
+
+#include "core/ops/ops.h"
+#include "tests/random/random.h"
+
+enum { MOST_VALUES = 200, MOST_ELEMENTS = 400, MOST_DIMS = 5 };
+
+typedef struct Item {
+    Node *node; // a tensor
+    int memory; // items with the same number may share elements
+    bool leaf;  // a parameter, or a view of one: it may not be written
+    bool rough; // floats of few bits are in it: nothing that jumps is computed from it
+    bool folded; // some elements are one in memory: it may not be written
+} Item;
+
+typedef struct Make {
+    Arena *arena;
+    Graph *g;
+    uint64_t random;
+    Item item[MOST_VALUES];
+    int n;
+    int memories; // given so far
+    bool grad, dynamic;
+} Make;
+
+// One row of recipes.def.
+typedef struct Recipe {
+    const char *op;   // aten.add.Tensor
+    const char *args; // tokens, see recipes.def
+    int weight;
+} Recipe;
+extern const Recipe recipes[];
+extern const int n_recipes;
+
+int pick(Make *m, int n); // a number in [0, n)
+bool chance(Make *m, int percent);
+const TensorMeta *meta_of(const Item *i);
+int64_t hint_size(const Make *m, const TensorMeta *t, int dim); // by hints
+int64_t hint_numel(const Make *m, const TensorMeta *t);
+
+// What an argument may be.
+typedef enum Want {
+    W_any,
+    W_float,
+    W_exact, // integers, booleans and float64 that nothing rough is in
+    W_int,
+    W_int_or_bool,
+    W_bool
+} Want;
+bool item_is(const Item *i, Want w);
+// One made lately more likely; NULL: there is none.
+Item *find_item(Make *m, Want w);
+// One whose sizes are those of `like`, else one that broadcasts with it, of its type if that can
+// be; NULL: none.
+Item *find_mate(Make *m, const Item *like, Want w);
+
+// Calls an op by name: arguments in schema order, those behind n are defaults. The result, or its
+// first tensor; NULL: it does not take these, or the result is too large.
+Item *call(Make *m, const char *op, const Value *args, int n);
+// A tensor of that type with the elements of others, and those sizes; NULL: there is no room.
+Item *shaped(Make *m, DType d, const int64_t *size, int ndim);
+
+// arguments.c: does what a recipe says; false: it found no arguments.
+bool follow(Make *m, const Recipe *r);
+
+#endif

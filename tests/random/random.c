@@ -1,0 +1,386 @@
+// random.c: a graph grows call by call: a recipe is drawn, its arguments are found among what is
+// there, and what the op's meta function accepts is appended.
+#include "tests/random/make.h"
+
+#include <string.h>
+
+const Recipe recipes[] = {
+#define RECIPE(op, args, weight) {op, args, weight},
+#include "tests/random/recipes.def"
+#undef RECIPE
+};
+const int n_recipes = COUNT(recipes);
+
+// xorshift64* (S. Vigna): the same everywhere.
+int pick(Make *m, int n) {
+    m->random ^= m->random >> 12;
+    m->random ^= m->random << 25;
+    m->random ^= m->random >> 27;
+    return (int)((m->random * UINT64_C(2685821657736338717) >> 33) % (uint64_t)n);
+}
+
+bool chance(Make *m, int percent) {
+    return pick(m, 100) < percent;
+}
+
+const TensorMeta *meta_of(const Item *i) {
+    return i->node->val.tensor;
+}
+
+int64_t hint_size(const Make *m, const TensorMeta *t, int dim) {
+    return sym_size_hint(m->g->sym, t->size[dim], 0);
+}
+
+int64_t hint_numel(const Make *m, const TensorMeta *t) {
+    int64_t n = 1;
+    for (int i = 0; i < t->ndim; i++)
+        if (__builtin_mul_overflow(n, hint_size(m, t, i), &n))
+            return INT64_MAX;
+    return n;
+}
+
+// ---- finding
+
+bool item_is(const Item *i, Want w) {
+    DType d = meta_of(i)->dtype;
+    switch (w) {
+    case W_any:
+        break;
+    case W_float:
+        return dtype_is_float(d);
+    case W_exact:
+        return !i->rough;
+    case W_int:
+        return dtype_is_int(d) && d != DT_b8;
+    case W_int_or_bool:
+        return dtype_is_int(d) || d == DT_b8;
+    case W_bool:
+        return d == DT_b8;
+    }
+    return true;
+}
+
+Item *find_item(Make *m, Want w) {
+    for (int tries = 0; tries < 20 && m->n; tries++) {
+        int back = chance(m, 60) ? pick(m, 5) : pick(m, m->n);
+        Item *i = &m->item[back < m->n ? m->n - 1 - back : 0];
+        if (item_is(i, w))
+            return i;
+    }
+    return NULL;
+}
+
+static bool broadcasts(const TensorMeta *a, const TensorMeta *b) {
+    for (int i = 1; i <= a->ndim && i <= b->ndim; i++) {
+        const Expr *x = a->size[a->ndim - i], *y = b->size[b->ndim - i];
+        if (x != y && !expr_is(x, 1) && !expr_is(y, 1))
+            return false;
+    }
+    return true;
+}
+
+static bool same_sizes(const TensorMeta *a, const TensorMeta *b) {
+    bool same = a->ndim == b->ndim;
+    for (int i = 0; same && i < a->ndim; i++)
+        same = a->size[i] == b->size[i];
+    return same;
+}
+
+Item *find_mate(Make *m, const Item *like, Want w) {
+    Item *best = NULL;
+    int most = -1;
+    for (int tries = 0; tries < 12; tries++) {
+        Item *i = find_item(m, w);
+        if (!i || !broadcasts(meta_of(i), meta_of(like)))
+            continue;
+        int score = same_sizes(meta_of(i), meta_of(like)) +
+                    2 * (meta_of(i)->dtype == meta_of(like)->dtype) + (i != like) + pick(m, 2);
+        if (score > most)
+            best = i;
+        most = score > most ? score : most;
+    }
+    return best;
+}
+
+// ---- calls
+
+static Item *add_item(Make *m, Node *n, const Item *of, const Op *op, bool rough) {
+    if (m->n == MOST_VALUES)
+        return NULL;
+    Item *i = &m->item[m->n++];
+    DType d = n->val.tensor->dtype;
+    bool view = of && op->tags & (OPT_view | OPT_composite), writes = of && op->args[0].written;
+    *i = (Item){.node = n, .memory = view || writes ? of->memory : ++m->memories};
+    i->leaf = view && of->leaf;
+    i->folded = (view && of->folded) || op->id == OP_aten_expand_default;
+    i->rough = (rough && !dtype_is_int(d)) || (dtype_is_float(d) && d != DT_f64);
+    return i;
+}
+
+static Value meta_value(Arena *a, const Value *v) {
+    if (v->kind == VAL_node)
+        return v->node->val;
+    if (v->kind != VAL_list && v->kind != VAL_tuple)
+        return *v;
+    Value list = val_list(a, v->kind, v->n);
+    for (int i = 0; i < v->n; i++)
+        list.at[i] = meta_value(a, &v->at[i]);
+    return list;
+}
+
+static bool is_small(const Make *m, const Value *v) {
+    if (v->kind == VAL_tuple || v->kind == VAL_list) {
+        for (int i = 0; i < v->n; i++)
+            if (!is_small(m, &v->at[i]))
+                return false;
+        return v->n <= 8;
+    }
+    const TensorMeta *t = v->tensor;
+    return v->kind == VAL_tensor && t->ndim <= MOST_DIMS && hint_numel(m, t) <= MOST_ELEMENTS &&
+           dtype_info[t->dtype].cls != DTC_COMPLEX;
+}
+
+// The result's metadata; false: the op does not take these, or only for these sizes.
+static bool accept(Make *m, const Op *op, const Value *args, Value *out) {
+    Diag quiet = {.arena = m->arena};
+    const SymGuard *guards;
+    Value *meta = ARENA_ARRAY(m->arena, op->n_args + 1, Value);
+    for (int i = 0; i < op->n_args; i++)
+        meta[i] = meta_value(m->arena, &args[i]);
+    MetaCtx c = {.arena = m->arena, .sym = m->g->sym, .diag = &quiet, .stage = 1};
+    bool ok = op_meta(&c, op, meta, out) && !quiet.errors && is_small(m, out) &&
+              !sym_guards(m->g->sym, &guards);
+    sym_drop_guards_from(m->g->sym, 0);
+    return ok && !sym_count_unbacked(m->g->sym);
+}
+
+static Node *append(Make *m, const Op *op, const Value *args) {
+    Value *positional = ARENA_ARRAY(m->arena, op->n_args + 1, Value);
+    Kwarg *kwargs = ARENA_ARRAY(m->arena, op->n_args + 1, Kwarg);
+    int n = 0, n_kwargs = 0;
+    for (int i = 0; i < op->n_args; i++) {
+        bool given = !op->args[i].has_default || !val_equal(&args[i], &op->args[i].dflt);
+        positional[i] = args[i];
+        if (given && op->args[i].kwarg_only)
+            kwargs[n_kwargs++] = (Kwarg){op->args[i].name, args[i]};
+        else if (given)
+            n = i + 1;
+    }
+    return graph_call(m->g, op, op_to_name(m->arena, op), positional, n, kwargs, n_kwargs);
+}
+
+static Item *item_of(Make *m, const Value *v) {
+    if (v->kind == VAL_list && v->n)
+        return item_of(m, &v->at[0]);
+    for (int i = 0; v->kind == VAL_node && i < m->n; i++)
+        if (m->item[i].node == v->node)
+            return &m->item[i];
+    return NULL;
+}
+
+static bool is_rough(Make *m, const Value *v) {
+    const Item *i = v->kind == VAL_list ? NULL : item_of(m, v);
+    bool rough = i && i->rough;
+    for (int k = 0; v->kind == VAL_list && k < v->n; k++)
+        rough = rough || is_rough(m, &v->at[k]);
+    return rough;
+}
+
+// A number is made an integer: what is rounded may fall on either side.
+static bool jumps(const Op *op, const Value *out, bool rough) {
+    return rough && out->kind == VAL_tensor && !dtype_is_float(out->tensor->dtype) &&
+           !(op->tags & (OPT_view | OPT_composite)) &&
+           strcmp(op->name, "isnan") != 0 && strcmp(op->name, "isinf") != 0 &&
+           strcmp(op->name, "isfinite") != 0 && !str_ends(op->name, "_like");
+}
+
+static Item *add_results(Make *m, const Op *op, Node *n, const Item *first, bool rough) {
+    if (n->val.kind == VAL_tensor)
+        return add_item(m, n, first, op, rough);
+    Item *made = NULL;
+    for (int i = 0; i < n->val.n; i++) {
+        Value args[2] = {val_node(n), val_int(i)};
+        Node *item = graph_node(m->g, FX_call_function, "_operator.getitem", "getitem", args, 2,
+                                NULL, 0);
+        item->val = n->val.at[i];
+        Item *x = add_item(m, item, first, op, rough);
+        made = made ? made : x;
+    }
+    return made;
+}
+
+Item *call(Make *m, const char *name, const Value *args, int n) {
+    const Op *op = op_find(name);
+    if (!op || n > op->n_args)
+        return NULL;
+    Value *bound = ARENA_ARRAY(m->arena, op->n_args + 1, Value), out = {0};
+    bool rough = false;
+    for (int i = 0; i < op->n_args; i++) {
+        bool given = i < n && args[i].kind != VAL_ellipsis;
+        bound[i] = given ? args[i] : op->args[i].dflt;
+        if (!given && !op->args[i].has_default && !op->args[i].optional)
+            return NULL;
+        rough = rough || is_rough(m, &bound[i]);
+    }
+    Item *first = op->n_args ? item_of(m, &bound[0]) : NULL;
+    bool writes = op->n_args && op->args[0].written;
+    if (writes && (!first || first->leaf || first->folded))
+        return NULL;
+    if (!accept(m, op, bound, &out) || jumps(op, &out, rough))
+        return NULL;
+    if (writes && rough)
+        for (int i = 0; i < m->n; i++)
+            if (m->item[i].memory == first->memory)
+                m->item[i].rough = true;
+    Node *node = append(m, op, bound);
+    node->val = out;
+    return add_results(m, op, node, first, rough);
+}
+
+// ---- inputs
+
+static DType input_dtype(Make *m) {
+    static const struct {
+        DType d;
+        int upto;
+    } of[] = {{DT_f64, 42}, {DT_f32, 64}, {DT_bf16, 69}, {DT_f16, 74}, {DT_i64, 83}, {DT_i32, 87},
+              {DT_i16, 88}, {DT_i8, 90},  {DT_u8, 93},   {DT_b8, 100}};
+    int roll = pick(m, 100), i = 0;
+    while (roll >= of[i].upto)
+        i++;
+    return of[i].d;
+}
+
+static int input_size(Make *m) {
+    static const int sizes[] = {2, 3, 3, 4, 4, 5, 6, 8, 8, 16, 17};
+    return chance(m, 3) ? 0 : chance(m, 14) ? 1 : sizes[pick(m, COUNT(sizes))];
+}
+
+typedef struct Shapes { // what inputs of a graph have in common
+    int ndim, size[MOST_DIMS];
+    const Expr *as[MOST_DIMS]; // size, or its symbol
+} Shapes;
+
+static Node *symbol_input(Make *m, int i, int size) {
+    const char *name = arena_printf(m->arena, "s%d", i);
+    const Expr *s = sym_symbol(m->g->sym, name);
+    sym_set_hint(m->g->sym, s, size);
+    Node *n = graph_placeholder(m->g, name, name);
+    n->val = val_sym(s);
+    return n;
+}
+
+static Shapes draw_shapes(Make *m) {
+    Shapes s = {.ndim = chance(m, 6) ? 0 : 1 + pick(m, chance(m, 75) ? 3 : 4)};
+    for (int i = 0; i < s.ndim; i++) {
+        s.size[i] = input_size(m);
+        s.as[i] = sym_int(m->g->sym, s.size[i]);
+        for (int k = 0; k < i; k++) // equal sizes are one symbol
+            if (s.size[k] == s.size[i])
+                s.as[i] = s.as[k];
+        if (m->dynamic && s.size[i] > 1 && expr_is(s.as[i], s.size[i]) && chance(m, 70))
+            s.as[i] = symbol_input(m, i, s.size[i])->val.sym;
+    }
+    return s;
+}
+
+// The common sizes, or with leading ones left out, with ones among them, or others.
+static TensorMeta *draw_meta(Make *m, const Shapes *s, DType d) {
+    int drop = chance(m, 25) && s->ndim ? pick(m, s->ndim + 1) : 0;
+    bool other = !m->dynamic && chance(m, 15);
+    int n = other ? 1 + pick(m, 4) : s->ndim - drop;
+    const Expr *size[MOST_DIMS];
+    for (int i = 0; i < n; i++) {
+        size[i] = other ? sym_int(m->g->sym, input_size(m)) : s->as[drop + i];
+        if (!other && chance(m, 8))
+            size[i] = sym_int(m->g->sym, 1);
+    }
+    TensorMeta *t = meta_contiguous(m->arena, m->g->sym, d, n, size, (Device){DEV_cpu, -1});
+    t->offset = sym_int(m->g->sym, 0);
+    if (n >= 2 && chance(m, 20)) { // transposed
+        int i = pick(m, n - 1);
+        const Expr *z = t->size[i], *y = t->stride[i];
+        t->size[i] = t->size[i + 1];
+        t->size[i + 1] = z;
+        t->stride[i] = t->stride[i + 1];
+        t->stride[i + 1] = y;
+    } else if (n >= 1 && chance(m, 8)) { // a part of something larger
+        for (int i = 0; i < n; i++)
+            t->stride[i] = sym_mul(m->g->sym, t->stride[i], sym_int(m->g->sym, 2));
+    }
+    return t;
+}
+
+static void draw_inputs(Make *m) {
+    Shapes s = draw_shapes(m);
+    int n = 2 + pick(m, 4);
+    for (int i = 0; i < n; i++) {
+        DType d = i == 0 && m->grad ? (chance(m, 70) ? DT_f64 : DT_f32) : input_dtype(m);
+        bool parameter = m->grad && dtype_is_float(d) && (i == 0 || chance(m, 50));
+        TensorMeta *t = draw_meta(m, &s, d);
+        if (hint_numel(m, t) > MOST_ELEMENTS)
+            continue;
+        const char *name =
+            arena_printf(m->arena, parameter ? "L_self_parameters_w%d_" : "L_x%d_", i);
+        Node *p = graph_placeholder(m->g, name, name);
+        p->val = val_tensor(t);
+        m->item[m->n++] = (Item){.node = p,
+                                 .memory = ++m->memories,
+                                 .leaf = parameter,
+                                 .rough = dtype_is_float(d) && d != DT_f64};
+    }
+}
+
+// ---- the whole
+
+static void draw_output(Make *m) {
+    Value out = val_list(m->arena, VAL_tuple, 6);
+    int n = 0;
+    for (int i = m->n - 1; i >= 0 && n < 6; i--)
+        if (m->item[i].node->op != FX_placeholder && (!m->item[i].node->n_users || chance(m, 10)))
+            out.at[n++] = val_node(m->item[i].node);
+    if (!n && m->n)
+        out.at[n++] = val_node(m->item[m->n - 1].node);
+    out.n = n;
+    graph_output(m->g, out);
+}
+
+void random_case(RandomCase *out, Arena *a, uint64_t seed, int calls) {
+    Make *m = ARENA_NEW(a, Make);
+    m->arena = a;
+    m->g = graph_new(a, sym_new(a));
+    m->g->class_name = "GraphModule";
+    m->random = (seed + 1) * UINT64_C(0x9E3779B97F4A7C15);
+    for (int i = 0; i < 8; i++)
+        pick(m, 2);
+    m->grad = chance(m, 50);
+    m->dynamic = chance(m, 20);
+    do
+        draw_inputs(m);
+    while (!m->n);
+    int total = 0;
+    for (int i = 0; i < n_recipes; i++)
+        total += recipes[i].weight;
+    for (int made = 0, tries = 0; made < calls && tries < 40 * calls; tries++) {
+        int roll = pick(m, total), i = 0;
+        for (; roll >= recipes[i].weight; i++)
+            roll -= recipes[i].weight;
+        made += follow(m, &recipes[i]);
+    }
+    draw_output(m);
+    *out = (RandomCase){.seed = seed, .graph = m->g, .grad = m->grad, .dynamic = m->dynamic};
+    out->room = 1e-7;
+    GRAPH_EACH (m->g, n) {
+        const TensorMeta *t = node_tensor(n);
+        if (t && dtype_is_float(t->dtype) && t->dtype != DT_f64) {
+            double room = t->dtype == DT_f32 ? 2e-3 : 6e-2;
+            out->room = room > out->room ? room : out->room;
+        }
+    }
+}
+
+const char *random_text(const Graph *g, Arena *a) {
+    Buf b = {.arena = a};
+    graph_print(&b, g, &fx_style_log, NULL);
+    return buf_str(&b);
+}

@@ -1,0 +1,40 @@
+// random.h: random graphs of ATen calls, run on every rung and held against eager; what differs is
+// made small. A graph follows from its seed alone.
+#ifndef TESTS_RANDOM_RANDOM_H
+#define TESTS_RANDOM_RANDOM_H
+
+#include "core/fx/graph.h"
+
+typedef struct RandomCase {
+    uint64_t seed;
+    const Graph *graph; // every node has its metadata
+    bool grad;          // its parameters need gradients
+    bool dynamic;       // sizes of inputs are symbols
+    double room;        // how far floats may be apart, of the largest
+} RandomCase;
+
+// random.c: `calls` calls or a few more. The graph lives in a.
+void random_case(RandomCase *out, Arena *a, uint64_t seed, int calls);
+// As TORCH_LOGS=graph_code prints it.
+const char *random_text(const Graph *g, Arena *a);
+
+// judge.c: what a run of one text on all rungs came to.
+typedef enum Verdict {
+    RUN_fine,
+    RUN_refused, // eager does not take it
+    RUN_noise,   // differs for this data only
+    RUN_wrong
+} Verdict;
+typedef struct Judgement {
+    Verdict verdict;
+    const char *rung; // wrong: the first one
+    const char *what; // wrong, refused: how it differs, why it failed
+    int n_runs;       // of all rungs together
+} Judgement;
+// where: gets the rung at work, for the report of a crash.
+void judge(Judgement *out, const RandomCase *c, const char *text, Arena *a, char *where);
+
+// shrink.c: a smaller graph that is wrong in the same way; the case itself if there is none.
+void shrink(RandomCase *out, const RandomCase *c, const Judgement *found, Arena *a, char *where);
+
+#endif
