@@ -89,7 +89,7 @@ bool rule_movedim(Trace *t, const Op *op, const Value *a, Value *out) {
     Value dst = a[2].kind == VAL_int ? list_of(t, a[2], END) : a[2];
     Value order = val_list(t->arena, VAL_list, n);
     bool *from = ARENA_ARRAY(t->arena, n + 1, bool), *to = ARENA_ARRAY(t->arena, n + 1, bool);
-    for (int i = 0; i < src.n && i < dst.n; i++) {
+    for (int i = 0; n && i < src.n && i < dst.n; i++) {
         int s = wrap_dim(t, int_arg(&src.at[i], 0), n), d = wrap_dim(t, int_arg(&dst.at[i], 0), n);
         order.at[d] = INT(s);
         from[s] = to[d] = true;

@@ -150,7 +150,7 @@ LVal lower_split(Lower *l, const Value *args, LoopOpKind kind) {
     (void)kind;
     if (args[1].kind != VAL_list && args[1].kind != VAL_tuple) {
         int64_t total = size_hint(l, size), each = size_hint(l, sizes[0]);
-        n = (int)((total + each - 1) / (each ? each : 1));
+        n = total ? (int)((total + each - 1) / (each ? each : 1)) : 1; // nothing is one part
         const Expr *part = sizes[0], *rest = size;
         sizes = ARENA_ARRAY(l->arena, n, const Expr *);
         for (int i = 0; i < n; i++) {

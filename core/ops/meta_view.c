@@ -536,6 +536,8 @@ bool meta_narrow(MetaCtx *m, const Op *op, const Value *args, Value *out) {
         !val_as_expr(m->sym, meta_arg(op, args, "length"), &length))
         return self &&
                meta_fail(m, "RuntimeError: narrow() expects ints for dim, start and length");
+    if (!self->ndim)
+        return meta_fail(m, "RuntimeError: narrow() cannot be applied to a 0-dim tensor.");
     if (expr_int_or(length, 0) < 0)
         return meta_fail(m, "RuntimeError: narrow(): length must be non-negative.");
     if (meta_lt(m, start, meta_int(m, 0)))

@@ -97,15 +97,16 @@ static Item *within(Make *m, Item *i, int64_t size) {
 static Item *index_along(Args *a, int dim) {
     Make *m = a->m;
     const TensorMeta *t = meta_of(&a->first);
-    int64_t size = dim < t->ndim ? hint_size(m, t, dim) : 1, n = 1 + pick(m, 4);
+    if (dim >= t->ndim)
+        return NULL;
+    int64_t size = hint_size(m, t, dim), n = 1 + pick(m, 4);
     if (chance(m, 30) || m->dynamic) {
         Value args[1] = {val_int(size < n ? size : n)};
-        return expr_is(t->size[dim < t->ndim ? dim : 0], size) ? call(m, "aten.arange.default", args, 1)
-                                                               : NULL;
+        return expr_is(t->size[dim], size) ? call(m, "aten.arange.default", args, 1) : NULL;
     }
     Item *from = find_item(m, W_exact);
     from = from ? shaped_from(m, from, &n, 1) : NULL;
-    return from && expr_is(t->size[dim < t->ndim ? dim : 0], size) ? within(m, from, size) : NULL;
+    return from && expr_is(t->size[dim], size) ? within(m, from, size) : NULL;
 }
 
 static Item *index_like(Args *a) {
@@ -123,7 +124,7 @@ static bool index_list(Args *a, Value *out) {
     *out = val_list(a->m->arena, VAL_list, n);
     for (int i = 0; i < n; i++) {
         if (n == 2 && i == 0 && chance(a->m, 40))
-            continue; // None: the whole dimension
+            continue;                                // None: the whole dimension
         if (i == 1 && out->at[0].kind == VAL_node) { // of the same length
             Item *again = within(a->m, &(Item){.node = out->at[0].node}, hint_size(a->m, t, 1));
             if (!again)
@@ -310,9 +311,9 @@ static bool first_item(Args *a, const char *token) {
     static const struct {
         char token;
         Want want;
-    } wants[] = {{'a', W_any}, {'f', W_float},        {'e', W_exact}, {'i', W_int},
-                 {'b', W_bool}, {'j', W_int_or_bool}, {'p', W_float}, {'u', W_float},
-                 {'L', W_any}};
+    } wants[] = {{'a', W_any},         {'f', W_float},       {'e', W_exact}, {'i', W_int},
+                 {'b', W_bool},        {'j', W_int_or_bool}, {'p', W_float}, {'u', W_float},
+                 {'m', W_exact_float}, {'L', W_any}};
     int64_t size[4];
     Item *i = NULL;
     for (int k = 0; k < COUNT(wants); k++)
@@ -399,7 +400,12 @@ static bool other_token(Args *a, const char *t, Value *out) {
     static const char *const reduction[] = {"sum", "mean", "amax", "amin", "prod"};
     static const char *const approximate[] = {"none", "tanh"};
     Make *m = a->m;
-    int64_t twos[2] = {t[1] == '1' ? 1 : t[1] == '0' ? 0 : 2, t[1] == '1' ? 1 : t[1] == '0' ? 0 : 2};
+    int64_t twos[2] = {t[1] == '1'   ? 1
+                       : t[1] == '0' ? 0
+                                     : 2,
+                       t[1] == '1'   ? 1
+                       : t[1] == '0' ? 0
+                                     : 2};
     int64_t pads[4] = {1, 0, 1, 1};
     double scales[2] = {2, 2};
     int n = a->has_first ? meta_of(&a->first)->ndim : 0;
@@ -524,7 +530,7 @@ static bool special_token(Args *a, const char *t, Value *out) {
 }
 
 static bool is_special(const char *t) {
-    static const char *const all[] = {"X", "N", "E", "L2", "M", "v",  "B",  "l",
+    static const char *const all[] = {"X",  "N",  "E",  "L2", "M",  "v",  "B",  "l",
                                       "c0", "c1", "l1", "0s", "2d", "1d", "0x", "H1"};
     return str_index(t, all, COUNT(all)) >= 0;
 }
@@ -538,12 +544,12 @@ bool follow(Make *m, const Recipe *r) {
         const char *t = arena_strndup(m->arena, p, len);
         p += len;
         bool ok;
-        if (!a->has_first && strchr("afeijbpuLICGOH", t[0])) {
+        if (!a->has_first && strchr("afeijbpumLICGOH", t[0])) {
             ok = first_item(a, t);
         } else {
-            ok = is_special(t)                 ? special_token(a, t, &a->at[a->n])
-                 : strchr("yzqusxgh", t[0])    ? tensor_token(a, t, &a->at[a->n])
-                                               : other_token(a, t, &a->at[a->n]);
+            ok = is_special(t)              ? special_token(a, t, &a->at[a->n])
+                 : strchr("yzqusxgh", t[0]) ? tensor_token(a, t, &a->at[a->n])
+                                            : other_token(a, t, &a->at[a->n]);
             a->n++;
         }
         if (!ok)

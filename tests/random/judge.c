@@ -111,7 +111,8 @@ static const char *differs(Run *r, const RtValue *want, const RtValue *got, cons
         return NULL;
     if (is_float && exact && exact->kind == RT_tensor &&
         tensor_numel(&exact->tensor) == tensor_numel(&want->tensor)) {
-        Off eager = compare(&exact->tensor, &want->tensor), it = compare(&exact->tensor, &got->tensor);
+        Off eager = compare(&exact->tensor, &want->tensor),
+            it = compare(&exact->tensor, &got->tensor);
         if (!it.odd && (eager.odd || it.off <= 4 * eager.off + r->c->room * it.most))
             return NULL;
         if (it.odd && eager.odd) // overflow of few bits

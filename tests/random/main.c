@@ -97,6 +97,11 @@ static void died(int status) {
     RandomCase c;
     shared->wrong++;
     shared->done++;
+    if (!strcmp(shared->where, "making")) {
+        printf("\nwrong: random -s %ld -n 1 -c %ld: crashes as it is made\n", shared->at,
+               options.calls);
+        return;
+    }
     random_case(&c, &a, (uint64_t)shared->at, (int)options.calls);
     report(&c, shared->where,
            WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM ? "takes too long" : "crashes");
@@ -109,11 +114,11 @@ static bool read_options(int argc, char **argv) {
             options.verbose = true;
             continue;
         }
-        long *to = !strcmp(argv[i], "-t")                                ? &options.seconds
-                   : !strcmp(argv[i], "-n")                              ? &options.graphs
-                   : !strcmp(argv[i], "-c")                              ? &options.calls
+        long *to = !strcmp(argv[i], "-t")                                 ? &options.seconds
+                   : !strcmp(argv[i], "-n")                               ? &options.graphs
+                   : !strcmp(argv[i], "-c")                               ? &options.calls
                    : !strcmp(argv[i], "-s") || !strcmp(argv[i], "--seed") ? &options.first
-                                                                         : NULL;
+                                                                          : NULL;
         if (!to || ++i == argc || (*to = strtol(argv[i], NULL, 10)) < 1)
             return false;
     }

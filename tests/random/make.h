@@ -8,10 +8,10 @@
 enum { MOST_VALUES = 200, MOST_ELEMENTS = 400, MOST_DIMS = 5 };
 
 typedef struct Item {
-    Node *node; // a tensor
-    int memory; // items with the same number may share elements
-    bool leaf;  // a parameter, or a view of one: it may not be written
-    bool rough; // floats of few bits are in it: nothing that jumps is computed from it
+    Node *node;  // a tensor
+    int memory;  // items with the same number may share elements
+    bool leaf;   // a parameter, or a view of one: it may not be written
+    bool rough;  // floats of few bits are in it: nothing that jumps is computed from it
     bool folded; // some elements are one in memory: it may not be written
 } Item;
 
@@ -45,6 +45,7 @@ typedef enum Want {
     W_any,
     W_float,
     W_exact, // integers, booleans and float64 that nothing rough is in
+    W_exact_float,
     W_int,
     W_int_or_bool,
     W_bool

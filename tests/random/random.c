@@ -50,6 +50,8 @@ bool item_is(const Item *i, Want w) {
         return dtype_is_float(d);
     case W_exact:
         return !i->rough;
+    case W_exact_float:
+        return !i->rough && dtype_is_float(d);
     case W_int:
         return dtype_is_int(d) && d != DT_b8;
     case W_int_or_bool:
@@ -112,7 +114,8 @@ static Item *add_item(Make *m, Node *n, const Item *of, const Op *op, bool rough
     bool view = of && op->tags & (OPT_view | OPT_composite), writes = of && op->args[0].written;
     *i = (Item){.node = n, .memory = view || writes ? of->memory : ++m->memories};
     i->leaf = view && of->leaf;
-    i->folded = (view && of->folded) || op->id == OP_aten_expand_default;
+    i->folded = (view && of->folded) || op->id == OP_aten_expand_default ||
+                op->id == OP_aten_unfold_default;
     i->rough = (rough && !dtype_is_int(d)) || (dtype_is_float(d) && d != DT_f64);
     return i;
 }
@@ -189,9 +192,9 @@ static bool is_rough(Make *m, const Value *v) {
 // A number is made an integer: what is rounded may fall on either side.
 static bool jumps(const Op *op, const Value *out, bool rough) {
     return rough && out->kind == VAL_tensor && !dtype_is_float(out->tensor->dtype) &&
-           !(op->tags & (OPT_view | OPT_composite)) &&
-           strcmp(op->name, "isnan") != 0 && strcmp(op->name, "isinf") != 0 &&
-           strcmp(op->name, "isfinite") != 0 && !str_ends(op->name, "_like");
+           !(op->tags & (OPT_view | OPT_composite)) && strcmp(op->name, "isnan") != 0 &&
+           strcmp(op->name, "isinf") != 0 && strcmp(op->name, "isfinite") != 0 &&
+           !str_ends(op->name, "_like");
 }
 
 static Item *add_results(Make *m, const Op *op, Node *n, const Item *first, bool rough) {
@@ -200,8 +203,8 @@ static Item *add_results(Make *m, const Op *op, Node *n, const Item *first, bool
     Item *made = NULL;
     for (int i = 0; i < n->val.n; i++) {
         Value args[2] = {val_node(n), val_int(i)};
-        Node *item = graph_node(m->g, FX_call_function, "_operator.getitem", "getitem", args, 2,
-                                NULL, 0);
+        Node *item =
+            graph_node(m->g, FX_call_function, "_operator.getitem", "getitem", args, 2, NULL, 0);
         item->val = n->val.at[i];
         Item *x = add_item(m, item, first, op, rough);
         made = made ? made : x;
@@ -243,8 +246,8 @@ static DType input_dtype(Make *m) {
     static const struct {
         DType d;
         int upto;
-    } of[] = {{DT_f64, 42}, {DT_f32, 64}, {DT_bf16, 69}, {DT_f16, 74}, {DT_i64, 83}, {DT_i32, 87},
-              {DT_i16, 88}, {DT_i8, 90},  {DT_u8, 93},   {DT_b8, 100}};
+    } of[] = {{DT_f64, 42}, {DT_f32, 64}, {DT_bf16, 69}, {DT_f16, 74}, {DT_i64, 83},
+              {DT_i32, 87}, {DT_i16, 88}, {DT_i8, 90},   {DT_u8, 93},  {DT_b8, 100}};
     int roll = pick(m, 100), i = 0;
     while (roll >= of[i].upto)
         i++;
