@@ -89,6 +89,8 @@ void derive_mean_dim(Back *b) {
 // products: of all elements but one, from both sides, so that zeros do no harm
 
 static Value prod_safe_zeros(Trace *t, Value grad, Value x, int dim) {
+    if (t->failed)
+        return grad;
     if (expr_guard_is(t, meta_numel(t->sym, meta_of(x)), 0))
         return CALL(t, aten_expand_default, grad, sizes_arg(t, x));
     const Expr *n = size_of(t, x, dim);

@@ -192,7 +192,8 @@ static void apply_rule(Trace *t, GradFn *fn, Value *grads, Value *out) {
               .needs = needs,
               .item_needs = (const bool *const *)item_needs,
               .out = ARENA_ARRAY(t->arena, n + 1, Value)};
-    fn->row->rule(&b);
+    if (!t->failed) // something saved was written
+        fn->row->rule(&b);
     for (int i = 0; i < fn->n_edges && !t->failed; i++) {
         struct EdgeArg e = fn->edge_args[i];
         if (leads_somewhere(fn, i))

@@ -179,8 +179,11 @@ static bool is_alias(const Node *n, const Value *val) {
     if (!n->def)
         return false;
     if (node_is(n, OP_aten_reshape_default)) { // a view where the input's strides allow it
-        const Value *v = &val[n->args[0].node->id];
-        return v->kind == VAL_tensor && meta_is_contiguous(n->graph->sym, v->tensor, MF_contiguous);
+        const Value *v = &val[n->args[0].node->id], *out = &val[n->id];
+        Sym *sym = n->graph->sym; // a copy would be contiguous
+        return v->kind == VAL_tensor && out->kind == VAL_tensor &&
+               (meta_is_contiguous(sym, v->tensor, MF_contiguous) ||
+                !meta_is_contiguous(sym, out->tensor, MF_contiguous));
     }
     return n->def->tags & OPT_view;
 }

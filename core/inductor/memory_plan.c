@@ -296,7 +296,11 @@ static void decide_inplace(Plan *p, const SchedNode *n) {
 
 // ---- Loop nests.
 
-static bool used_only_in(const SchedBuffer *b, const Map *ops) {
+// What is written again, or is a later version of something, has to be in memory.
+static bool used_only_in(const Schedule *s, const SchedBuffer *b, const Map *ops) {
+    if (map_find(&s->mutation_renames, b->ir->name) ||
+        map_find(&s->mutation_real_name, b->ir->name))
+        return false;
     for (int i = 0; i < b->users.n; i++) {
         const SchedUser *u = &b->users.at[i];
         if (!u->is_weak && !(u->node && map_find(ops, u->node->name)))
@@ -321,7 +325,7 @@ static void remove_internal(Plan *p, SchedNode *const *singles, int n) {
     for (int i = 0; i < n; i++)
         for (int k = 0; k < singles[i]->outputs.n; k++) {
             const SchedBuffer *b = singles[i]->outputs.at[k];
-            if (used_only_in(b, &ops))
+            if (used_only_in(p->s, b, &ops))
                 map_put_int(&removable, b->ir->name, 1);
         }
     // A removable buffer whose memory goes on to one that stays has to stay.

@@ -172,6 +172,15 @@ static int find_row(RowVec *rows, const IrLayout *l, int skip, const Map *visite
     return rows->n - 1;
 }
 
+// A row is an array of C, whose length is written out.
+static bool is_constant_row(const IrLayout *l, int skip) {
+    int64_t size;
+    for (int i = skip; i < l->ndim; i++)
+        if (!expr_int(l->size[i], &size))
+            return false;
+    return true;
+}
+
 static void find_rows(const Schedule *s, const SchedNode *node, MemoryPlan *plan) {
     Arena tmp = {0};
     RowVec rows = {0};
@@ -183,7 +192,7 @@ static void find_rows(const Schedule *s, const SchedNode *node, MemoryPlan *plan
             continue;
         const SchedBuffer *b = n->outputs.at[0];
         int skip = b->ir->layout->ndim - (loops_of(n) - node->outer_depth);
-        if (skip < 0)
+        if (skip < 0 || !is_constant_row(b->ir->layout, skip))
             continue;
         int row = find_row(&rows, b->ir->layout, skip, &visited, &tmp);
         vec_push(&tmp, &rows.at[row].of, b);

@@ -20,21 +20,11 @@ typedef struct Run {
     Judgement *out;
 } Run;
 
-static const char *hints(const RandomCase *c, Arena *a) {
-    Buf b = {.arena = a};
-    int64_t v;
-    GRAPH_EACH (c->graph, p)
-        if (p->op == FX_placeholder && p->val.kind == VAL_sym &&
-            sym_hint(c->graph->sym, p->val.sym, &v))
-            buf_printf(&b, "%s%s=%lld", b.len ? "," : "", p->name, (long long)v);
-    return b.len ? buf_str(&b) : NULL;
-}
-
 static bool open_session(Run *r, int64_t data, Diag *d) {
     SessionOptions o = {.grad = r->c->grad ? "params" : "none",
                         .toolchain = "tcc",
                         .backend = "eager",
-                        .hints = hints(r->c, r->a),
+                        .hints = random_hints(r->c->graph, r->a),
                         .seed = data,
                         .threads = 1};
     const char *path = arena_printf(r->a, "/tmp/fxray-random-%d.txt", (int)getpid());

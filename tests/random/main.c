@@ -43,7 +43,9 @@ static void report(const RandomCase *c, const char *rung, const char *what) {
     printf("\nwrong: random -s %ld -n 1 -c %ld: %s: %s\n", shared->at, options.calls, rung, what);
     fflush(stdout);
     shrink(&small, c, &found, &a, where);
-    printf("%s%s", random_text(small.graph, &a), small.grad ? "with --grad params\n" : "");
+    const char *hints = random_hints(small.graph, &a);
+    printf("%swith --grad %s%s%s\n", random_text(small.graph, &a), small.grad ? "params" : "none",
+           hints ? " --hint " : "", hints ? hints : "");
     fflush(stdout);
     arena_free(&a);
 }

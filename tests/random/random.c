@@ -267,6 +267,8 @@ typedef struct Shapes { // what inputs of a graph have in common
 static Node *symbol_input(Make *m, int i, int size) {
     const char *name = arena_printf(m->arena, "s%d", i);
     const Expr *s = sym_symbol(m->g->sym, name);
+    if (graph_find(m->g, name)) // of a draw that led nowhere
+        return graph_find(m->g, name);
     sym_set_hint(m->g->sym, s, size);
     Node *n = graph_placeholder(m->g, name, name);
     n->val = val_sym(s);
@@ -386,4 +388,13 @@ const char *random_text(const Graph *g, Arena *a) {
     Buf b = {.arena = a};
     graph_print(&b, g, &fx_style_log, NULL);
     return buf_str(&b);
+}
+
+const char *random_hints(const Graph *g, Arena *a) {
+    Buf b = {.arena = a};
+    int64_t v;
+    GRAPH_EACH (g, p)
+        if (p->op == FX_placeholder && p->val.kind == VAL_sym && sym_hint(g->sym, p->val.sym, &v))
+            buf_printf(&b, "%s%s=%lld", b.len ? "," : "", p->name, (long long)v);
+    return b.len ? buf_str(&b) : NULL;
 }

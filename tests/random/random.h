@@ -17,6 +17,8 @@ typedef struct RandomCase {
 void random_case(RandomCase *out, Arena *a, uint64_t seed, int calls);
 // As TORCH_LOGS=graph_code prints it.
 const char *random_text(const Graph *g, Arena *a);
+// s0=4,s1=3; NULL: it has no symbols.
+const char *random_hints(const Graph *g, Arena *a);
 
 // judge.c: what a run of one text on all rungs came to.
 typedef enum Verdict {
