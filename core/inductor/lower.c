@@ -182,6 +182,8 @@ static LVal call(Lower *l, const Node *n) {
         return (LVal){.kind = L_value, .v = n->val};
     if (node_higher(n) != HIGHER_none)
         return lower_higher(l, n);
+    if (n->val.kind == VAL_symfloat)
+        return lower_real(l, n);
     if (!n->def && str_starts(n->target, "torch.ops.") && node_val(l, n)->kind != VAL_none)
         return lower_opaque(l, n);
     if (!n->def) {
@@ -501,7 +503,7 @@ IrModule *lower_graph(const LowerRequest *request, const char *prefix) {
     *l.m = (IrModule){
         .arena = l.arena, .sym = l.sym, .graph = request->graph, .buffers = {.arena = l.arena}};
     l.by_name.arena = l.arena;
-    l.users.arena = l.arena;
+    l.users.arena = l.reals.arena = l.arena;
     l.env = ARENA_ARRAY(l.arena, l.g->by_id.n, LVal);
     l.val = fake_values(l.arena, l.g, request->stage, request->diag);
     if (!l.val)

@@ -183,6 +183,7 @@ struct Lower {
     VEC(LBuf *) bufs;
     Map by_name; // buffer name -> LBuf *
     Map users; // buffer name -> BoxVec *
+    Map reals; // text of a real number that follows from sizes -> its node
     int n_bufs; // names given
     Promote promote; // of the row being lowered
     bool *channels_last; // by node id: prefers that layout; NULL: none does
@@ -191,6 +192,11 @@ struct Lower {
     bool failed;
 };
 typedef VEC(Box *) BoxVec;
+
+// lower_real.c
+LVal lower_real(Lower *l, const Node *n);
+// A Python scalar, a size or a real number as an operand beside `like` (NULL: of no dimensions).
+Box *scalar_box(Lower *l, const Value *v, DType d, Device dev, const Data *like);
 
 // fake_prop.c: metadata of every node, by id, strides and offsets known.
 Value *fake_values(Arena *a, const Graph *g, int stage, Diag *d);

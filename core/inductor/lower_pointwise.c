@@ -182,13 +182,9 @@ static Operands operands(Lower *l, const Value *args, int n, Promote p) {
     Device dev = k ? data_device(tensors[0]->data) : (Device){DEV_cpu, -1};
     DType of_const = k ? data_dtype(tensors[0]->data) : o.dtype;
     for (int i = 0, at = 0; i < n; i++) {
-        const Expr *e = NULL;
-        if (v[i].kind == L_box)
-            o.box[i] = tensors[at++];
-        else if (v[i].v.kind == VAL_sym && val_as_expr(l->sym, &v[i].v, &e))
-            o.box[i] = box_new(l, data_index(l, e, of_const, dev));
-        else
-            o.box[i] = box_new(l, data_const(l, v[i].v, of_const, dev));
+        o.box[i] = v[i].kind == L_box
+                       ? tensors[at++]
+                       : scalar_box(l, &v[i].v, of_const, dev, k ? tensors[0]->data : NULL);
     }
     return o;
 }
@@ -231,11 +227,8 @@ Box *box_binary_scalar(Lower *l, LoopOpKind kind, Box *a, Value v, Promote p) {
     int nd = data_ndim(a->data);
     DType d = p == PK_none ? dt : args_promoted(&dt, &nd, 1, &v, 1, p);
     a = box_to_dtype(l, a, d);
-    const Expr *e = NULL;
-    Data *c = v.kind == VAL_sym && val_as_expr(l->sym, &v, &e)
-                  ? data_index(l, e, d, data_device(a->data))
-                  : data_const(l, v, d, data_device(a->data));
-    Operands o = {.box = {a, box_new(l, c)}, .n = 2, .dtype = d};
+    Box *c = scalar_box(l, &v, d, data_device(a->data), a->data);
+    Operands o = {.box = {a, c}, .n = 2, .dtype = d};
     return pointwise_of(l, kind, &o).box;
 }
 

@@ -55,6 +55,14 @@ static bool binary(Build *b, const char *words, Value *out) {
     return build_call(b, false, packet, commutes ? swapped : args, 2, NULL, out);
 }
 
+static bool unary(Build *b, const char *words, Value *out) {
+    if (b->call->n_args != 1)
+        return fail(b, "one operand is expected");
+    if (arg(b, 0).kind == VAL_tensor)
+        return build_call(b, false, words, b->call->args, 1, NULL, out);
+    return numbers(b, out);
+}
+
 static bool number(Build *b, const char *words, Value *out) {
     return build_op(b, op_find(words), b->call->args, b->call->n_args, out);
 }
@@ -263,6 +271,7 @@ static const struct {
     BuildRule *rule;
 } rules[] = {
     {"binary", binary},
+    {"unary", unary},
     {"number", number},
     {"to", to},
     {"to_cpu", to_cpu},
