@@ -305,7 +305,7 @@ static bool check_inplace(K *k) {
     const Tensor *self = tensor_at(&k->args[0]);
     if (!self)
         return k_fail(k, "TypeError: %s: argument 'self' must be a tensor", k->op->qualname);
-    for (int i = 0; i < self->ndim; i++)
+    for (int i = 0; i < self->ndim && tensor_numel(self); i++)
         if (self->stride[i] == 0 && self->size[i] > 1)
             return k_fail(k, "RuntimeError: unsupported operation: more than one element of the "
                              "written-to tensor "

@@ -157,7 +157,34 @@ static bool parts_used(const Reinplace *r, const Node *node, const Node *cat) {
     return false;
 }
 
+// Some element may stand at the place of another: sorted by stride, each dimension must step over
+// all that is inside of it.
+static bool may_overlap(const Reinplace *r, const Node *n) {
+    const TensorMeta *t = r->val[n->id].kind == VAL_tensor ? r->val[n->id].tensor : NULL;
+    bool done[64] = {false};
+    int64_t reach = 1;
+    for (int left = t && t->ndim <= 64 ? t->ndim : 0; left > 0; left--) {
+        int least = -1;
+        int64_t step = 0;
+        for (int i = 0; i < t->ndim; i++) {
+            int64_t s = sym_size_hint(r->g->sym, t->stride[i], 0);
+            if (!done[i] && (least < 0 || s < step)) {
+                least = i;
+                step = s;
+            }
+        }
+        int64_t size = sym_size_hint(r->g->sym, t->size[least], 0);
+        done[least] = true;
+        if (size > 1 && step < reach)
+            return true;
+        reach = size > 1 ? step * (size - 1) + reach : reach;
+    }
+    return false;
+}
+
 static bool can_write(const Reinplace *r, const Node *node, const Node *target) {
+    if (may_overlap(r, target))
+        return false;
     Node *copy = is_input(target) ? copy_back(target, node) : NULL;
     if (is_input(target) && !copy)
         return false;

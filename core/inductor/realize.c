@@ -372,7 +372,7 @@ Data *data_reinterpret(Lower *l, Data *d) {
         if (!expr_is(idx[i], 0))
             want = sym_add(l->sym, want, sym_mul(l->sym, vars[j], s[j])), j++;
     }
-    if (want != e)
+    if (want != e && sym_expand(l->sym, want) != sym_expand(l->sym, e))
         return NULL;
     return view_strided(
         l, store, layout_new(l, IRL_fixed, y->device, data_dtype(d), n, size, stride, offset));
@@ -517,10 +517,23 @@ static IrLayout *mutation_layout(Lower *l, LBuf *b, Data *dst) {
     return y;
 }
 
-LBuf *data_write_into(Lower *l, Data *src, Data *dst) {
+// Memory that a write goes to: a view that has no strides of its own would be copied, and the write
+// lost.
+static Data *place_of_write(Lower *l, Data *dst) {
     data_realize(l, dst, "written in place");
-    if (dst->kind == D_view)
-        dst = data_as_input(l, dst);
+    if (dst->kind != D_view)
+        return dst;
+    Data *r = is_storage_and_layout(data_unwrap(dst)) ? data_reinterpret(l, dst) : NULL;
+    if (r)
+        return r;
+    diag_fail(l->req->diag, "%s writes to a view that is no place in memory",
+              l->node ? l->node->name : "a node");
+    l->failed = true;
+    return data_unwrap(dst);
+}
+
+LBuf *data_write_into(Lower *l, Data *src, Data *dst) {
+    dst = place_of_write(l, dst);
     Data *target = data_unwrap(dst);
     if (dst->kind == D_store)
         buf_decide(l, dst->buf);
@@ -535,9 +548,7 @@ LBuf *data_write_into(Lower *l, Data *src, Data *dst) {
 }
 
 LBuf *buf_scatter_into(Lower *l, Loops *p, Data *dst) {
-    data_realize(l, dst, "written in place");
-    if (dst->kind == D_view)
-        dst = data_as_input(l, dst);
+    dst = place_of_write(l, dst);
     if (dst->kind == D_store)
         buf_decide(l, dst->buf);
     buf_mark_mutated(l, data_unwrap(dst)->buf);

@@ -313,7 +313,7 @@ static bool first_item(Args *a, const char *token) {
         Want want;
     } wants[] = {{'a', W_any},         {'f', W_float},       {'e', W_exact}, {'i', W_int},
                  {'b', W_bool},        {'j', W_int_or_bool}, {'p', W_float}, {'u', W_float},
-                 {'m', W_exact_float}, {'L', W_any}};
+                 {'m', W_exact_float}, {'o', W_float}, {'L', W_any}};
     int64_t size[4];
     Item *i = NULL;
     for (int k = 0; k < COUNT(wants); k++)
@@ -321,6 +321,9 @@ static bool first_item(Args *a, const char *token) {
             i = find_item(a->m, wants[k].want);
     if (strchr("ICGOH", token[0]))
         i = begin_with(a->m, token, size);
+    for (int k = 0; i && token[0] == 'o' && k < meta_of(i)->ndim; k++)
+        if (hint_size(a->m, meta_of(i), k) < 2)
+            return false;
     if (i && token[0] == 'p')
         i = positive(a->m, i);
     if (i && token[0] == 'u')
@@ -544,7 +547,7 @@ bool follow(Make *m, const Recipe *r) {
         const char *t = arena_strndup(m->arena, p, len);
         p += len;
         bool ok;
-        if (!a->has_first && strchr("afeijbpumLICGOH", t[0])) {
+        if (!a->has_first && strchr("afeijbpumoLICGOH", t[0])) {
             ok = first_item(a, t);
         } else {
             ok = is_special(t)              ? special_token(a, t, &a->at[a->n])

@@ -71,7 +71,11 @@ static void copy_inputs(Copy *c, const Change *ch) {
         bool input = x->op == FX_placeholder || x == ch->as_input;
         if (!input || !c->wanted[x->id])
             continue;
-        const char *name = x->op == FX_placeholder ? x->name : arena_printf(c->a, "L_y%d_", x->id);
+        const char *name = x->name;
+        for (int k = x->id; x->op != FX_placeholder && graph_find(c->to, name); k += 100)
+            name = arena_printf(c->a, "L_y%d_", k);
+        if (x->op != FX_placeholder && name == x->name)
+            name = arena_printf(c->a, "L_y%d_", x->id);
         Node *p = graph_placeholder(c->to, name, name);
         p->val = x->val;
         if (p->val.kind == VAL_tensor) {
