@@ -8,7 +8,7 @@
 
 enum { MAX_ARGS = 500 }; // PyTorch's limit of a group
 
-static const char *real_name(const KernelGen *k, const char *buf) {
+const char *kernel_real(const KernelGen *k, const char *buf) {
     for (int i = 0; i < 64; i++) {
         const char *real = map_get(&k->g->s->mutation_real_name, buf);
         if (!real)
@@ -20,7 +20,7 @@ static const char *real_name(const KernelGen *k, const char *buf) {
 
 // Buffers that are written over an input of the same function share its argument.
 const char *kernel_memory(const KernelGen *k, const char *buf) {
-    buf = real_name(k, buf);
+    buf = kernel_real(k, buf);
     for (int i = 0; i < 64; i++) {
         const char *from = k->g->r->plan ? map_get(&k->g->r->plan->inplace, buf) : NULL;
         if (!from)
@@ -37,12 +37,12 @@ static const IrBuffer *buffer_of(const KernelGen *k, const char *buf) {
 }
 
 DType kernel_dtype(const KernelGen *k, const char *buf) {
-    const IrBuffer *b = buffer_of(k, real_name(k, buf));
+    const IrBuffer *b = buffer_of(k, kernel_real(k, buf));
     return b && b->layout ? b->layout->dtype : DT_f32;
 }
 
 bool kernel_has_memory(const KernelGen *k, const char *buf) {
-    return map_find(&k->g->planned, real_name(k, buf)) != NULL ||
+    return map_find(&k->g->planned, kernel_real(k, buf)) != NULL ||
            map_find(&k->g->planned, kernel_memory(k, buf)) != NULL;
 }
 
@@ -64,7 +64,7 @@ static void note_buffers(KernelGen *k) {
 }
 
 const char *kernel_ptr(KernelGen *k, const char *buf, bool write) {
-    const char *memory = kernel_memory(k, buf), *real = real_name(k, buf);
+    const char *memory = kernel_memory(k, buf), *real = kernel_real(k, buf);
     for (int i = 0; i < k->args.n; i++) {
         KernelArg *a = &k->args.at[i];
         if (!a->buf || strcmp(a->buf, memory) != 0)

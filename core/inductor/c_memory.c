@@ -56,7 +56,19 @@ static const char *memory_key(Emit *e, const char *buf, const char *index) {
 
 // Within a nest without memory for a buffer, its value is known: no argument is made for it.
 static const char *forward_key(Emit *e, const char *buf, const char *index) {
-    return arena_printf(e->k->g->arena, "%s at %s", buf, index);
+    return arena_printf(e->k->g->arena, "%s at %s", kernel_real(e->k, buf), index);
+}
+
+// Another element may be the one that is written: what is known of the buffer is not any more.
+static void forget(Emit *e, const char *buf) {
+    Arena *a = e->k->g->arena;
+    const char *memory = memory_key(e, buf, ""), *value = forward_key(e, buf, "");
+    memory = arena_strndup(a, memory, strlen(memory) - 1); // without the closing bracket
+    for (int i = 0; i < e->scope->order.n; i++) {
+        const char *key = e->scope->order.at[i];
+        if (str_starts(key, memory) || str_starts(key, value))
+            map_remove(&e->scope->values, key);
+    }
 }
 
 static const char *widened(Arena *a, const char *at, DType d) {
@@ -147,6 +159,9 @@ static void add_to_memory(Emit *e, const LoopOp *op, const char *at, DType d, CV
 void nest_store(Emit *e, const LoopOp *op, const char *index, CVal v) {
     Arena *a = e->k->g->arena;
     DType d = kernel_dtype(e->k, op->buf);
+    bool mutates = map_find(&e->k->g->s->mutation_real_name, op->buf) != NULL;
+    if (mutates)
+        forget(e, op->buf);
     if (op->mode) {
         add_to_memory(e, op, place(e, op, index, true), d, v);
         return;
@@ -157,12 +172,9 @@ void nest_store(Emit *e, const LoopOp *op, const char *index, CVal v) {
     // What a reader gets is what memory would hold: of the stored type, rounded if that is a small
     // float. Readers of a buffer that is written here know it by its own name.
     bool known = d == v.dtype || (d == DT_f32 && dtype_is_low(v.dtype));
-    bool mutates = map_find(&e->k->g->s->mutation_real_name, op->buf) != NULL;
     CVal kept = {v.text, d, v.vars};
     if (mutates && known)
         scope_put(e->scope, a, memory_key(e, op->buf, index), kept);
-    else if (mutates)
-        map_remove(&e->scope->values, memory_key(e, op->buf, index));
     if (known)
         scope_put(e->scope, a, forward_key(e, op->buf, index), kept);
 }

@@ -99,6 +99,8 @@ const char *c_constant(Arena *a, const Value *v, DType d);
 const char *kernel_ptr(KernelGen *k, const char *buf, bool write); // pointer argument of a buffer
 const char *kernel_size(KernelGen *k, const Expr *symbol);         // ks argument
 bool kernel_has_memory(const KernelGen *k, const char *buf);
+// The name of the memory that a later version of a buffer lies in.
+const char *kernel_real(const KernelGen *k, const char *buf);
 const char *kernel_memory(const KernelGen *k,
                           const char *buf); // the buffer whose memory it has here
 DType kernel_dtype(const KernelGen *k, const char *buf);

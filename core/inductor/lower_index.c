@@ -272,12 +272,41 @@ static void index_put_fallback(Lower *l, Box *self, const Value *args) {
     extern_set_args(l, b->ir->op, arg, 4);
 }
 
+// No index occurs twice in what randperm gave.
+static bool is_from_randperm(const Lower *l, const LVal *index) {
+    const Data *d = index->kind == L_box ? index->box->data : NULL;
+    if (!d || (d->kind != D_view && d->kind != D_reinterpret))
+        return false;
+    const LBuf *b = data_unwrap((Data *)d)->buf;
+    const Node *n = b && b->node >= 0 ? graph_by_id(l->g, b->node) : NULL;
+    return n && node_is(n, OP_aten_randperm_default);
+}
+
+// Values that are computed from what is written: an index that occurs twice would see the first
+// write.
+static void realize_values(Lower *l, const Box *self, const LVal *list, Box *values) {
+    const LBuf *into = data_unwrap(self->data)->buf;
+    Data *v = data_unwrap(values->data);
+    bool distinct = true, reads = false;
+    for (int i = 0; i < list->n; i++)
+        distinct = distinct && is_from_randperm(l, &list->at[i]);
+    if (!into || distinct || v->kind != D_store || v->buf)
+        return;
+    const OpCount *c = loops_count(l, v->loops);
+    for (int i = 0; i < c->reads.n; i++)
+        reads = reads || !strcmp(c->reads.at[i].buf, into->ir->name);
+    if (reads)
+        box_realize(l, values, "reads what is about to be written");
+}
+
 LVal lower_index_put(Lower *l, const Value *args, LoopOpKind kind) {
     Box *self = arg_box(l, args, 0), *values = arg_box(l, args, 2);
     LVal list = l_of(l, &args[1]);
     bool accumulate = arg_bool(args, 3);
     if (kind == LOOP_identity) // the functional form
         self = clone_box(l, self);
+    else if (values)
+        realize_values(l, self, &list, values);
     if (!values)
         values = full_box(l, args[2], data_dtype(self->data), data_device(self->data), 0, NULL);
     if (put_masked(l, self, &list, values, accumulate))

@@ -1,5 +1,5 @@
-// lower_real.c: real numbers that follow from sizes (2 / float(n - 1)): nodes of the graph, of which
-// only the text is metadata. They are computed where they are used, in double.
+// lower_real.c: real numbers that follow from sizes (2 / float(n - 1)): nodes of the graph, of
+// which only the text is metadata. They are computed where they are used, in double.
 #include "core/inductor/lower.h"
 
 #include <string.h>

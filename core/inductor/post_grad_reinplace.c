@@ -164,11 +164,11 @@ static bool may_overlap(const Reinplace *r, const Node *n) {
     bool done[64] = {false};
     int64_t reach = 1;
     for (int left = t && t->ndim <= 64 ? t->ndim : 0; left > 0; left--) {
-        int least = -1;
-        int64_t step = 0;
+        int least = 0;
+        int64_t step = INT64_MAX;
         for (int i = 0; i < t->ndim; i++) {
             int64_t s = sym_size_hint(r->g->sym, t->stride[i], 0);
-            if (!done[i] && (least < 0 || s < step)) {
+            if (!done[i] && s < step) {
                 least = i;
                 step = s;
             }
@@ -182,8 +182,22 @@ static bool may_overlap(const Reinplace *r, const Node *n) {
     return false;
 }
 
+// Whether the target is itself a part of a cat that is needed.
+static bool is_part_of_cat(const Reinplace *r, const Node *target) {
+    if (is_input(target))
+        return false;
+    GRAPH_EACH(r->g, cat) {
+        for (int i = 0; node_is(cat, OP_aten_cat_default) && i < cat->args[0].n; i++) {
+            const Value *item = &cat->args[0].at[i];
+            if (item->kind == VAL_node && r->storage[item->node->id] == r->storage[target->id])
+                return true;
+        }
+    }
+    return false;
+}
+
 static bool can_write(const Reinplace *r, const Node *node, const Node *target) {
-    if (may_overlap(r, target))
+    if (is_part_of_cat(r, target) || may_overlap(r, target))
         return false;
     Node *copy = is_input(target) ? copy_back(target, node) : NULL;
     if (is_input(target) && !copy)

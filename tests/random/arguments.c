@@ -313,7 +313,7 @@ static bool first_item(Args *a, const char *token) {
         Want want;
     } wants[] = {{'a', W_any},         {'f', W_float},       {'e', W_exact}, {'i', W_int},
                  {'b', W_bool},        {'j', W_int_or_bool}, {'p', W_float}, {'u', W_float},
-                 {'m', W_exact_float}, {'o', W_float}, {'L', W_any}};
+                 {'m', W_exact_float}, {'o', W_float},       {'L', W_any}};
     int64_t size[4];
     Item *i = NULL;
     for (int k = 0; k < COUNT(wants); k++)
@@ -398,27 +398,13 @@ static DType drawn_dtype(Args *a) {
                           : of_exact[pick(a->m, COUNT(of_exact))];
 }
 
-static bool other_token(Args *a, const char *t, Value *out) {
-    static const char *const rounding[] = {"trunc", "floor"};
-    static const char *const reduction[] = {"sum", "mean", "amax", "amin", "prod"};
-    static const char *const approximate[] = {"none", "tanh"};
+static bool number_token(Args *a, const char *t, Value *out) {
     Make *m = a->m;
-    int64_t twos[2] = {t[1] == '1'   ? 1
-                       : t[1] == '0' ? 0
-                                     : 2,
-                       t[1] == '1'   ? 1
-                       : t[1] == '0' ? 0
-                                     : 2};
-    int64_t pads[4] = {1, 0, 1, 1};
-    double scales[2] = {2, 2};
     int n = a->has_first ? meta_of(&a->first)->ndim : 0;
     switch (t[0]) {
     case 'd':
         a->dim = n ? pick(m, n) : 0;
         *out = val_int(strchr(a->op, '_') && chance(m, 20) && n ? a->dim - n : a->dim);
-        return true;
-    case 'D':
-        *out = some_dims(a);
         return true;
     case 't':
         *out = val_bool(chance(m, 50));
@@ -443,10 +429,24 @@ static bool other_token(Args *a, const char *t, Value *out) {
         *out = val_dtype(drawn_dtype(a));
         return true;
     case '-':
-        if (t[1])
-            *out = val_int(atoi(t));
-        else
-            *out = (Value){.kind = VAL_ellipsis};
+        *out = t[1] ? val_int(atoi(t)) : (Value){.kind = VAL_ellipsis};
+        return true;
+    default:
+        *out = val_int(atoi(t));
+        return t[0] >= '0' && t[0] <= '9';
+    }
+}
+
+static bool other_token(Args *a, const char *t, Value *out) {
+    static const char *const rounding[] = {"trunc", "floor"};
+    static const char *const reduction[] = {"sum", "mean", "amax", "amin", "prod"};
+    static const char *const approximate[] = {"none", "tanh"};
+    Make *m = a->m;
+    int64_t side = t[1] == '1' ? 1 : t[1] == '0' ? 0 : 2, pair[2] = {side, side};
+    int64_t pads[4] = {1, 0, 1, 1};
+    switch (t[0]) {
+    case 'D':
+        *out = some_dims(a);
         return true;
     case 'P':
         *out = permutation(a);
@@ -467,19 +467,17 @@ static bool other_token(Args *a, const char *t, Value *out) {
         *out = val_str(approximate[pick(m, 2)]);
         return true;
     case 'W':
-        *out = ints(m, twos, 2);
+        *out = ints(m, pair, 2);
         return true;
     case 'V':
         *out = val_list(m->arena, VAL_list, 2);
-        for (int i = 0; i < 2; i++)
-            out->at[i] = val_float(scales[i]);
+        out->at[0] = out->at[1] = val_float(2);
         return true;
     case '4':
         *out = ints(m, pads, 4);
         return true;
     default:
-        *out = val_int(atoi(t));
-        return t[0] >= '0' && t[0] <= '9';
+        return number_token(a, t, out);
     }
 }
 

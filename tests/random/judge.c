@@ -1,5 +1,5 @@
-// judge.c: one graph on every rung, in this process, without helpers: what helpers would do with the
-// request is called here. Eager's numbers are what the others must give; where few bits round,
+// judge.c: one graph on every rung, in this process, without helpers: what helpers would do with
+// the request is called here. Eager's numbers are what the others must give; where few bits round,
 // nobody has to be nearer to float64 than eager is.
 #include "tests/random/random.h"
 

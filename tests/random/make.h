@@ -59,7 +59,7 @@ Item *find_mate(Make *m, const Item *like, Want w);
 
 // Calls an op by name: arguments in schema order, those behind n are defaults. The result, or its
 // first tensor; NULL: it does not take these, or the result is too large.
-Item *call(Make *m, const char *op, const Value *args, int n);
+Item *call(Make *m, const char *name, const Value *args, int n);
 // A tensor of that type with the elements of others, and those sizes; NULL: there is no room.
 Item *shaped(Make *m, DType d, const int64_t *size, int ndim);
 

@@ -197,6 +197,18 @@ static bool jumps(const Op *op, const Value *out, bool rough) {
            !str_ends(op->name, "_like");
 }
 
+// Where the largest stands is asked again in backward, of values that are computed again without
+// rounding.
+static bool is_extreme(const Op *op) {
+    static const char *const names[] = {"amax", "amin", "max", "min", "maximum", "minimum"};
+    return str_index(op->name, names, COUNT(names)) >= 0;
+}
+
+static bool is_narrow(Make *m, const Value *v) {
+    const Item *i = item_of(m, v);
+    return i && i->rough && meta_of(i)->dtype != DT_f32 && meta_of(i)->dtype != DT_f64;
+}
+
 static Item *add_results(Make *m, const Op *op, Node *n, const Item *first, bool rough) {
     if (n->val.kind == VAL_tensor)
         return add_item(m, n, first, op, rough);
@@ -225,6 +237,8 @@ Item *call(Make *m, const char *name, const Value *args, int n) {
             return NULL;
         rough = rough || is_rough(m, &bound[i]);
     }
+    if (m->grad && is_extreme(op) && is_narrow(m, &bound[0]))
+        return NULL;
     Item *first = op->n_args ? item_of(m, &bound[0]) : NULL;
     bool writes = op->n_args && op->args[0].written;
     if (writes && (!first || first->leaf || first->folded))

@@ -1,0 +1,157 @@
+// session_rungs.c: graphs on which a rung once gave other numbers than eager, found at random by
+// tests/random and made small; each runs on all of them.
+#include "tests/unit/unit.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/file.h"
+#include "core/session.h"
+
+static const struct Found {
+    const char *about;
+    const char *grad, *hints;
+    const char *inputs, *body; // parted by "; "
+} found[] = {
+    {"a part of nothing is a part", "none", NULL, "x f64[4, 3, 0][6, 2, 2]",
+     "s = torch.ops.aten.split.Tensor(x, 2, 2); g = s[0]; return (g,)"},
+    {"dimensions of a number move", "none", NULL, "x i64[][]",
+     "y = torch.ops.aten.movedim.int(x, 0, 0); return (y,)"},
+    {"a number that follows from a size", "params", "s0=5",
+     "s0 Sym(s0); p_w f64[s0][1]; x f64[s0][1]",
+     "y = torch.ops.aten.mse_loss.default(p_w, x); return (y,)"},
+    {"two over a size less one", "params", "s0=5", "s0 Sym(s0); p_w f32[8, s0, 4][s0, 1, 8*s0]",
+     "y = torch.ops.aten.var.correction(p_w, [1, 2]); return (y,)"},
+    {"a number that follows from a size, negated", "params", "s0=5",
+     "s0 Sym(s0); p_w f32[s0][1]; x f32[s0][1]",
+     "y = torch.ops.aten.huber_loss.default(p_w, x); return (y,)"},
+    {"a sum in integers of real numbers", "none", NULL, "x f64[17, 1, 4][8, 8, 2]",
+     "y = torch.ops.aten.sum.dim_IntList(x, [1, 2], True, dtype = torch.int32); return (y,)"},
+    {"a square of booleans is a number", "none", NULL, "x b8[4][1]",
+     "y = torch.ops.aten.square.default(x); z = y - x; return (y, z)"},
+    {"positive is the tensor itself", "none", NULL, "x i8[3][1]; y i8[3][1]",
+     "p = torch.ops.aten.positive.default(x); u = torch.ops.aten.add_.Tensor(x, y); return (p,)"},
+    {"positive keeps strides", "none", NULL, "x f64[3, 6, 6][48, 8, 1]",
+     "p = torch.ops.aten.positive.default(x); y = p * 2; return (y, p)"},
+    {"a view by reshape of an input with gaps is not written", "none", NULL,
+     "x f32[17, 2, 4][16, 8, 2]; i i64[3][1]; v f32[][]",
+     "r = torch.ops.aten.reshape.default(x, [17, 2, 2, -1]); "
+     "y = torch.ops.aten.index_put.default(r, [i], v, True); return (y,)"},
+    {"what a nest writes twice is in memory", "none", "s0=5,s2=2",
+     "s0 Sym(s0); s2 Sym(s2); x f64[s2, 1, 1, s0][1, 1, s2, s2]",
+     "m = torch.ops.aten.mul.Scalar(x, 5.0); t = torch.ops.aten.to.dtype(m, torch.int64); "
+     "r = torch.ops.aten.remainder.Scalar(t, 1); "
+     "s = torch.ops.aten.scatter_.value(x, -3, r, -1.25); "
+     "e = torch.ops.aten.softmax.int(m, 0); y = torch.ops.aten.slice_scatter.default(s, e, 2); "
+     "return (y,)"},
+    {"a diagonal of symbolic size is written", "params", "s0=3,s1=4",
+     "s0 Sym(s0); s1 Sym(s1); p_w f64[s0, s1, 1][s1, 1, 1]",
+     "d = torch.ops.aten.diagonal.default(p_w); y = d * 2; return (y,)"},
+    {"elements that are one in memory", "none", NULL, "x f64[1, 3][3, 1]; v f64[][]",
+     "m = x * 2; u = torch.ops.aten.unfold.default(m, 1, 2, 1); i = "
+     "torch.ops.aten.arange.default(1); "
+     "y = torch.ops.aten.index_put.default(u, [i], v, True); return (y,)"},
+    {"a part of a cat is not written", "none", NULL, "x f64[32][1]; i i64[3][1]; v f64[][]",
+     "m = x * 0.5; s = torch.ops.aten.stack.default([x, m]); "
+     "y = torch.ops.aten.index_put.default(m, [i], v, True); return (y, s)"},
+    {"values computed from what is written", "none", NULL, "x i8[3, 2][1, 12]; i i64[2][1]",
+     "s = torch.ops.aten.sigmoid.default(x); z = i * 0; "
+     "v = torch.ops.aten.index_select.default(s, 1, z); "
+     "y = torch.ops.aten.index_add.default(s, 1, z, v); return (y,)"},
+    {"a tensor without elements has none that are one", "params", NULL,
+     "p_w f64[8, 3, 0][3, 1, 1]; i i64[8, 3, 0][3, 1, 1]",
+     "l = torch.ops.aten.log10.default(p_w); y = torch.ops.aten.gather.default(l, 0, i); return "
+     "(y,)"},
+};
+
+static void put_text(Buf *b, const struct Found *f) {
+    buf_puts(b, "class GraphModule(torch.nn.Module):\n    def forward(self");
+    for (const char *p = f->inputs; *p;) {
+        size_t name = strcspn(p, " "), all = strcspn(p, ";");
+        const char *prefix = str_starts(p, "p_") ? "L_self_parameters_" : "";
+        bool symbol = str_starts(p + name + 1, "Sym");
+        buf_printf(b, ", %s%.*s: \"%.*s%s\"", prefix, (int)name, p, (int)(all - name - 1),
+                   p + name + 1, symbol ? "" : "cpu");
+        p += all + strspn(p + all, "; ");
+    }
+    buf_puts(b, "):\n");
+    if (strstr(f->inputs, "p_w"))
+        buf_puts(b, "        p_w = L_self_parameters_p_w\n");
+    for (const char *p = f->body; *p;) {
+        size_t n = strcspn(p, ";");
+        buf_printf(b, "        %.*s\n", (int)n, p);
+        p += n + strspn(p + n, "; ");
+    }
+}
+
+static double at(const Tensor *x, int64_t i) {
+    return dtype_is_float(x->dtype) ? tensor_get_f64(x, i) : (double)tensor_get_i64(x, i);
+}
+
+static void same(const struct Found *f, const char *rung, const char *what, const RtValue *want,
+                 int n_want, const RtValue *got, int n_got) {
+    ck_assert_msg(n_want == n_got, "%s: %s: %d %ss", f->about, rung, n_got, what);
+    for (int k = 0; k < n_want; k++) {
+        ck_assert_msg(want[k].kind == got[k].kind, "%s: %s: %s %d", f->about, rung, what, k);
+        if (want[k].kind != RT_tensor)
+            continue;
+        const Tensor *x = &want[k].tensor, *y = &got[k].tensor;
+        ck_assert_msg(x->dtype == y->dtype && tensor_numel(x) == tensor_numel(y),
+                      "%s: %s: %s %d has another form", f->about, rung, what, k);
+        for (int64_t i = 0; i < tensor_numel(x); i++) {
+            double a = at(x, i), b = at(y, i);
+            ck_assert_msg((isnan(a) && isnan(b)) || fabs(a - b) <= 1e-5 * (1 + fabs(a)),
+                          "%s: %s: %s %d at %d: %g, not %g", f->about, rung, what, k, (int)i, b, a);
+        }
+    }
+}
+
+static void run_all(Session *s, const struct Found *f, Arena *a) {
+    RunResult eager;
+    for (int b = BACKEND_eager; b < BACKEND_count; b++) {
+        Diag d = {.arena = a};
+        RunResult r;
+        RunRequest q = {.backend = (Backend)b, .toolchain = toolchain_find("tcc")};
+        const char *rung = backend_info[b].name;
+        ck_assert_msg(session_run(s, &q, &r, a, &d), "%s: %s: %s", f->about, rung, diag_first(&d));
+        if (b == BACKEND_eager) {
+            eager = r;
+            continue;
+        }
+        same(f, rung, "output", eager.outputs, eager.n_outputs, r.outputs, r.n_outputs);
+        same(f, rung, "input", eager.inputs, eager.n_inputs, r.inputs, r.n_inputs);
+        same(f, rung, "gradient", eager.grads, eager.n_grads, r.grads, r.n_grads);
+        session_run_free(&r);
+    }
+    session_run_free(&eager);
+}
+
+START_TEST(every_rung_gives_eager_s_numbers) {
+    const struct Found *f = &found[_i];
+    Arena a = {0};
+    Diag d = {.arena = &a};
+    Buf text = {.arena = &a};
+    put_text(&text, f);
+    char *folder = dir_temp(&a, &d), *path = path_join(&a, folder, "model.txt");
+    ck_assert(file_write(path, buf_str(&text), text.len, &d));
+    SessionOptions o = {
+        .grad = f->grad, .hints = f->hints, .toolchain = "tcc", .backend = "eager", .threads = 1};
+    Session *s = session_open(path, &o, &d);
+    Diag quiet = {.arena = &a};
+    dir_remove(folder, &quiet);
+    ck_assert_msg(s != NULL, "%s: %s", f->about, diag_first(&d));
+    run_all(s, f, &a);
+    session_close(s);
+    arena_free(&a);
+}
+END_TEST
+
+Suite *suite_session_rungs(void) {
+    Suite *s = suite_create("session_rungs");
+    TCase *t = tcase_create("found");
+    tcase_set_timeout(t, 60);
+    tcase_add_loop_test(t, every_rung_gives_eager_s_numbers, 0, COUNT(found));
+    suite_add_tcase(s, t);
+    return s;
+}
