@@ -304,14 +304,6 @@ bool meta_promote(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     return pointwise(m, op, args, out, RULE_promote);
 }
 
-// A power of 2: booleans become integers.
-bool meta_square(MetaCtx *m, const Op *op, const Value *args, Value *out) {
-    Operands o = operands(m, op, args);
-    DType dtype = apply_rule(RULE_promote, &o);
-    return meta_out(out, meta_iterate(m, dtype == DT_b8 ? DT_i64 : dtype, o.tensors, o.n_tensors,
-                                      o.wrapped));
-}
-
 bool meta_float(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     return pointwise(m, op, args, out, RULE_float);
 }

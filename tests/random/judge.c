@@ -1,5 +1,4 @@
-// judge.c: one graph on every rung, in this process, without helpers: what helpers would do with
-// the request is called here. Eager's numbers are what the others must give; where few bits round,
+// judge.c: one graph on every rung, in this process, without helpers. Eager's numbers are what the others must give; where few bits round,
 // nobody has to be nearer to float64 than eager is.
 #include "tests/random/random.h"
 
@@ -8,7 +7,6 @@
 #include <unistd.h>
 
 #include "core/base/file.h"
-#include "core/helper/internal.h"
 #include "core/session_private.h"
 
 typedef struct Run {
@@ -18,6 +16,7 @@ typedef struct Run {
     char *where;
     Session *session;
     Judgement *out;
+    HelperCall here; // as in a helper: runs are made in this process
 } Run;
 
 static bool open_session(Run *r, int64_t data, Diag *d) {
@@ -32,28 +31,18 @@ static bool open_session(Run *r, int64_t data, Diag *d) {
         return false;
     r->session = session_open(path, &o, d);
     unlink(path);
+    if (r->session)
+        r->session->here = &r->here;
     return r->session != NULL;
 }
 
 static bool run_rung(Run *r, Backend backend, bool in_f64, RunResult *out, Diag *d) {
+    static char where[EXEC_WHERE_BYTES], phase[EXEC_WHERE_BYTES];
     RunRequest q = {.backend = backend, .toolchain = toolchain_find("tcc"), .in_f64 = in_f64};
-    Message m = {.arena = r->a}, reply = {.arena = r->a};
-    ServiceId id;
-    char where[EXEC_WHERE_BYTES] = "";
-    ServiceCtx c = {.arena = r->a, .diag = d, .where = where, .reply = &reply};
     strncpy(r->where, backend_info[backend].name, EXEC_WHERE_BYTES - 1);
-    bool ok = session_run_message(r->session, &q, &m, &id, d);
-    if (ok)
-        ok = id == SERVICE_train   ? service_train(&c, &m)
-             : id == SERVICE_code  ? service_code(&c, &m)
-             : id == SERVICE_loops ? service_loops(&c, &m)
-                                   : service_eager(&c, &m);
-    if (ok)
-        session_run_take(&reply, out, r->a);
-    message_drop(&m);
-    message_drop(&reply);
     r->out->n_runs++;
-    return ok;
+    r->here = (HelperCall){.where = where, .phase = phase};
+    return session_run_here(r->session, &q, out, r->a, d);
 }
 
 // ---- comparison
