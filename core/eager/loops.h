@@ -78,7 +78,6 @@ double special_erfcx(double x);
 double special_ndtri(double p);
 double special_ndtr(double x);
 double special_log_ndtr(double x);
-double special_sinc(double x);
 double special_polygamma(double n, double x);
 double special_mvlgamma(double x, double p);
 double special_zeta(double x, double q);

@@ -325,7 +325,8 @@ static void batch_stats(K *k, const Tensor *x, double eps, Stats *s) {
     fold_d(k->x, FOLD_spread, x, all_but_channels(x), s->mean, 0, s->var);
     for (int64_t i = 0; i < c; i++) {
         s->var[i] /= count;
-        s->rstd[i] = 1 / sqrt(s->var[i] + eps);
+        double var = x->dtype == DT_f64 ? s->var[i] : (double)(float)s->var[i]; // may overflow
+        s->rstd[i] = 1 / sqrt(var + eps);
     }
 }
 

@@ -93,10 +93,6 @@ double special_log_ndtr(double x) {
     return x < -1 ? log(special_erfcx(-z) / 2) - z * z : log1p(-erfc(z) / 2);
 }
 
-double special_sinc(double x) {
-    return x == 0 ? 1 : sin(M_PI * x) / (M_PI * x);
-}
-
 // Hurwitz's zeta by Euler and Maclaurin's summation.
 double special_zeta(double x, double q) {
     if (x == 1)

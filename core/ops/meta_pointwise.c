@@ -317,10 +317,23 @@ bool meta_ldexp(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *other = meta_arg_tensor(op, args, "other");
     if (!other)
         return false;
-    TensorMeta power = *other;
-    power.dtype = meta_float_of(other->dtype);
-    const Value both[2] = {args[0], val_tensor(&power)};
-    return meta_promote(m, op, both, out);
+    const TensorMeta *power = meta_iterate(m, meta_float_of(other->dtype), &other, 1, true);
+    const Value both[2] = {args[0], val_tensor(power)};
+    return power && meta_promote(m, op, both, out);
+}
+
+// A subtraction with the operands exchanged, which the strides show.
+bool meta_rsub(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const Value exchanged[3] = {args[1], args[0], args[2]};
+    return meta_promote(m, op, exchanged, out);
+}
+
+// A sum over a new dimension, so contiguous.
+bool meta_mvlgamma(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    if (!meta_float(m, op, args, out))
+        return false;
+    meta_set_contiguous(m, (TensorMeta *)out->tensor);
+    return true;
 }
 
 // The power of an integer two: truth values become integers.
