@@ -215,9 +215,12 @@ bool cmd_ops(App *app, Args *args) {
         meta += op->meta != NULL;
         eager += eager_has(op->id);
         apart += decomp[id] != NULL;
-        buf_printf(&app->out, "%-52s %-5s %-6s %-9s %s\n", op->qualname, op->meta ? "meta" : "-",
+        buf_printf(&app->out, "%-52s %-5s %-6s %-9s %s\n", op->qualname,
+                   op->meta    ? "meta"
+                   : op->parts ? "parts"
+                               : "-",
                    eager_has(op->id) ? "kernel" : "-", decomp[id] ? decomp[id] : "-",
-                   op->hole ? op->hole : "");
+                   op->opaque ? op->opaque : "");
     }
     if (!n) {
         diag_fail(&app->diag, "no op's name contains '%s'", args->at[0]);

@@ -353,20 +353,12 @@ static void print_ops(Buf *out) {
 }
 
 static void print_holes(Buf *out) {
-    static const char *const reasons[] = {
-#define REASON(id, text) text,
-#include "core/ops/hole.def"
-#undef REASON
-    };
-    head(out, "reason | ops");
-    for (int i = 0; i < COUNT(reasons); i++) {
+    head(out, "reason | what it means | ops");
+    for (int i = 0; i < HOLE_count; i++) {
         int n = 0;
-        for (int id = 1; id < OP_count; id++) {
-            const char *hole = op_at((OpId)id)->hole;
-            n += hole && !strcmp(hole, reasons[i]);
-        }
-        if (n)
-            ROW(out, reasons[i], number(out, n));
+        for (int id = 1; id < OP_count; id++)
+            n += op_at((OpId)id)->opaque == hole_names[i];
+        ROW(out, hole_names[i], hole_texts[i], number(out, n));
     }
 }
 

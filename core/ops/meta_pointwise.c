@@ -26,11 +26,22 @@ static void add_operand(ResultType *r, const Value *v) {
         else
             r->zero = dtype_promote(r->zero, v->tensor->dtype);
         break;
-    case VAL_bool: r->wrapped = dtype_promote(r->wrapped, DT_b8); break;
-    case VAL_int: case VAL_sym: r->wrapped = dtype_promote(r->wrapped, DT_i64); break;
-    case VAL_float: case VAL_symfloat: r->wrapped = dtype_promote(r->wrapped, DT_f32); break;
-    case VAL_complex: r->wrapped = dtype_promote(r->wrapped, DT_c64); break;
-    case VAL_list: case VAL_tuple:
+    case VAL_bool:
+        r->wrapped = dtype_promote(r->wrapped, DT_b8);
+        break;
+    case VAL_int:
+    case VAL_sym:
+        r->wrapped = dtype_promote(r->wrapped, DT_i64);
+        break;
+    case VAL_float:
+    case VAL_symfloat:
+        r->wrapped = dtype_promote(r->wrapped, DT_f32);
+        break;
+    case VAL_complex:
+        r->wrapped = dtype_promote(r->wrapped, DT_c64);
+        break;
+    case VAL_list:
+    case VAL_tuple:
         for (int i = 0; i < v->n; i++)
             add_operand(r, &v->at[i]);
         break;
@@ -46,7 +57,8 @@ static void add_operand(ResultType *r, const Value *v) {
     case VAL_node:
     case VAL_target:
     case VAL_graph:
-    case VAL_opaque: break;
+    case VAL_opaque:
+        break;
     }
 }
 
@@ -233,12 +245,12 @@ TensorMeta *meta_iterate(MetaCtx *m, DType dtype, const TensorMeta *const *t, in
 
 // How the result's dtype follows from the operands.
 typedef enum Rule {
-    RULE_promote,       // result_type
-    RULE_float,         // integers become floats
-    RULE_bool,          // a truth value
-    RULE_self,          // the first tensor's
-    RULE_real,          // complex becomes real
-    RULE_real_float     // both of the last but one
+    RULE_promote,   // result_type
+    RULE_float,     // integers become floats
+    RULE_bool,      // a truth value
+    RULE_self,      // the first tensor's
+    RULE_real,      // complex becomes real
+    RULE_real_float // both of the last but one
 } Rule;
 
 static bool scalar_counts(const SchemaArg *arg) {
@@ -253,9 +265,9 @@ static bool scalar_counts(const SchemaArg *arg) {
 typedef struct Operands {
     const TensorMeta **tensors;
     int n_tensors;
-    Value *values;          // tensors and numbers that take part in the dtype
+    Value *values; // tensors and numbers that take part in the dtype
     int n_values;
-    bool wrapped;           // a number stands where a tensor could
+    bool wrapped; // a number stands where a tensor could
 } Operands;
 
 static Operands operands(MetaCtx *m, const Op *op, const Value *args) {
@@ -281,12 +293,18 @@ static Operands operands(MetaCtx *m, const Op *op, const Value *args) {
 static DType apply_rule(Rule rule, const Operands *o) {
     DType common = ops_result_type(o->values, o->n_values);
     switch (rule) {
-    case RULE_promote: return common;
-    case RULE_float: return meta_float_of(common);
-    case RULE_bool: return DT_b8;
-    case RULE_self: return o->n_tensors ? o->tensors[0]->dtype : common;
-    case RULE_real: return meta_real_of(common);
-    case RULE_real_float: return meta_real_of(meta_float_of(common));
+    case RULE_promote:
+        return common;
+    case RULE_float:
+        return meta_float_of(common);
+    case RULE_bool:
+        return DT_b8;
+    case RULE_self:
+        return o->n_tensors ? o->tensors[0]->dtype : common;
+    case RULE_real:
+        return meta_real_of(common);
+    case RULE_real_float:
+        return meta_real_of(meta_float_of(common));
     }
     return common;
 }
@@ -320,6 +338,15 @@ bool meta_ldexp(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *power = meta_iterate(m, meta_float_of(other->dtype), &other, 1, true);
     const Value both[2] = {args[0], val_tensor(power)};
     return power && meta_promote(m, op, both, out);
+}
+
+// The tensors that an out= variant is given.
+bool meta_written(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    *out = meta_tuple(m, op->n_returns);
+    for (int i = 0, n = 0; i < op->n_args && n < op->n_returns; i++)
+        if (op->args[i].written)
+            out->at[n++] = args[i];
+    return true;
 }
 
 // A subtraction with the operands exchanged, which the strides show.

@@ -389,11 +389,17 @@ bool meta_quantile(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *r = reduced(m, self, self->dtype, mask, meta_arg_bool(op, args, "keepdim"));
     if (!q || q->ndim == 0)
         return meta_out(out, r);
+    // The quantiles of a row lie together in memory; their dimension is moved to the front.
     const Expr **size = ARENA_ARRAY(m->arena, r->ndim + 1, const Expr *);
-    size[0] = q->size[0];
-    for (int i = 0; i < r->ndim; i++)
-        size[i + 1] = r->size[i];
-    return meta_out_new(m, out, self->dtype, r->ndim + 1, size, self->device);
+    memcpy(size, r->size, (size_t)r->ndim * sizeof *size);
+    size[r->ndim] = q->size[0];
+    const TensorMeta *rows = meta_make(m, self->dtype, r->ndim + 1, size, self->device);
+    TensorMeta *t = meta_window(m, rows, rows->ndim);
+    for (int i = 0; i <= r->ndim; i++) {
+        t->size[i] = rows->size[i == 0 ? r->ndim : i - 1];
+        t->stride[i] = rows->stride[i == 0 ? r->ndim : i - 1];
+    }
+    return meta_out(out, t);
 }
 
 // _unique2, unique_consecutive, unique_dim: elements or slices of unknown number, where each went,

@@ -10,18 +10,38 @@
 #include "core/base/vec.h"
 #include "core/ops/meta.h"
 
-#define REASON(id, text) static const char hole_##id[] = text;
+#define REASON(id, name, text) static const char hole_##id[] = name;
 #include "core/ops/hole.def"
 #undef REASON
 
+const char *const hole_names[HOLE_count] = {
+#define REASON(id, name, text) [HOLE_##id] = hole_##id,
+#include "core/ops/hole.def"
+#undef REASON
+};
+const char *const hole_texts[HOLE_count] = {
+#define REASON(id, name, text) [HOLE_##id] = text,
+#include "core/ops/hole.def"
+#undef REASON
+};
+
+// Why an op has no reference kernel although it has a meta function.
+static const char *const opaque[OP_count] = {
+#define OPAQUE(op, reason) [OP_##op] = hole_##reason,
+#include "core/ops/opaque.def"
+#undef OPAQUE
+};
+static const char parts[] = "made of other ops, whose metadata is asked";
+
 typedef struct Row {
-    const char *schema;     // PyTorch's text
-    unsigned tags;          // OPT_* that the schema does not tell
-    MetaFn *meta;           // NULL: hole
-    const char *hole;       // reason, NULL if there is a meta
+    const char *schema; // PyTorch's text
+    unsigned tags;      // OPT_* that the schema does not tell
+    MetaFn *meta;       // NULL: hole
+    const char *hole;   // reason, NULL if there is a meta
 } Row;
 
 #define HOLE(reason) NULL, hole_##reason
+#define PARTS        NULL, parts
 static const Row rows[OP_count] = {
 #define OP(id, schema, tags, ...) [OP_##id] = {schema, tags, __VA_ARGS__},
 #include "core/ops/ops.def"
@@ -32,9 +52,9 @@ static const Row rows[OP_count] = {
 static struct {
     Arena arena;
     const Op *ops[OP_count];
-    Map by_name;                // aten.add.Tensor -> Op *
-    Map packets;                // aten.add -> first OpId
-    int next[OP_count];         // next overload of the same packet, OP_none at the end
+    Map by_name;        // aten.add.Tensor -> Op *
+    Map packets;        // aten.add -> first OpId
+    int next[OP_count]; // next overload of the same packet, OP_none at the end
 } table;
 static pthread_once_t table_once = PTHREAD_ONCE_INIT;
 
@@ -68,6 +88,8 @@ static void build_table(void) {
         op->tags |= rows[id].tags;
         op->meta = rows[id].meta;
         op->hole = rows[id].hole;
+        op->parts = op->hole == parts;
+        op->opaque = opaque[id] ? opaque[id] : op->parts ? NULL : op->hole;
         if (plain_namespace(op->ns))
             op->qualname = arena_printf(&table.arena, "%s.%s", op->ns, op->name);
         table.ops[id] = op;

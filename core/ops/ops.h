@@ -40,39 +40,39 @@ typedef enum ArgType {
 
 typedef struct SchemaArg {
     const char *name;
-    ArgType type;               // SymInt is AT_int
-    bool optional;              // `Tensor?`, `int[1]?`
-    bool optional_items;        // `Tensor?[]`
-    bool kwarg_only;            // after `*`
+    ArgType type;        // SymInt is AT_int
+    bool optional;       // `Tensor?`, `int[1]?`
+    bool optional_items; // `Tensor?[]`
+    bool kwarg_only;     // after `*`
     bool has_default;
-    int fixed;                  // N of `int[N]`: a single int is repeated N times; 0 if none
-    uint32_t alias;             // bit set of alias letters a..z, 0 if none
-    bool written;               // `(a!)`
-    Value dflt;                 // if has_default
+    int fixed;      // N of `int[N]`: a single int is repeated N times; 0 if none
+    uint32_t alias; // bit set of alias letters a..z, 0 if none
+    bool written;   // `(a!)`
+    Value dflt;     // if has_default
 } SchemaArg;
 
 enum {
-    OPT_core = 1 << 0,          // core ATen
-    OPT_pointwise = 1 << 1,     // tag `pointwise`
+    OPT_core = 1 << 0,      // core ATen
+    OPT_pointwise = 1 << 1, // tag `pointwise`
     OPT_reduction = 1 << 2,
-    OPT_view = 1 << 3,          // result may alias an input (schema has alias letters without !)
+    OPT_view = 1 << 3, // result may alias an input (schema has alias letters without !)
     OPT_inplace_view = 1 << 4,
-    OPT_random = 1 << 5,        // nondeterministic_seeded
-    OPT_composite = 1 << 6,     // CompositeImplicitAutograd: taken apart before autograd
-    OPT_mutates = 1 << 7,       // some argument is written (set from the schema)
-    OPT_impure = 1 << 8,        // kept though unused
-    OPT_out = 1 << 9,           // an out= variant
-    OPT_sym = 1 << 10           // scalar arithmetic on SymInts (operator.*, sym_size)
+    OPT_random = 1 << 5,    // nondeterministic_seeded
+    OPT_composite = 1 << 6, // CompositeImplicitAutograd: taken apart before autograd
+    OPT_mutates = 1 << 7,   // some argument is written (set from the schema)
+    OPT_impure = 1 << 8,    // kept though unused
+    OPT_out = 1 << 9,       // an out= variant
+    OPT_sym = 1 << 10       // scalar arithmetic on SymInts (operator.*, sym_size)
 };
 
 typedef struct Op Op;
 
 typedef struct MetaCtx {
-    Arena *arena;               // results live here
-    Sym *sym;                   // expressions and guards
-    Diag *diag;                 // PyTorch's kind of error first: "RuntimeError: …"
-    Place at;                   // of the node, for messages
-    int stage;                  // recorded with guards
+    Arena *arena; // results live here
+    Sym *sym;     // expressions and guards
+    Diag *diag;   // PyTorch's kind of error first: "RuntimeError: …"
+    Place at;     // of the node, for messages
+    int stage;    // recorded with guards
 } MetaCtx;
 
 // Result metadata of an op: args in schema order, defaults filled in. *out: a tensor, sym, scalar,
@@ -81,25 +81,36 @@ typedef bool MetaFn(MetaCtx *m, const Op *op, const Value *args, Value *out);
 
 struct Op {
     OpId id;
-    const char *ns;             // aten, prims, inductor_prims, _operator …
-    const char *name;           // add        (the packet)
-    const char *overload;       // Tensor     ("default" if the schema has none)
-    const char *qualname;       // torch.ops.aten.add.Tensor, as FX text prints it
-    const char *schema;         // the row's text
+    const char *ns;       // aten, prims, inductor_prims, _operator …
+    const char *name;     // add        (the packet)
+    const char *overload; // Tensor     ("default" if the schema has none)
+    const char *qualname; // torch.ops.aten.add.Tensor, as FX text prints it
+    const char *schema;   // the row's text
     const SchemaArg *args;
     int n_args;
     const SchemaArg *returns;
     int n_returns;
-    unsigned tags;              // OPT_*
-    MetaFn *meta;               // NULL: shape unknown (an explained hole)
-    const char *hole;           // why there is none (hole.def), NULL if there is one
+    unsigned tags;      // OPT_*
+    MetaFn *meta;       // NULL: shape unknown (an explained hole)
+    const char *hole;   // why there is none (hole.def), NULL if there is one
+    bool parts;         // there is none since only those of the op's parts are asked
+    const char *opaque; // why there is no reference kernel (hole.def), NULL if there is one
 };
 
-const Op *op_at(OpId id);                               // asserts
+// Reasons of holes: names, and what they mean.
+typedef enum Hole {
+#define REASON(id, ...) HOLE_##id,
+#include "core/ops/hole.def"
+#undef REASON
+    HOLE_count
+} Hole;
+extern const char *const hole_names[HOLE_count], *const hole_texts[HOLE_count];
+
+const Op *op_at(OpId id); // asserts
 const Op *
 op_find(const char *qualname); // torch.ops.aten.add.Tensor or aten.add.Tensor, NULL if unknown
 const Op *op_find_overload(const char *ns, const char *name, const char *overload);
-int op_packet(const char *ns, const char *name, const Op *out[], int max);  // all overloads
+int op_packet(const char *ns, const char *name, const Op *out[], int max); // all overloads
 // schema.c: a schema in PyTorch's syntax `ns::name.overload(args) -> returns` into an Op (for
 // declared custom ops too).
 Op *op_parse_schema(Arena *a, const char *schema, Diag *d);

@@ -36,6 +36,14 @@ START_TEST(test_facts) {
 }
 END_TEST
 
+// What PyTorch 1.13.1 gave for ops that have no recorded case.
+START_TEST(test_old_ops) {
+    int passed;
+    ck_assert_int_eq(failures("tests/data/eager_old_ops.jsonl", &passed), 0);
+    ck_assert_int_ge(passed, 181);
+}
+END_TEST
+
 START_TEST(test_recorded) {
     int passed;
     ck_assert_int_eq(failures("tests/data/opcases.jsonl", &passed), 0);
@@ -334,9 +342,10 @@ START_TEST(test_generator) {
 END_TEST
 
 Suite *suite_eager_cases(void) {
-    static const TTest *tests[10];
+    static const TTest *tests[12];
     int n = 0;
     tests[n++] = test_facts;
+    tests[n++] = test_old_ops;
     tests[n++] = test_recorded;
     tests[n++] = test_recorded_graphs;
     tests[n++] = test_views_write_through;

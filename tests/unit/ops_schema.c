@@ -8,6 +8,7 @@
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/base/vec.h"
+#include "core/eager/eager.h"
 #include "core/ops/ops.h"
 
 static Arena arena;
@@ -30,6 +31,34 @@ START_TEST(table) {
     ck_assert_int_eq(op_packet("aten", "pow", all, 8), 3);
     ck_assert_int_eq(op_packet("aten", "pow", all, 2), 2);
     ck_assert_int_eq(op_packet("aten", "no_such", all, 8), 0);
+}
+END_TEST
+
+// Every op has a meta function or is made of others, and a reference kernel; or one of the fixed
+// reasons stands in the place.
+START_TEST(holes) {
+    int by_reason[HOLE_count] = {0};
+    for (int id = OP_none + 1; id < OP_count; id++) {
+        const Op *op = op_at((OpId)id);
+        bool whole = (op->meta || op->parts) && eager_has(op->id);
+        ck_assert_msg(whole == (op->opaque == NULL), "%s: %s", op->qualname,
+                      op->opaque ? op->opaque : "a hole without a reason");
+        ck_assert_msg(!op->parts || eager_has(op->id), "%s", op->qualname);
+        int known = -1;
+        for (int i = 0; i < HOLE_count; i++)
+            known = op->opaque == hole_names[i] ? i : known;
+        ck_assert_msg(!op->opaque || known >= 0, "%s: %s", op->qualname, op->opaque);
+        if (op->opaque)
+            by_reason[known]++;
+        if (strcmp(op->ns, "prims") == 0)
+            ck_assert_msg(!op->opaque || op->opaque == hole_names[HOLE_complex], "%s",
+                          op->qualname);
+        if (op->tags & OPT_core)
+            ck_assert_msg(!op->opaque || op->opaque == hole_names[HOLE_complex], "%s",
+                          op->qualname);
+    }
+    ck_assert_int_eq(by_reason[HOLE_sparse], 2); // native_norm, of sparse layouts
+    ck_assert_int_lt(by_reason[HOLE_special], 20);
 }
 END_TEST
 
@@ -81,7 +110,7 @@ END_TEST
 START_TEST(broken_schemas) {
     static const struct {
         const char *text;
-        int col;            // where the error is
+        int col; // where the error is
     } cases[] = {
         {"", 1},
         {"aten", 5},
@@ -197,6 +226,7 @@ START_TEST(printing) {
 END_TEST
 
 Suite *suite_ops_schema(void) {
-    const TTest *tests[] = {table, tags, reading, broken_schemas, core_aten, binding, printing};
+    const TTest *tests[] = {table,          holes,     tags,    reading,
+                            broken_schemas, core_aten, binding, printing};
     return unit_suite("ops_schema", tests, COUNT(tests));
 }
