@@ -20,6 +20,9 @@ Node *joint_put(PassCtx *ctx, Node *at, OpId op, const Value *args, int n_args,
 // joint_scatter.c: scatter of a number into a tensor of one value, by comparing positions.
 bool scatter_upon_const(const Node *n);
 void scatter_by_where(PassCtx *ctx, Node *n);
+// joint_randperm.c: x[randperm(n)[:k]], and index_add at such places.
+bool randperm_is_index(const Node *n);
+void randperm_unsafe_index(PassCtx *ctx, Node *n);
 // Does this op hand on the storage of its first argument (a view, an item of several views, an
 // in-place op)?
 bool node_shares_storage(const Node *n);

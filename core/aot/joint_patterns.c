@@ -226,6 +226,10 @@ static const Rewrite early[] = {
 static const Rewrite first[] = {
     {OP_prims_convert_element_type_default, convert_twice, convert_once, "a chain of conversions"},
     {OP_aten_scatter_value, scatter_upon_const, scatter_by_where, "scatter into one value"},
+    {OP_aten_index_Tensor, randperm_is_index, randperm_unsafe_index,
+     "places of a permutation are inside"},
+    {OP_aten_index_put_default, randperm_is_index, randperm_unsafe_index,
+     "places of a permutation are different and inside"},
 };
 static const Rewrite second[] = {
     {OP_aten_sub_Tensor, scaled_softmax, move_scale, "softmax of a scaled input"},
@@ -299,7 +303,9 @@ static Graph *pass_pattern_1(PassCtx *ctx, const Graph *g) {
 const GraphPass pass_early_patterns = {
     "early_patterns", "views and permutes that undo themselves go", early_patterns};
 const GraphPass pass_pass_pattern_0 = {
-    "pass_pattern_0", "attention becomes one operator, chains of conversions one conversion",
+    "pass_pattern_0",
+    "attention becomes one operator, chains of conversions one conversion, places of a permutation "
+    "are not checked",
     pass_pattern_0};
 const GraphPass pass_pass_pattern_1 = {
     "pass_pattern_1", "the scale of a softmax moves behind its maximum", pass_pattern_1};

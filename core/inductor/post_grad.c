@@ -205,6 +205,9 @@ static void fuse_addmm(PassCtx *c, Graph *g, Node *add, int k) {
 }
 
 static Graph *add_mm(PassCtx *c, const Graph *g) {
+    static const PostRewrite *const rules[] = {&post_grad_splitwithsizes_cat,
+                                               &post_grad_cat_splitwithsizes};
+    g = post_grad_rewrite(c, g, "pass_pattern_2", rules, COUNT(rules));
     bool any = false;
     GRAPH_EACH (g, n)
         any |= node_is(n, OP_aten_add_Tensor) && n->n_args == 2 && !n->n_kwargs &&
@@ -226,7 +229,9 @@ static Graph *add_mm(PassCtx *c, const Graph *g) {
     return c->matches ? out : (Graph *)g;
 }
 
-const GraphPass pass_add_mm = {"pass_pattern_2", "mm + add become addmm", add_mm};
+const GraphPass pass_add_mm = {
+    "pass_pattern_2", "mm + add become addmm; splits and concatenations that undo each other go",
+    add_mm};
 
 // ---- stable_sort
 

@@ -14,6 +14,19 @@ bool pass_wanted(PassCtx *c, const char *name);
 bool rewrite_wanted(PassCtx *c, const Node *n, const char *reason);
 void node_set_op(Node *n, const Op *op);
 
+// post_grad_cat.c: a rewrite at one node, and a sweep of several, from the last node to the first.
+typedef struct PostRewrite {
+    OpId op;                             // of the node
+    bool (*match)(const Node *n);        // changes nothing
+    void (*apply)(PassCtx *c, Node *n);  // may erase n
+    const char *reason;                  // begins with PyTorch's name, if it has one
+} PostRewrite;
+extern const PostRewrite post_grad_cat_slice_cat, post_grad_splitwithsizes_cat,
+    post_grad_cat_splitwithsizes;
+// The same graph if none of them matches, or the pass is not wanted.
+Graph *post_grad_rewrite(PassCtx *c, const Graph *g, const char *pass,
+                         const PostRewrite *const *rules, int n_rules);
+
 // fake_prop.c: what every node yields, by id, strides and offsets known. With d, an op that refuses
 // its arguments, or another result than annotated, is an error and NULL.
 Value *fake_values(Arena *a, const Graph *g, int stage, Diag *d);

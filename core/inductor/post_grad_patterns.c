@@ -1,5 +1,7 @@
 // post_grad_patterns.c: patterns of the second group of post-grad patterns (pass_patterns[1] of
-// fx_passes/post_grad.py) that need no GPU and no autotuning: a running sum over one value counts.
+// fx_passes/post_grad.py) that need no GPU and no autotuning: a running sum over one value counts,
+// places of a permutation, and a concatenation with its own beginning.
+#include "core/aot/joint.h"
 #include "core/aot/pattern.h"
 #include "core/inductor/post_grad.h"
 
@@ -90,7 +92,17 @@ static bool replace_count(PassCtx *ctx, Node *n, const Count *c) {
     return true;
 }
 
+static const PostRewrite read_permuted = {OP_aten_index_Tensor, randperm_is_index,
+                                          randperm_unsafe_index,
+                                          "places of a permutation are inside"};
+static const PostRewrite add_permuted = {OP_aten_index_put_default, randperm_is_index,
+                                         randperm_unsafe_index,
+                                         "places of a permutation are different and inside"};
+
 static Graph *run(PassCtx *ctx, const Graph *given) {
+    static const PostRewrite *const rules[] = {&post_grad_cat_slice_cat, &read_permuted,
+                                               &add_permuted};
+    given = post_grad_rewrite(ctx, given, "pass_pattern_1", rules, COUNT(rules));
     Count c;
     bool any = false;
     GRAPH_EACH (given, n)
@@ -106,5 +118,7 @@ static Graph *run(PassCtx *ctx, const Graph *given) {
     return ctx->matches ? g : (Graph *)(uintptr_t)given;
 }
 
-const GraphPass pass_post_grad_patterns = {"pass_pattern_1", "a running sum over one value counts",
-                                           run};
+const GraphPass pass_post_grad_patterns = {
+    "pass_pattern_1",
+    "a running sum over one value counts; cat_slice_cat; places of a permutation are not checked",
+    run};

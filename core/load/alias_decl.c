@@ -108,7 +108,7 @@ static const Expr *expr_of(Resolver *r, const AliasDecl *x, const char *text) {
     Diag quiet = {.arena = r->a};
     const Expr *e = sym_parse(r->sym, text, (Place){0}, &quiet);
     int64_t v;
-    if (e && !expr_int(e, &v) && sym_size_hint(r->sym, e, -1) < 0)
+    if (e && !expr_int(e, &v) && !sym_hint(r->sym, e, &v))
         e = NULL; // a word that is no size
     if (!e)
         refuse(r, x, NULL, "'%s' is no number and no size", text);

@@ -326,11 +326,232 @@ START_TEST(rungs_agree_on_shared_memory) {
 }
 END_TEST
 
+// ---- facts of the wrappers
+
+// A captured graph: inputs as NAME:TYPE.
+static const char *function(Arena *a, const char *const *inputs, const char *body) {
+    Buf b = {.arena = a};
+    buf_puts(&b, "class GraphModule(torch.nn.Module):\n    def forward(self");
+    for (int i = 0; inputs[i]; i++)
+        buf_printf(&b, ", L_%.*s_: \"%s\"", (int)strcspn(inputs[i], ":"), inputs[i],
+                   inputs[i] + strcspn(inputs[i], ":") + 1);
+    buf_printf(&b, "):\n%s", body);
+    return buf_str(&b);
+}
+
+typedef struct Fact {
+    const char *what;
+    const char *inputs[8], *body, *sets[6];
+    const char *grad;
+    const char *args;  // of the traced graph, in order
+    const char *guard; // one of them
+    const char *error; // NULL: it is traced
+    int reshaped, outputs;
+} Fact;
+
+#define SIX "f32[6][1]cpu"
+static const Fact facts[] = {
+    {.what = "an input that is another and is written has one argument",
+     .inputs = {"a:" SIX, "b:" SIX, "c:" SIX},
+     .body = "        m = L_b_.mul_(2.0)\n        r = L_a_ + L_c_\n        return (r,)\n",
+     .sets = {"alias.b=a"},
+     .args = "L_a_ L_c_",
+     .guard = "L['b'] is L['a']",
+     .outputs = 1},
+    {.what = "the first of equal inputs stays, whichever is declared",
+     .inputs = {"a:" SIX, "b:" SIX},
+     .body = "        m = L_b_.mul_(2.0)\n        r = L_a_ + 1.0\n        return (r,)\n",
+     .sets = {"alias.a=b"},
+     .args = "L_a_",
+     .guard = "L['b'] is L['a']",
+     .outputs = 1},
+    // merge_view_inputs: f(a, c.view(-1), b.view(-1), b, c, d) takes c_base, b_base, a, d.
+    {.what = "bases come first, in the order of their first views",
+     .inputs = {"a:" SIX, "c1:" SIX, "b1:" SIX, "b:f32[2, 3][3, 1]cpu", "c:f32[3, 2][2, 1]cpu",
+                "d:" SIX},
+     .body = "        m = L_b_.mul_(2.0)\n        n = L_c1_.mul_(2.0)\n        r = L_a_ + L_d_\n"
+             "        return (r, L_b1_, L_c_)\n",
+     .sets = {"alias.c1=c", "alias.b1=b"},
+     .args = "L_c__base L_b__base L_a_ L_d_",
+     .guard = "check_overlapping(overlapping=[L['b1'], L['b']], non_overlapping=[])",
+     .outputs = 3},
+    // test_aot_autograd: x[:5], x[7:13], x[9:], all written.
+    {.what = "one that overlaps no other is merged with those that do",
+     .inputs = {"p:f32[5][1]cpu", "q:f32[6][1]cpu", "r:f32[6][1]cpu"},
+     .body = "        m = L_p_.add_(1.0)\n        n = L_q_.add_(1.0)\n        o = L_r_.add_(1.0)\n"
+             "        return (L_p_,)\n",
+     .sets = {"alias.p=@x[15] 0", "alias.q=@x 7", "alias.r=@x 9"},
+     .args = "x_base",
+     .guard = "check_overlapping(overlapping=[L['q'], L['r']], non_overlapping=[L['p']])",
+     .outputs = 1},
+    {.what = "views beside each other stay arguments of their own",
+     .inputs = {"p:f32[5][1]cpu", "q:f32[6][1]cpu"},
+     .body = "        m = L_p_.add_(1.0)\n        r = L_q_ + 1.0\n        return (r,)\n",
+     .sets = {"alias.p=@x[15] 0", "alias.q=@x 7"},
+     .args = "L_p_ L_q_",
+     .guard = "check_overlapping(overlapping=[], non_overlapping=[L['p'], L['q']])",
+     .outputs = 1},
+    {.what = "what nobody writes stays as it is",
+     .inputs = {"a:" SIX, "b:" SIX},
+     .body = "        r = L_a_ + L_b_\n        return (r,)\n",
+     .sets = {"alias.b=a 0"},
+     .args = "L_a_ L_b_",
+     .outputs = 1},
+    {.what = "metadata written beside data is one more output",
+     .inputs = {"a:f32[2, 3][3, 1]cpu", "b:f32[2, 3][3, 1]cpu"},
+     .body = "        m = L_a_.mul_(2.0)\n        t = L_b_.t_()\n        r = L_b_ + 1.0\n"
+             "        return (r,)\n",
+     .sets = {"alias.b=a 0"},
+     .args = "L_a__base",
+     .reshaped = 1,
+     .outputs = 2},
+    {.what = "views that autograd does not know are refused in training",
+     .inputs = {"a:" SIX, "b:" SIX, "self_parameters_w:" SIX},
+     .body = "        m = L_a_.mul_(2.0)\n        r = L_b_ * L_self_parameters_w_\n"
+             "        return (r,)\n",
+     .sets = {"alias.b=a 0 detached"},
+     .grad = "params",
+     .error = "AssertionError: aot_autograd() does not yet handle non-differentiable view input "
+              "mutations."},
+    {.what = "so are views of another type",
+     .inputs = {"a:" SIX, "b:i32[6][1]cpu"},
+     .body = "        m = L_a_.mul_(2.0)\n        r = L_b_ + 1\n        return (r,)\n",
+     .sets = {"alias.b=a 0"},
+     .error = "AssertionError: aot_autograd() does not yet handle input mutations on views with "
+              "different dtypes."},
+};
+
+static void check_arguments(const Fact *f, const Unit *u, Arena *a) {
+    Node **p;
+    Buf names = {.arena = a};
+    int n = graph_placeholders(u->merged->graph, &p, a);
+    for (int i = 0; i < n; i++)
+        buf_printf(&names, "%s%s", i ? " " : "", p[i]->target);
+    ck_assert_msg(!strcmp(buf_str(&names), f->args), "%s: %s", f->what, buf_str(&names));
+    bool guarded = !f->guard;
+    for (int i = 0; i < u->merged->n_guards; i++)
+        guarded = guarded || !strcmp(u->merged->guards[i], f->guard);
+    ck_assert_msg(guarded, "%s: no guard %s", f->what, f->guard);
+    ck_assert_int_eq(u->merged->n_reshaped, f->reshaped);
+}
+
+START_TEST(arguments_are_those_of_the_wrappers) {
+    const Fact *f = &facts[_i];
+    Case *c = &(Case){0};
+    c->d.arena = &c->a;
+    const char *text = function(&c->a, f->inputs, f->body);
+    Session *s = open_text(c, text, f->grad ? f->grad : "none", f->sets);
+    ck_assert_msg(s != NULL, "%s: %s", f->what, c->d.n ? c->d.at[0].text : "");
+    const Unit *u = pipeline_unit(session_pipeline(s), 0);
+    const Artifact *traced = pipeline_build(session_pipeline(s), 0, STAGE_functional);
+    ck_assert_ptr_nonnull(u->merged);
+    if (f->error) {
+        ck_assert_ptr_null(traced);
+        ck_assert_str_eq(u->diag.at[0].text, f->error);
+    } else {
+        check_arguments(f, u, &c->a);
+        ck_assert_int_eq(graph_output_node(traced->graph)->args[0].n, f->outputs);
+    }
+    session_close(s);
+    arena_free(&c->a);
+}
+END_TEST
+
+static const char *const broken[][2] = {
+    {"alias.b=a 1", "it reaches element 6 of memory that has 6"},
+    {"alias.b=q", "the graph has no tensor input 'q'"},
+    {"alias.b=@x 2", "how large is @x?"},
+    {"alias.b=a 0 [5]", "the graph gives it sizes [6]"},
+    {"alias.b=a 0 [6] [2]", "the graph gives it strides [1]"},
+    {"alias.b=a nowhere", "'nowhere' is no number and no size"},
+    {"alias.b=a -1", "it would begin before the memory"},
+    {"alias.b=a 0 0", "the end is expected at '0'"},
+    {"alias.q=a", "no graph has such an input"},
+    {"alias.b=b", "it is said to be a view of itself"},
+};
+
+START_TEST(what_cannot_be_is_told) {
+    static const char *const inputs[] = {"a:" SIX, "b:" SIX, NULL};
+    Case *c = &(Case){0};
+    c->d.arena = &c->a;
+    const char *sets[] = {broken[_i][0], NULL};
+    const char *text =
+        function(&c->a, inputs, "        r = L_a_ + L_b_\n        return (r,)\n");
+    ck_assert_ptr_null(open_text(c, text, "none", sets));
+    ck_assert_msg(strstr(c->d.at[0].text, broken[_i][1]) != NULL, "%s", c->d.at[0].text);
+    arena_free(&c->a);
+}
+END_TEST
+
+// A change is undone by the declaration taken back: the same graph as before.
+START_TEST(declarations_are_taken_back) {
+    static const char *const inputs[] = {"a:" SIX, "b:" SIX, NULL};
+    Case *c = &(Case){0};
+    c->d.arena = &c->a;
+    const char *none[] = {NULL}, *body = "        m = L_a_.mul_(2.0)\n        r = L_b_ + 1.0\n"
+                                         "        return (r,)\n";
+    Session *s = open_text(c, function(&c->a, inputs, body), "none", none);
+    ck_assert_ptr_nonnull(s);
+    Pipeline *p = session_pipeline(s);
+    uint64_t before = graph_hash(pipeline_build(p, 0, STAGE_joint)->graph);
+    ck_assert(session_set(s, "alias.b", "a 0", &c->d));
+    ck_assert_str_eq(session_setting(s, "alias.L_b_", &c->a), "a 0");
+    ck_assert(graph_hash(pipeline_build(p, 0, STAGE_joint)->graph) != before);
+    ck_assert(!session_set(s, "alias.b", "a 5", &c->d)); // refused: what was said before holds
+    ck_assert_str_eq(session_setting(s, "alias.b", &c->a), "a 0");
+    ck_assert(session_set(s, "alias.b", "", &c->d));
+    ck_assert(graph_hash(pipeline_build(p, 0, STAGE_joint)->graph) == before);
+    session_close(s);
+    arena_free(&c->a);
+}
+END_TEST
+
+// Parameters that a .pt2 gives one storage are known to share it without a word.
+START_TEST(tied_weights_are_recognised) {
+    Arena a = {0};
+    Diag d = {.arena = &a};
+    LoadedModel *m = load_model(&a, "samples/block.pt2", &d);
+    ck_assert_ptr_nonnull(m);
+    const LoadedGraph *g = &m->graphs.at[0];
+    InputAliases *al;
+    ck_assert(load_aliases(m, g, NULL, &a, &al, &d));
+    ck_assert_ptr_null(al); // nothing is tied in it
+    int first = -1, second = -1;
+    for (int i = 0; i < g->n_inputs; i++) {
+        const Tensor *t = g->inputs[i].state ? map_get(&m->state, g->inputs[i].state) : NULL;
+        if (t && first >= 0 && t->ndim == 1)
+            second = second < 0 ? i : second;
+        else if (t && t->ndim == 1)
+            first = i;
+    }
+    ck_assert_int_ge(second, 0);
+    const Tensor *x = map_get(&m->state, g->inputs[first].state);
+    Tensor *y = map_get(&m->state, g->inputs[second].state);
+    tensor_drop(y);
+    *y = tensor_keep(x);
+    ck_assert(load_aliases(m, g, NULL, &a, &al, &d));
+    ck_assert_ptr_nonnull(al);
+    ck_assert_int_eq(al->of[second].same, first);
+    y->size[0]--;
+    y->offset++; // another window of it
+    ck_assert(load_aliases(m, g, NULL, &a, &al, &d));
+    ck_assert_int_eq(al->of[second].same, -1);
+    ck_assert_int_eq(al->of[second].storage, al->of[first].storage);
+    ck_assert(al->of[second].detached && expr_is(al->of[second].offset, y->offset));
+    load_close(m);
+    arena_free(&a);
+}
+END_TEST
+
 Suite *suite_session_alias(void) {
     Suite *s = suite_create("session_alias");
     TCase *t = tcase_create("all");
     tcase_set_timeout(t, 600);
     tcase_add_test(t, rungs_agree_on_shared_memory);
+    tcase_add_loop_test(t, arguments_are_those_of_the_wrappers, 0, COUNT(facts));
+    tcase_add_loop_test(t, what_cannot_be_is_told, 0, COUNT(broken));
+    tcase_add_test(t, declarations_are_taken_back);
+    tcase_add_test(t, tied_weights_are_recognised);
     suite_add_tcase(s, t);
     return s;
 }
