@@ -18,7 +18,9 @@
 
 enum {
     JSON_LIMIT = 256 << 20, // most bytes of a JSON entry
-    SAVED_LIMIT = 1 << 30   // of a compressed file of torch.save
+    SAVED_LIMIT = 1 << 30,  // of a compressed file of torch.save
+    MIB_16 = 16 << 20,
+    ALIGN = 64              // of bytes that are mapped
 };
 
 typedef struct Archive {
@@ -171,10 +173,13 @@ static Storage *map_storage(Archive *z, Payload *p, const char *file) {
     uint64_t bytes = zip_size(z->zip, i);
     int64_t offset = zip_stored_offset(z->zip, i);
     Storage *s = NULL;
-    if (offset >= 0 && bytes) {
+    // PyTorch aligns what it stores; an archive that was packed again may not.
+    if (offset >= 0 && bytes && offset % ALIGN == 0) {
         s = storage_map(z->fd, offset, (size_t)bytes, z->d);
     } else {
-        Str data = bytes ? zip_read(z->zip, i, UINT64_MAX, &z->tmp, z->d) : (Str){"", 0};
+        // Compressed weights may grow, but not beyond reason.
+        uint64_t limit = offset >= 0 ? bytes : 16 * (uint64_t)lseek(z->fd, 0, SEEK_END) + MIB_16;
+        Str data = bytes ? zip_read(z->zip, i, limit, &z->tmp, z->d) : (Str){"", 0};
         s = data.ptr ? storage_new(data.len, z->d) : NULL;
         if (s && data.len)
             memcpy(storage_data(s), data.ptr, data.len);

@@ -143,6 +143,9 @@ static bool add_tensor(Saved *s, const char *name, const Pickle *call) {
     Storage *storage = open_storage(s, pickle_str(pickle_item(id, 2)));
     if (!storage)
         return false;
+    if (storage_bytes(storage) % (size_t)dtype_info[t.dtype].bytes)
+        return refuse(s, "tensor `%s` has a storage of %zu bytes, no whole number of %s", name,
+                      storage_bytes(storage), dtype_info[t.dtype].torch_name);
     t.storage = storage_keep(storage);
     if (!tensor_in_bounds(&t)) {
         tensor_drop(&t);

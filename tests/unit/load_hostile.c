@@ -242,6 +242,8 @@ START_TEST(torch_save_lies) {
             "other arguments than expected");
     refused(READS("QInt8Storage", "K\x00K\x02\x85K\x01\x85\x89", "12345678", &m),
             "storage of unknown type `torch.QInt8Storage`");
+    refused(READS("FloatStorage", "K\x00K\x01\x85K\x01\x85\x89", "1234567", &m),
+            "`w` has a storage of 7 bytes, no whole number of float32");
     // Storages are entries of the archive, whatever their names look like.
     ZipOut z = {.n = 0};
     add_entry(&z, "a/data.pkl",
