@@ -30,7 +30,7 @@ WARN := -std=c11 -Wall -Wextra -Wpedantic -Wshadow -Wundef -Wvla -Wformat=2 -Wwr
 FX_CFLAGS := $(WARN) -D_GNU_SOURCE -I. -ffp-contract=off -fno-math-errno -fno-trapping-math -fvisibility=hidden -MMD -MP
 Q := $(if $(V),,@)
 
-PKGS := libcjson libzip
+PKGS := libcjson libzip libgvc
 PKGS_APP := ncursesw libedit
 PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) $(PKGS_APP) 2>/dev/null)
 LIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -ltcc -ldl -lm -lpthread
