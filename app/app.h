@@ -96,6 +96,7 @@ typedef struct App {
     int colors;             // 256, 16, 0
     bool full_spelling;
     bool hide_times;        // measured times are drawn as ·
+    bool plain_layout;      // drawings are laid out without Graphviz
     bool step_changed;      // `step` stops only where something changed
     Fresh fresh;
     struct Results *results;    // of grep and find (views/results.h)
@@ -163,6 +164,9 @@ bool pane_has_row(App *app, Pane *p);
 Line *pane_line(App *app, Pane *p, int row);    // in the frame's arena
 void pane_print(App *app, Pane *p, Buf *out);   // all lines, uncut, with their signs if it has any
 void pane_move(App *app, Pane *p, int row);     // puts the cursor there, clamped
+void pane_move_to(App *app, Pane *p, int row, int col); // a column of the view; -1: as it is
+// On a plane, to the next thing in a direction; false: there is none.
+bool pane_walk(App *app, Pane *p, int dx, int dy);
 Item pane_item(App *app, Pane *p);              // on the cursor's row
 bool pane_goto_item(App *app, Pane *p, Item item);
 void pane_follow(App *app);                 // locked panes go to the strongest link of the focus

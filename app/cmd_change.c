@@ -393,6 +393,9 @@ static void set_screen(App *app, int which, int value) {
     case 5:
         app->hide_times = value == 1;
         break;
+    case 6:
+        app->plain_layout = value == 1;
+        break;
     }
     app->redraw = true;
     stale(app);
@@ -411,6 +414,8 @@ static const char *value_now(const App *app, int which) {
     }
     if (which == 5)
         return app->hide_times ? "hidden" : "shown";
+    if (which == 6)
+        return app->plain_layout ? "plain" : "graphviz";
     return app->screen.ascii ? "ascii" : "unicode";
 }
 

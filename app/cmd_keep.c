@@ -3,6 +3,7 @@
 #include "app/app.h"
 #include "app/model.h"
 #include "core/base/file.h"
+#include "views/drawing.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +22,35 @@ bool cmd_save(App *app, Args *args) {
         screen_print(&app->screen, &b);
     }
     if (!file_write(path, buf_str(&b), b.len, &app->diag))
+        return false;
+    app_message(app, ST_text, "written to %s", path);
+    return true;
+}
+
+// The drawing of a pane as it stands; of another view one is made of its stage.
+static const DrawGraph *graph_to_draw(App *app, Pane *p) {
+    static Pane own;
+    if (pane_ready(app, p) && p->ctx.view == view_find("drawing"))
+        return drawing_graph(&p->ctx);
+    Buf why = {.arena = &app->frame};
+    own.ctx = p->ctx;
+    own.ctx.view = view_find("drawing");
+    own.ctx.session = app->session;
+    own.ctx.arena = own.ctx.tmp = &app->frame;
+    own.ctx.opt.alter = 0;
+    if (own.ctx.view->open(&own.ctx, &why))
+        return drawing_graph(&own.ctx);
+    diag_fail(&app->diag, "%s", buf_str(&why));
+    return NULL;
+}
+
+bool cmd_export(App *app, Args *args) {
+    const char *format = args->at[0];
+    const char *path = args->n > 1 ? args->at[1] : arena_printf(&app->frame, "fxray.%s", format);
+    const DrawGraph *g = graph_to_draw(app, app_pane(app));
+    Buf b = {.arena = &app->frame};
+    if (!g || !session_picture(app->session, g, format, &b, &app->diag) ||
+        !file_write(path, buf_str(&b), b.len, &app->diag))
         return false;
     app_message(app, ST_text, "written to %s", path);
     return true;

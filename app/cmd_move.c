@@ -15,9 +15,13 @@ static int number(const Args *args, int i, int fallback) {
 
 bool cmd_move(App *app, Args *args) {
     Pane *p = app_pane(app);
-    int n = number(args, 1, 1);
-    if (pane_ready(app, p))
-        pane_move(app, p, p->row + (args->at[0][0] == 'u' ? -n : n));
+    int n = number(args, 1, 1), dir = args->at[0][0] == 'u' ? -1 : 1;
+    if (!pane_ready(app, p))
+        return true;
+    if (!p->ctx.view->plane)
+        pane_move(app, p, p->row + dir * n);
+    for (int i = 0; p->ctx.view->plane && i < n && pane_walk(app, p, 0, dir); i++)
+        ;
     return true;
 }
 
@@ -52,6 +56,10 @@ bool cmd_bottom(App *app, Args *args) {
 bool cmd_scroll(App *app, Args *args) {
     Pane *p = app_pane(app);
     int n = number(args, 1, 8);
+    if (pane_ready(app, p) && p->ctx.view->plane) {
+        pane_walk(app, p, args->at[0][0] == 'l' ? -1 : 1, 0);
+        return true;
+    }
     p->left += args->at[0][0] == 'l' ? -n : n;
     if (p->left < 0)
         p->left = 0;
@@ -87,6 +95,17 @@ bool cmd_toggle(App *app, Args *args) {
     if (line)
         return app_run(app, line);
     pane_move(app, p, p->row);
+    return true;
+}
+
+bool cmd_detail(App *app, Args *args) {
+    Pane *p = app_pane(app);
+    if (!p->ctx.view || !p->ctx.view->plane) {
+        app_message(app, ST_dim, "detail is of drawings: view drawing");
+        return true;
+    }
+    p->ctx.opt.detail = args->at[0][0] == 'm';
+    p->ready = false;
     return true;
 }
 

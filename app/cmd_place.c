@@ -88,6 +88,12 @@ bool cmd_stage(App *app, Args *args) {
     return app_show_stage(app, stage, model_unit_for(app->session, unit, stage));
 }
 
+// The stage whose graph a drawing shows: the pane's, if that is one.
+static int stage_to_draw(const Pane *p) {
+    ArtifactKind kind = p->ctx.stage >= 0 ? stage_info[p->ctx.stage].kind : ART_none;
+    return kind == ART_graph || kind == ART_schedule ? p->ctx.stage : STAGE_post_fusion;
+}
+
 // Tables want width: in a narrow pane they get the whole screen, and `back` gives the panes again.
 static void widen(App *app, const View *v) {
     Rect rect[PANES];
@@ -131,12 +137,14 @@ bool cmd_view(App *app, Args *args) {
         p->ctx.focus = focus;
         p->ctx.focus_art = focus_art;
     }
-    if (v->stage >= 0)
-        unit = model_unit_for(app->session, unit, v->stage);
+    if (v->plane && app->session)
+        stage = stage_to_draw(from);
+    if (v->stage >= 0 || (v->plane && app->session))
+        unit = model_unit_for(app->session, unit, v->stage >= 0 ? v->stage : stage);
     if (v->flags & VIEW_joint && app->session && session_joint(app->session, unit))
         unit = session_joint(app->session, unit)->index;
     bool ok = pane_show(app, pane, v, v->stage >= 0 ? v->stage : stage, unit, arg);
-    if (v->flags & VIEW_stage) {
+    if (v->flags & VIEW_stage || (v->plane && stage == from->ctx.stage)) {
         p->ctx.step = step;
         p->ctx.rewrite = rewrite;
     }

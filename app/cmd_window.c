@@ -219,6 +219,12 @@ bool cmd_echo(App *app, Args *args) {
     return true;
 }
 
+// The column of the view under a column of the screen.
+static int col_in(const App *app, int pane, const Rect rect[PANES], int col) {
+    int from = pane == HOME ? 0 : rect[pane].col;
+    return col - from - GUTTER + app->pane[pane].left;
+}
+
 void app_mouse(App *app, int row, int col, int kind) {
     Rect rect[PANES];
     int stage;
@@ -250,7 +256,7 @@ void app_mouse(App *app, int row, int col, int kind) {
         if (!app->home)
             app->layout.focus = hit;
         if (row > top && pane_ready(app, p) && p->top + row - top - 1 < pane_count(app, p)) {
-            pane_move(app, p, p->top + row - top - 1);
+            pane_move_to(app, p, p->top + row - top - 1, col_in(app, hit, rect, col));
             if (kind == MOUSE_double)
                 app_run(app, "enter");
         }

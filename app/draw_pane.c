@@ -193,20 +193,20 @@ static void draw_line(App *app, Pane *p, int at, int row, Rect r, bool focus,
     Line *l = pane_line(app, p, at);
     mark_fresh(app, l);
     int end = r.col + r.cols, col = r.col + GUTTER;
-    bool cursor = focus && at == p->row;
+    bool plane = p->ctx.view->plane, cursor = focus && at == p->row && !plane;
     StyleId ink = ST_text;
-    const char *mark = line_mark(links, p, l, &ink);
+    const char *mark = plane ? NULL : line_mark(links, p, l, &ink);
     if (l->kind == LINE_section) {
         draw_section(app, row, col, end, l);
     } else {
         bool self = cursor || ink == ST_text;
-        draw_spans(app, row, col, end, l, p->left, self ? ST_text : ink);
+        draw_spans(app, row, col, end, l, plane ? 0 : p->left, self ? ST_text : ink);
     }
     draw_gutter(app, row, r.col, end, l, cursor, cursor ? NULL : mark, ink);
     if (cursor)
         screen_over(&app->screen, row, r.col, end, ST_cursor);
     if (app->search[0] && l->kind == LINE_text)
-        draw_matches(app, row, col, end, l, p->left);
+        draw_matches(app, row, col, end, l, plane ? 0 : p->left);
 }
 
 // Too many links to see at once: a column at the right edge shows where they are.
@@ -248,9 +248,11 @@ void draw_pane(App *app, Pane *p, int number, Rect r, bool focus) {
     pane_scroll(p, n);
     PaneLinks links = links_of(app, p);
     light(app, p);
+    p->ctx.linked = links.cursor;
+    p->ctx.n_linked = links.n[PINS];
     for (int i = 0; i < r.rows - 1 && p->top + i < n; i++)
         draw_line(app, p, p->top + i, r.row + 1 + i, r, focus, &links);
     draw_minimap(app, p, r, &links, n);
-    p->ctx.lit = NULL; // it lived in this frame
-    p->ctx.n_lit = 0;
+    p->ctx.lit = p->ctx.linked = NULL; // they lived in this frame
+    p->ctx.n_lit = p->ctx.n_linked = 0;
 }

@@ -108,6 +108,7 @@ static void open_view(App *app, Pane *p, const Artifact *art, const char *proble
         c->focus_art = NULL; // rebuilt since
     c->opt.full = app->full_spelling;
     c->opt.hide_times = app->hide_times;
+    c->opt.plain_layout = app->plain_layout;
     c->opt.ascii = app->screen.ascii;
     p->ok = false;
     if (!app->session && !(c->view->flags & VIEW_free))
@@ -174,6 +175,7 @@ Line *pane_line(App *app, Pane *p, int row) {
     Line *l = ARENA_NEW(&app->frame, Line);
     line_init(l, &app->frame);
     p->ctx.tmp = &app->frame;
+    p->ctx.opt.left = p->ctx.opt.cols == VIEW_UNCUT ? 0 : p->left;
     p->ctx.view->line(&p->ctx, row, l);
     return l;
 }
@@ -205,13 +207,38 @@ void pane_scroll(Pane *p, int count) {
         p->top = 0;
 }
 
-void pane_move(App *app, Pane *p, int row) {
+// On a plane the thing nearest to the row gets the cursor, and its columns come into sight.
+static void pane_settle(Pane *p, int col) {
+    const Plane *plane = p->ctx.view->plane;
+    int from, cols, room = p->ctx.opt.cols;
+    p->row = plane->near(&p->ctx, p->row, col);
+    plane->columns(&p->ctx, &from, &cols);
+    if (from < p->left)
+        p->left = from > room / 4 ? from - room / 4 : 0;
+    if (from + cols > p->left + room)
+        p->left = from + cols - room + room / 4;
+}
+
+void pane_move_to(App *app, Pane *p, int row, int col) {
     int n = p->ok && p->ready ? p->ctx.view->count(&p->ctx) : 0;
     (void)app;
     if (row >= n)
         row = n - 1;
     p->row = row < 0 ? 0 : row;
+    if (n && p->ctx.view->plane)
+        pane_settle(p, col);
     pane_scroll(p, n);
+}
+
+void pane_move(App *app, Pane *p, int row) {
+    pane_move_to(app, p, row, -1);
+}
+
+bool pane_walk(App *app, Pane *p, int dx, int dy) {
+    int row = p->ctx.view->plane->walk(&p->ctx, dx, dy);
+    if (row >= 0)
+        pane_move(app, p, row);
+    return row >= 0;
 }
 
 Item pane_item(App *app, Pane *p) {

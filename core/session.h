@@ -5,6 +5,7 @@
 #define CORE_SESSION_H
 
 #include "core/aot/aot.h"
+#include "core/draw/draw.h"
 #include "core/helper/helper.h"
 #include "core/load/settings_file.h"
 #include "core/pipeline/pipeline.h"
@@ -164,6 +165,12 @@ bool session_why(Session *s, int unit, const char *a, const char *b, Arena *aren
 // The scheduler nodes, single ones, that the same names mean, in order of execution; false and an
 // error if they mean none, or one and the same.
 bool session_pair(Session *s, int unit, const char *names[2], Arena *arena, Diag *d);
+
+// session_draw.c: places of boxes (draw_new reads them): by Graphviz, which has 0.6 s for it, else
+// or if `plain` by layers. True: by Graphviz.
+bool session_layout(Session *s, const DrawGraph *g, bool plain, Buf *out);
+// A picture: dot, svg or png.
+bool session_picture(Session *s, const DrawGraph *g, const char *format, Buf *out, Diag *d);
 
 int session_report_saved(Session *s, Buf *out, bool json, Diag *d); // exit code
 

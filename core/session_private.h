@@ -45,6 +45,8 @@ bool session_fill_consts(Session *s, Graph *g, Diag *d);
 
 // session_run.c: a run in this process, which is a helper.
 bool session_run_here(Session *s, const RunRequest *r, RunResult *out, Arena *a, Diag *d);
+// Errors of a request, whose text will be gone with it; `what` if it has none.
+void session_copy_errors(Diag *to, const Diag *from, const char *what);
 // session_alias.c
 // The declaration of an input; "" or "off" takes it back. False and an error if it cannot be.
 bool session_alias(Session *s, const char *input, const char *text, Diag *d);

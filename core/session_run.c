@@ -155,7 +155,7 @@ static const char *copied(const Diag *to, const char *text) {
     return text ? arena_strdup(to->arena, text) : NULL;
 }
 
-static void copy_errors(Diag *to, const Diag *from, const char *what) {
+void session_copy_errors(Diag *to, const Diag *from, const char *what) {
     for (int i = 0; i < from->n; i++) {
         DiagItem *item = diag_error(to,
                                     (Place){copied(to, from->at[i].file), from->at[i].line,
@@ -201,7 +201,8 @@ static bool fill_inference(Session *s, Message *m, const RunRequest *r, Diag *d)
     const Artifact *a = pipeline_build(s->pipeline, r->unit, stage);
     int n_in;
     if (!a) {
-        copy_errors(d, &pipeline_unit(s->pipeline, r->unit)->diag, "the stage could not be built");
+        session_copy_errors(d, &pipeline_unit(s->pipeline, r->unit)->diag,
+                            "the stage could not be built");
         return false;
     }
     if (!add_inputs(s, m, r, stage <= STAGE_fx, &n_in, d))
@@ -338,8 +339,9 @@ static void take_result(const Message *m, RunResult *out, Arena *a) {
 bool session_run_result(Session *s, Request *q, RunResult *out, Arena *a, Diag *d) {
     (void)s;
     if (request_state(q) != REQ_done) {
-        copy_errors(d, request_diag(q),
-                    request_state(q) == REQ_cancelled ? "cancelled" : "the helper gave no answer");
+        bool cancelled = request_state(q) == REQ_cancelled;
+        session_copy_errors(d, request_diag(q),
+                            cancelled ? "cancelled" : "the helper gave no answer");
         return false;
     }
     take_result(request_reply(q), out, a);

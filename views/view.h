@@ -23,7 +23,7 @@ StyleId style_kernel(int n);
 
 // ---- line.c: one line of a view ----
 
-enum { LINE_SPANS = 40 };
+enum { LINE_SPANS = 128 };
 
 typedef struct Span {
     const char *text;       // UTF-8, no newline, no tab
@@ -97,6 +97,9 @@ typedef struct ViewOpt {
     int cols;               // columns the text may use now
     int alter;              // which form of the view (`a` steps through them)
     int sort;               // which column sorts (`#`)
+    int detail;             // of a drawing: 0 names, 1 types as well
+    int left;               // of a plane: first column that is on the screen
+    bool plain_layout;      // drawings are laid out without Graphviz
 } ViewOpt;
 
 typedef struct ViewCtx {
@@ -112,6 +115,8 @@ typedef struct ViewCtx {
     const Artifact *focus_art;  // its artifact, NULL: none
     const uint8_t *lit;     // link of the cursor's thing to each node of the lowered graph:
     int n_lit;              // 0 none, 1 kin, 2 part, 3 same; for schedules, NULL if unknown
+    const uint8_t *linked;  // link of the cursor's thing to each item of what is shown, as `lit`;
+    int n_linked;           // for planes, NULL if unknown
     const struct RunLog *runs;  // runs of this sitting
     const struct WatchList *watches;    // values that are watched
     const struct Results *results;  // that grep or find found last
@@ -137,6 +142,15 @@ typedef enum ViewFlag {
     VIEW_live = 8,          // made anew after every key: it shows the state of the program
 } ViewFlag;
 
+// A view whose cursor is a thing on a plane, not a line. The pane's row is that thing's.
+typedef struct Plane {
+    // The thing nearest to a place gets the cursor; its row. col -1: in the columns of the last.
+    int (*near)(ViewCtx *ctx, int row, int col);
+    // The next thing in a direction gets it; its row, -1: there is none.
+    int (*walk)(ViewCtx *ctx, int dx, int dy);
+    void (*columns)(ViewCtx *ctx, int *col, int *cols);     // that it takes
+} Plane;
+
 typedef struct View {
     const char *name;       // `view NAME`
     const char *doc;        // one line, for help and completion
@@ -159,6 +173,7 @@ typedef struct View {
     // Next row after `row` in direction ±1 that is a change (diff, fusion, wrong element); -1 none.
     int (*next_change)(ViewCtx *ctx, int row, int dir);
     int (*start)(ViewCtx *ctx);     // row that the cursor begins on; NULL: the first
+    const Plane *plane;     // NULL: the cursor is a line
     int alters;             // forms that `a` steps through, 0 or 1: one
     const char *const *sorts;   // names of the columns that `#` sorts by, NULL-terminated, or NULL
 } View;

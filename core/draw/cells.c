@@ -112,14 +112,13 @@ static void put_box(RowOut *o, const Drawing *d, int box, int row) {
         put(o, r.col, 0x2502, DRAW_frame, box);
         put(o, end - 1, 0x2502, DRAW_frame, box);
     }
-    int line = at - b->framed, pad = b->framed ? 2 : 0;
+    for (int c = r.col + b->framed; c < end - b->framed; c++)
+        put(o, c, ' ', DRAW_more, box);
+    int line = at - b->framed;
     for (int i = 0; i < DRAW_LINES; i++)
-        if (b->text[i] && line-- == 0) {
-            int col = put_text(o, r.col + pad, end - pad, b->text[i],
-                               i ? DRAW_more : DRAW_name, box);
-            for (; b->framed && col < end - 1; col++)
-                put(o, col, ' ', DRAW_more, box);
-        }
+        if (b->text[i] && line-- == 0)
+            put_text(o, r.col + (r.cols - utf8_columns(b->text[i])) / 2, end - b->framed,
+                     b->text[i], i ? DRAW_more : DRAW_name, box);
 }
 
 static void put_group(RowOut *o, const Drawing *d, int group, int row) {

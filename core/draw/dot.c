@@ -11,7 +11,9 @@ int draw_box_cols(const DrawBox *b) {
         int w = b->text[i] ? utf8_columns(b->text[i]) : 0;
         cols = w > cols ? w : cols;
     }
-    return b->framed ? cols + 4 : cols;
+    cols = b->framed ? cols + 4 : cols;
+    int ports = 2 * b->ports - 1 + 2 * b->framed;
+    return cols > ports ? cols : ports;
 }
 
 int draw_box_rows(const DrawBox *b) {
@@ -74,12 +76,22 @@ static void put_group(Buf *out, const DrawGraph *g, int group, const Ints *membe
     buf_puts(out, "  }\n");
 }
 
+// Chains are drawn straight: the line from the last box before one weighs more than those that come
+// from farther up.
+static int *last_above(const DrawGraph *g, Arena *a) {
+    int *last = ARENA_ARRAY(a, g->box.n + 1, int);
+    for (int i = 0; i < g->edge.n; i++)
+        if (g->edge.at[i].from + 1 > last[g->edge.at[i].to])
+            last[g->edge.at[i].to] = g->edge.at[i].from + 1;
+    return last;
+}
+
 void draw_dot(Buf *out, const DrawGraph *g, bool cells) {
     buf_puts(out, "digraph \"");
     put_text(out, g->name && !cells ? g->name : "g");
     buf_puts(out, "\" {\n");
     if (cells)
-        buf_puts(out, "  graph [nodesep=0.2, ranksep=0.3];\n"
+        buf_puts(out, "  graph [nodesep=0.2, ranksep=0.3, newrank=true];\n"
                       "  node [shape=box, fixedsize=true, height=0.2, label=\"\"];\n"
                       "  edge [dir=none];\n");
     else
@@ -95,9 +107,11 @@ void draw_dot(Buf *out, const DrawGraph *g, bool cells) {
     for (int i = 0; i < g->group.n; i++)
         if (members[i].n)
             put_group(out, g, i, &members[i], cells);
+    const int *last = last_above(g, out->arena);
     for (int i = 0; i < g->edge.n; i++) {
-        buf_printf(out, "  n%d -> n%d", g->edge.at[i].from, g->edge.at[i].to);
-        buf_printf(out, cells ? " [id=%d];\n" : ";\n", i);
+        DrawEdge e = g->edge.at[i];
+        buf_printf(out, "  n%d -> n%d [weight=%d", e.from, e.to, last[e.to] == e.from + 1 ? 8 : 1);
+        buf_printf(out, cells ? ", id=%d];\n" : "];\n", i);
     }
     buf_puts(out, "}\n");
 }

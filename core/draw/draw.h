@@ -17,10 +17,11 @@ typedef struct DrawBox {
     const char *text[DRAW_LINES]; // NULL: no such line
     const char *label;            // in exported pictures; NULL: the lines
     bool framed;
+    int ports; // lines that come in: it is made wide enough for them
     int group; // of DrawGraph.group, -1: in none
 } DrawBox;
 typedef struct DrawEdge {
-    int from, to; // boxes; from lies above
+    int from, to; // boxes, from < to; from lies above
 } DrawEdge;
 typedef struct DrawGraph {
     Arena *arena;
@@ -36,14 +37,14 @@ typedef struct DrawGraph {
 void draw_dot(Buf *out, const DrawGraph *g, bool cells);
 
 // graphviz.c: run these in a helper only, they can take long and cannot be interrupted.
-// Places of a text of draw_dot(cells): lines `box N X Y`, `edge N X Y X Y …`, `group N LEFT RIGHT`;
-// points, Y downwards.
+// Places of a text of draw_dot(cells): lines `box N X Y`, `edge N X Y X Y …`,
+// `group N LEFT RIGHT`; points, Y downwards.
 bool draw_graphviz_places(const char *dot, Buf *out, Diag *d);
 // The picture in a format of Graphviz: svg, png. Binary.
 bool draw_graphviz_picture(const char *dot, const char *format, Buf *out, Diag *d);
 
 // layers.c: the same text without Graphviz: boxes by longest path, then by the middle of what they
-// are joined to.
+// are joined to; groups, which must be runs of neighbours here, one below the other.
 void draw_layer_places(Buf *out, const DrawGraph *g);
 
 typedef struct Drawing Drawing;
@@ -51,8 +52,8 @@ typedef struct DrawRect {
     int row, col, rows, cols;
 } DrawRect;
 
-// From places to cells. NULL and an error if the text is not about this graph.
-Drawing *draw_new(Arena *a, const DrawGraph *g, const char *places, Diag *d);
+// From the text of places to cells. NULL and an error if it is not about this graph.
+Drawing *draw_new(Arena *a, const DrawGraph *g, const char *text, Diag *d);
 int draw_rows(const Drawing *d);
 int draw_cols(const Drawing *d);
 DrawRect draw_box_rect(const Drawing *d, int box);

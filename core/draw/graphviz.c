@@ -44,7 +44,8 @@ static double on_curve(double a, double b, double c, double d, double t) {
 
 // No %f: its comma depends on the locale. Half a point is a fourteenth of a cell.
 static void put_point(Buf *out, double x, double y) {
-    buf_printf(out, " %ld %ld", (long)(x < 0 ? x - 0.5 : x + 0.5), (long)(y < 0 ? y - 0.5 : y + 0.5));
+    buf_printf(out, " %ld %ld", (long)(x < 0 ? x - 0.5 : x + 0.5),
+               (long)(y < 0 ? y - 0.5 : y + 0.5));
 }
 
 static void put_edge(Buf *out, Agedge_t *e, double top) {

@@ -11,18 +11,18 @@ typedef VEC(int) Ints;
 typedef enum SlotKind { SLOT_box, SLOT_pass, SLOT_left, SLOT_right } SlotKind;
 typedef struct Slot {
     SlotKind kind;
-    int thing;          // box; pass: the box that the line comes from; side: the group
-    int rank, last;     // ranks that it stands in, first to last
-    double x;           // middle, in cells, as the layout found it
-    int col, cols;      // leftmost column, width
+    int thing;      // box; pass: the box that the line comes from; side: the group
+    int rank, last; // ranks that it stands in, first to last
+    double x;       // middle, in cells, as the layout found it
+    int col, cols;  // leftmost column, width
 } Slot;
 
 // A vertical or a horizontal piece of a line, inside one gap or rank.
 typedef struct Piece {
-    int net; // box that the line comes from
+    int net;                        // box that the line comes from
     int row, row_end, col, col_end; // both ends included; a horizontal has row == row_end
-    bool tip;                // a vertical: an arrow at its lower end
-    bool from_track, to_track; // its upper, its lower end turns into a track there
+    bool tip;                       // a vertical: an arrow at its lower end
+    bool from_track, to_track;      // its upper, its lower end turns into a track there
 } Piece;
 
 typedef struct Band {
@@ -60,9 +60,9 @@ int draw_box_rows(const DrawBox *b);
 
 // places.c: reads the layout's text.
 typedef struct Places {
-    double *x, *y;              // by box, cells and points
-    double *left, *right;       // by group, cells
-    VEC(double) *line;          // by edge: x, y pairs, cells and points
+    double *x, *y;        // by box, cells and points
+    double *left, *right; // by group, cells
+    VEC(double) * line;   // by edge: x, y pairs, cells and points
 } Places;
 bool places_read(Places *p, Arena *a, const DrawGraph *g, const char *text, Diag *d);
 

@@ -20,22 +20,19 @@ typedef struct Layout {
     Ints *above, *below; // by box: boxes that it is joined to
 } Layout;
 
-// Edges go from lower to higher ranks: as many rounds as the longest path has edges. Edges in a
-// circle would go on for ever; the rounds are counted.
+// As high as what a box reads allows. A group begins below all that comes before it, and what
+// follows a group begins below that: so no frame gets anything else into it.
 static void find_ranks(Layout *l) {
-    bool moved = true;
-    for (int round = 0; moved && round <= l->g->box.n; round++) {
-        moved = false;
-        for (int i = 0; i < l->g->edge.n; i++) {
-            DrawEdge e = l->g->edge.at[i];
-            if (l->rank[e.to] <= l->rank[e.from] && l->rank[e.from] < l->g->box.n) {
-                l->rank[e.to] = l->rank[e.from] + 1;
-                moved = true;
-            }
-        }
-    }
-    for (int i = 0; i < l->g->box.n; i++)
+    int base = 0;
+    for (int i = 0; i < l->g->box.n; i++) {
+        if (i && l->g->box.at[i].group != l->g->box.at[i - 1].group)
+            base = l->n_layers;
+        l->rank[i] = base;
+        for (int k = 0; k < l->above[i].n; k++)
+            if (l->rank[l->above[i].at[k]] >= l->rank[i])
+                l->rank[i] = l->rank[l->above[i].at[k]] + 1;
         l->n_layers = l->rank[i] >= l->n_layers ? l->rank[i] + 1 : l->n_layers;
+    }
 }
 
 static double mean_of(const Layout *l, const Ints *boxes, double otherwise) {

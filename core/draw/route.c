@@ -7,11 +7,11 @@
 #include <stdlib.h>
 
 typedef struct Net {
-    int box, top;      // the value; the column in which it comes
-    int lo, hi;        // columns that it spans
-    int track;         // -1: not yet; a straight one needs none
-    Ints out;      // columns in which it leaves
-    Ints tip;      // of those, whether at a box
+    int box, top; // the value; the column in which it comes
+    int lo, hi;   // columns that it spans
+    int track;    // -1: not yet; a straight one needs none
+    Ints out;     // columns in which it leaves
+    Ints tip;     // of those, whether at a box
 } Net;
 
 typedef struct Gap {
@@ -23,11 +23,11 @@ typedef struct Gap {
 typedef struct Router {
     Drawing *d;
     const Route *routes;
-    Gap *gap;        // n_ranks + 1
-    Ints *joined; // by box: boxes that its line reaches
-    int *box_slot;   // by box: its slot
-    int **port;      // by box: for each of the boxes above it, in order of in: its column
-    Ints *in;    // by box: distinct boxes that come in
+    Gap *gap;      // n_ranks + 1
+    Ints *joined;  // by box: boxes that its line reaches
+    int *box_slot; // by box: its slot
+    int **port;    // by box: for each of the boxes above it, in order of in: its column
+    Ints *in;      // by box: distinct boxes that come in
 } Router;
 
 static int slot_col(const Drawing *d, int slot) {
@@ -55,7 +55,8 @@ static int by_coming(const void *a, const void *b) {
 static void find_ports(Router *r, int box) {
     const Slot *s = &r->d->slots.at[r->box_slot[box]];
     int n = r->in[box].n, *in = r->in[box].at, rank = r->d->rank_of[box];
-    int inset = s->cols > 2 ? 1 : 0, first = s->col + inset, last = s->col + s->cols - 1 - inset;
+    int inset = r->d->graph->box.at[box].framed, first = s->col + inset,
+        last = s->col + s->cols - 1 - inset;
     r->port[box] = ARENA_ARRAY(r->d->arena, n + 1, int);
     if (!n)
         return;
@@ -175,8 +176,13 @@ static void put_net(Router *r, int band, const Gap *g, const Net *n) {
     down.to_track = true;
     put_vertical(r, band, &down);
     for (int i = 0; i < n->out.n; i++) {
-        Piece out = {.net = n->box, .row = row, .row_end = last, .col = n->out.at[i],
-                     .col_end = n->out.at[i], .tip = n->tip.at[i], .from_track = true};
+        Piece out = {.net = n->box,
+                     .row = row,
+                     .row_end = last,
+                     .col = n->out.at[i],
+                     .col_end = n->out.at[i],
+                     .tip = n->tip.at[i],
+                     .from_track = true};
         put_vertical(r, band, &out);
     }
     vec_push(r->d->arena, &r->d->band[band].pieces,

@@ -130,7 +130,14 @@ static int by_place(const void *a, const void *b) {
     return i - k;
 }
 
-static void find_columns(Drawing *d) {
+static double leftmost(const Drawing *d) {
+    double x = 1e9;
+    for (int i = 0; i < d->slots.n; i++)
+        x = fmin(x, d->slots.at[i].x - d->slots.at[i].cols / 2);
+    return x;
+}
+
+static void find_columns(Drawing *d, double origin) {
     int n = d->slots.n;
     int *order = ARENA_ARRAY(d->arena, n + 1, int), *end = ARENA_ARRAY(d->arena, d->n_ranks, int);
     int *left_of = ARENA_ARRAY(d->arena, d->graph->group.n + 1, int);
@@ -139,13 +146,10 @@ static void find_columns(Drawing *d) {
         order[i] = i;
     sorting = d->slots.at;
     qsort(order, (size_t)n, sizeof *order, by_place);
-    double origin = n ? d->slots.at[order[0]].x : 0;
-    for (int i = 0; i < n; i++) {
-        const Slot *s = &d->slots.at[i];
-        origin = fmin(origin, s->x - s->cols / 2);
-    }
-    for (int k = 0; k < d->n_ranks; k++)
+    for (int k = 0; k < d->n_ranks; k++) {
         end[k] = -1;
+        d->in_rank[k].n = 0;
+    }
     for (int i = 0; i < n; i++) {
         Slot *s = &d->slots.at[order[i]];
         s->col = (int)lround(s->x - origin) - s->cols / 2;
@@ -168,6 +172,19 @@ static void find_columns(Drawing *d) {
     }
 }
 
+// Where one rank of a straight run was pushed aside, the whole run goes with it.
+static void push_runs(Drawing *d, const Route *r, double origin) {
+    int n = r->to_rank - r->from_rank;
+    for (int i = 1, end = 1; i < n; i = end) {
+        const Slot *s = d->slots.at;
+        int col = 0;
+        for (; end < n && s[r->pass[end]].x == s[r->pass[i]].x; end++)
+            col = s[r->pass[end]].col > col ? s[r->pass[end]].col : col;
+        for (int k = i; k < end; k++)
+            d->slots.at[r->pass[k]].x = col + origin;
+    }
+}
+
 void drawing_snap(Drawing *d, const Places *p, Route *routes) {
     const DrawGraph *g = d->graph;
     d->rank_of = ARENA_ARRAY(d->arena, g->box.n + 1, int);
@@ -181,5 +198,10 @@ void drawing_snap(Drawing *d, const Places *p, Route *routes) {
     for (int i = 0; i < g->box.n; i++)
         straighten(d, p, &routes[i], i);
     find_groups(d, p);
-    find_columns(d);
+    double origin = leftmost(d);
+    find_columns(d, origin);
+    for (int i = 0; i < g->box.n; i++)
+        push_runs(d, &routes[i], origin);
+    d->cols = 0;
+    find_columns(d, origin);
 }

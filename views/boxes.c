@@ -1,0 +1,344 @@
+// boxes.c: artifacts as boxes. See boxes.h.
+#include "views/boxes.h"
+#include "views/launch.h"
+
+#include <string.h>
+
+enum { GROUPS_MAX = 48, BOXES_MAX = 100, OPEN_MAX = 64 };
+
+const char *const boxes_by[] = {"kernel", "module", "line", "half", "nothing", NULL};
+
+// ---- a graph
+
+// `layers.0.attn` of `key,path,type;key,path,type`, at most `depth` names deep; "" if unknown.
+static const char *module_path(Arena *a, const Node *n, int depth) {
+    const char *last = n->modules ? strrchr(n->modules, ';') : NULL;
+    const char *entry = last ? last + 1 : n->modules;
+    const char *path = entry ? strchr(entry, ',') : NULL;
+    if (!path)
+        return "";
+    path++;
+    size_t len = strcspn(path, ",;");
+    const char *p = path;
+    for (int i = 0; p < path + len; p++)
+        if (*p == '.' && ++i == depth)
+            break;
+    return arena_strndup(a, path, (size_t)(p - path));
+}
+
+static const Artifact *at_stage(ViewCtx *c, StageId stage) {
+    return pipeline_at(session_pipeline(c->session), c->unit, stage);
+}
+
+// The kernel that computes most of a node, by the schedule after fusion; -1.
+static int kernel_of_item(ViewCtx *c, int item) {
+    const Artifact *post = at_stage(c, STAGE_post_fusion), *code = at_stage(c, STAGE_kernels);
+    Link *links = NULL;
+    if (!post || !code ||
+        !pipeline_links(session_pipeline(c->session), c->art, item, post, c->tmp, &links) ||
+        links[0].strength < LINK_part)
+        return -1;
+    const Schedule *s = post->schedule;
+    for (int i = 0; i < s->nodes.n; i++) {
+        const SchedNode *n = s->nodes.at[i];
+        const SchedNode *const *in = (const SchedNode *const *)n->snodes.at;
+        int members = n->snodes.n;
+        if (!members && n->op && n->op->number == links[0].item)
+            return launch_call_of(code->code, i);
+        for (int k = 0; k < members; k++)
+            if (in[k]->op && in[k]->op->number == links[0].item)
+                return launch_call_of(code->code, i);
+    }
+    return -1;
+}
+
+static const char *kernel_title(ViewCtx *c, int call) {
+    const CModule *code = at_stage(c, STAGE_kernels)->code;
+    int k = code->calls.at[call].kernel;
+    const char *name = k < 0 ? "extern" : code->kernels.at[k].name;
+    return arena_printf(c->arena, "%s %s", kernel_letter(c->arena, call),
+                        str_starts(name, "cpp_fused_") ? name + strlen("cpp_fused_") : name);
+}
+
+static void key_of_node(ViewCtx *c, BoxPart *p, const Node *n, BoxesBy by, const uint8_t *half,
+                        int depth) {
+    static const char *const halves[] = {NULL, "forward", "backward"};
+    p->kernel = -1;
+    if (n->op == FX_placeholder || n->op == FX_output)
+        return;
+    switch (by) {
+    case BY_kernel:
+        p->kernel = kernel_of_item(c, n->id);
+        p->key = p->kernel < 0 ? NULL : kernel_title(c, p->kernel);
+        break;
+    case BY_module:
+        p->key = module_path(c->arena, n, depth);
+        p->key = *p->key ? p->key : NULL;
+        break;
+    case BY_line:
+        p->key = n->stack ? brief_place(c->arena, n->stack) : NULL;
+        break;
+    case BY_half:
+        p->key = half ? halves[half[n->id]] : NULL;
+        break;
+    case BY_nothing:
+    case BOXES_BYS:
+        break;
+    }
+}
+
+// Parameters are many and say little; what the user gives is drawn.
+static bool is_parameter(ViewCtx *c, const Node *n) {
+    const Unit *u = pipeline_unit(session_pipeline(c->session), c->unit);
+    const LoadedGraph *g = u->loaded;
+    StageId first = pipeline_first_stage(session_pipeline(c->session), c->unit);
+    const Artifact *fx = at_stage(c, first);
+    Link *links = NULL;
+    if (!g || !fx || fx->kind != ART_graph ||
+        !pipeline_links(session_pipeline(c->session), c->art, n->id, fx, c->tmp, &links) ||
+        links[0].strength != LINK_same)
+        return false;
+    int i = 0;
+    GRAPH_EACH (fx->graph, p) {
+        if (p->op != FX_placeholder || i >= g->n_inputs)
+            return false;
+        if (p->id == links[0].item)
+            return g->inputs[i].kind != IN_user;
+        i++;
+    }
+    return false;
+}
+
+static void add_part(Boxes *b, BoxPart part) {
+    if (part.item >= 0 && part.item < b->n_items)
+        b->part_of[part.item] = b->parts.n;
+    vec_push(b->arena, &b->parts, part);
+}
+
+static void graph_parts(Boxes *b, ViewCtx *c, BoxesBy by, int depth) {
+    const uint8_t *half = by == BY_half ? session_halves(c->art->graph, c->arena) : NULL;
+    b->parts.n = b->inputs_hidden = 0;
+    GRAPH_EACH (c->art->graph, n) {
+        bool input = n->op == FX_placeholder || n->op == FX_get_attr;
+        if (input && (!n->n_users || is_parameter(c, n))) {
+            b->inputs_hidden++;
+            continue;
+        }
+        BoxPart p = {.item = n->id, .name = n->name, .quiet = input || n->op == FX_output};
+        p.type = n->op == FX_output ? "" : brief_value_type(c->arena, &n->val);
+        key_of_node(c, &p, n, by, half, depth);
+        add_part(b, p);
+    }
+}
+
+static void graph_edges(Boxes *b, const Graph *g) {
+    GRAPH_EACH (g, n)
+        for (int i = 0; i < n->n_users; i++) {
+            int from = b->part_of[n->id], to = b->part_of[n->users[i]->id];
+            if (from >= 0 && to >= 0)
+                vec_push(b->arena, &b->edges, (DrawEdge){from, to});
+        }
+}
+
+// ---- a schedule
+
+static void schedule_part(Boxes *b, ViewCtx *c, const SchedNode *n, const char *key, int kernel) {
+    const char *what = brief_what(c->arena, c->art->schedule, n);
+    BoxPart p = {.item = n->op->number, .key = key, .kernel = kernel, .type = ""};
+    p.name = arena_printf(c->arena, "%s %s", n->name, what);
+    if (n->outputs.n)
+        p.type = brief_layout(c->arena, n->outputs.at[0]->ir->layout);
+    add_part(b, p);
+}
+
+static void schedule_parts(Boxes *b, ViewCtx *c, BoxesBy by) {
+    const Schedule *s = c->art->schedule;
+    const Artifact *code = s->fused ? at_stage(c, STAGE_kernels) : NULL;
+    for (int i = 0; i < s->nodes.n; i++) {
+        const SchedNode *n = s->nodes.at[i];
+        int call = code ? launch_call_of(code->code, i) : -1;
+        const char *key = by == BY_nothing || call < 0 ? NULL : kernel_title(c, call);
+        for (int k = 0; k < n->snodes.n; k++)
+            schedule_part(b, c, n->snodes.at[k], key, call);
+        if (!n->snodes.n && n->op)
+            schedule_part(b, c, n, NULL, call);
+    }
+}
+
+static void schedule_edges_of(Boxes *b, const SchedNode *n) {
+    for (int i = 0; i < n->reads.n; i++) {
+        const Dep *d = &n->reads.at[i];
+        const SchedNode *by = d->made ? d->made->defining : NULL;
+        int from = by && by->op ? b->part_of[by->op->number] : -1, to = b->part_of[n->op->number];
+        if (from >= 0 && to >= 0 && from < to)
+            vec_push(b->arena, &b->edges, (DrawEdge){from, to});
+    }
+}
+
+static void schedule_edges(Boxes *b, const Schedule *s) {
+    for (int i = 0; i < s->nodes.n; i++) {
+        const SchedNode *n = s->nodes.at[i];
+        for (int k = 0; k < n->snodes.n; k++)
+            schedule_edges_of(b, n->snodes.at[k]);
+        if (!n->snodes.n && n->op)
+            schedule_edges_of(b, n);
+    }
+}
+
+// ---- groups
+
+static void find_groups(Boxes *b) {
+    b->groups.n = 0;
+    for (int i = 0; i < b->parts.n; i++) {
+        BoxPart *p = &b->parts.at[i];
+        BoxGroup *g = b->groups.n ? &vec_last(&b->groups) : NULL;
+        p->group = -1;
+        if (!p->key)
+            continue;
+        if (!g || g->first + g->n != i || strcmp(g->title, p->key) != 0) {
+            vec_push(b->arena, &b->groups, (BoxGroup){p->key, i, 0, p->kernel, false});
+            g = &vec_last(&b->groups);
+        }
+        p->group = b->groups.n - 1;
+        g->n++;
+    }
+}
+
+static int boxes_if_folded(const Boxes *b) {
+    int n = b->groups.n;
+    for (int i = 0; i < b->parts.n; i++)
+        n += b->parts.at[i].group < 0;
+    return n;
+}
+
+static BoxGroup neighbours(Boxes *b, int first, int n) {
+    const char *from = b->parts.at[first].name, *to = b->parts.at[first + n - 1].name;
+    return (BoxGroup){arena_printf(b->arena, "%s … %s", from, to), first, n, -1, false};
+}
+
+// Groups in order again, with those of loose neighbours among them.
+static void gather_loose(Boxes *b) {
+    VEC(BoxGroup) all = {0};
+    int most = b->parts.n / GROUPS_MAX + 4;
+    for (int i = 0; i < b->parts.n;) {
+        int group = b->parts.at[i].group, n = group < 0 ? 1 : b->groups.at[group].n;
+        while (group < 0 && n < most && i + n < b->parts.n && b->parts.at[i + n].group < 0)
+            n++;
+        vec_push(b->arena, &all, group < 0 ? neighbours(b, i, n) : b->groups.at[group]);
+        i += n;
+    }
+    b->groups.n = 0;
+    for (int i = 0; i < all.n; i++) {
+        for (int k = 0; k < all.at[i].n; k++)
+            b->parts.at[all.at[i].first + k].group = i;
+        vec_push(b->arena, &b->groups, all.at[i]);
+    }
+}
+
+// Too many boxes to see at once: neighbours without a group get one; if that is not enough, all is
+// cut into equal runs.
+static void merge_groups(Boxes *b) {
+    if (boxes_if_folded(b) > BOXES_MAX)
+        gather_loose(b);
+    if (b->groups.n <= BOXES_MAX)
+        return;
+    int per = (b->parts.n + GROUPS_MAX - 1) / GROUPS_MAX;
+    b->merged = true;
+    b->groups.n = 0;
+    for (int i = 0; i < b->parts.n; i += per) {
+        int n = b->parts.n - i < per ? b->parts.n - i : per;
+        for (int k = i; k < i + n; k++)
+            b->parts.at[k].group = b->groups.n;
+        vec_push(b->arena, &b->groups, neighbours(b, i, n));
+    }
+}
+
+// A group of one is the thing itself.
+static void drop_singles(Boxes *b) {
+    for (int i = 0; i < b->groups.n; i++)
+        if (b->groups.at[i].n == 1)
+            b->parts.at[b->groups.at[i].first].group = -1;
+}
+
+bool boxes_open(Boxes *b, ViewCtx *c, BoxesBy by, Buf *why) {
+    const Artifact *a = c->art;
+    *b = (Boxes){.arena = c->arena, .n_items = a ? a->n_items : 0, .by = by};
+    if (!a || (a->kind != ART_graph && a->kind != ART_schedule)) {
+        buf_puts(why,
+                 "graphs and schedules can be drawn; stage 0 has what the kernels were made of");
+        return false;
+    }
+    b->part_of = ARENA_ARRAY(c->arena, a->n_items + 1, int);
+    for (int i = 0; i < a->n_items; i++)
+        b->part_of[i] = -1;
+    if (a->kind == ART_graph) {
+        int depth = 16;
+        do {
+            graph_parts(b, c, by, depth);
+            find_groups(b);
+        } while (by == BY_module && b->groups.n > GROUPS_MAX && --depth);
+        if (by == BY_module && !b->groups.n) {
+            b->by = BY_line; // the text tells no modules
+            graph_parts(b, c, BY_line, depth);
+            find_groups(b);
+        }
+        graph_edges(b, a->graph);
+    } else {
+        schedule_parts(b, c, by);
+        find_groups(b);
+        schedule_edges(b, a->schedule);
+    }
+    merge_groups(b);
+    drop_singles(b);
+    for (int i = 0; i < b->groups.n; i++)
+        b->groups.at[i].open = b->parts.n <= OPEN_MAX;
+    return true;
+}
+
+// ---- drawing
+
+static void part_box(Boxes *b, BoxPart *p, bool types) {
+    DrawBox box = {.text = {p->name}, .group = p->group};
+    if (types && *p->type)
+        box.text[1] = p->type;
+    box.framed = types && !p->quiet;
+    vec_push(b->arena, &b->graph.box, box);
+}
+
+static void group_box(Boxes *b, const BoxGroup *g) {
+    const char *what = arena_printf(b->arena, "%d ops", g->n);
+    vec_push(b->arena, &b->graph.box,
+             (DrawBox){.text = {g->title, what}, .framed = true, .group = -1});
+}
+
+void boxes_draw(Boxes *b, bool types) {
+    b->graph = (DrawGraph){.arena = b->arena, .name = "fxray"};
+    b->first_part = ARENA_ARRAY(b->arena, b->parts.n + 1, int);
+    for (int i = 0; i < b->groups.n; i++)
+        vec_push(b->arena, &b->graph.group, b->groups.at[i].title);
+    for (int i = 0; i < b->parts.n; i++) {
+        BoxPart *p = &b->parts.at[i];
+        const BoxGroup *g = p->group >= 0 ? &b->groups.at[p->group] : NULL;
+        p->box = b->graph.box.n;
+        if (g && !g->open && g->first != i) {
+            p->box--;
+            continue;
+        }
+        b->first_part[p->box] = i;
+        if (g && !g->open)
+            group_box(b, g);
+        else
+            part_box(b, p, types);
+    }
+    // One line for all that goes from one box to another.
+    Map seen = {.arena = b->arena};
+    for (int i = 0; i < b->edges.n; i++) {
+        int from = b->parts.at[b->edges.at[i].from].box, to = b->parts.at[b->edges.at[i].to].box;
+        uint64_t key = (uint64_t)from << 32 | (uint64_t)to;
+        if (from == to || map_get_id(&seen, key + 1))
+            continue;
+        map_put_id(&seen, key + 1, b);
+        vec_push(b->arena, &b->graph.edge, (DrawEdge){from, to});
+        b->graph.box.at[to].ports++;
+    }
+}

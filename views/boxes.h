@@ -1,0 +1,51 @@
+// boxes.h: an artifact as boxes and lines for core/draw: the nodes of a graph, or the loops and
+// calls of a schedule, in groups that are drawn as one box or unfolded with a frame round them. A
+// group is a run of neighbours in order of execution, so that no two groups wait for each other.
+#ifndef VIEWS_BOXES_H
+#define VIEWS_BOXES_H
+
+#include "core/draw/draw.h"
+#include "views/brief.h"
+
+// What makes a group; the forms of the drawing.
+typedef enum BoxesBy { BY_kernel, BY_module, BY_line, BY_half, BY_nothing, BOXES_BYS } BoxesBy;
+extern const char *const boxes_by[];    // kernel, module, …
+
+typedef struct BoxPart {
+    int item;               // of the artifact
+    const char *name, *type;    // type "": none
+    const char *key;        // of its group, NULL: in none
+    int kernel;             // number of its kernel's letter, -1 none
+    bool quiet;             // an input, a view: drawn dim
+    int group;              // -1: none
+    int box;                // as drawn now
+} BoxPart;
+
+typedef struct BoxGroup {
+    const char *title;
+    int first, n;           // its parts
+    int kernel;             // as of parts
+    bool open;
+} BoxGroup;
+
+typedef struct Boxes {
+    Arena *arena;
+    VEC(BoxPart) parts;     // in order of execution
+    VEC(BoxGroup) groups;
+    VEC(DrawEdge) edges;    // between parts
+    int *part_of;           // by item of the artifact: its part, -1
+    int n_items;
+    int inputs_hidden;      // parameters and constants are left out
+    BoxesBy by;             // as asked for; by line if there are no modules
+    bool merged;            // there were too many groups: equal runs took their place
+    DrawGraph graph;        // by boxes_draw
+    int *first_part;        // by box
+} Boxes;
+
+// Parts, edges and groups; false and why if the artifact cannot be drawn. Groups begin open if all
+// boxes together are few.
+bool boxes_open(Boxes *b, ViewCtx *c, BoxesBy by, Buf *why);
+// The graph to draw with the groups as they are now; with types each box tells what it makes.
+void boxes_draw(Boxes *b, bool types);
+
+#endif
