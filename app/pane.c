@@ -210,7 +210,7 @@ void pane_scroll(Pane *p, int count) {
 // On a plane the thing nearest to the row gets the cursor, and its columns come into sight.
 static void pane_settle(Pane *p, int col) {
     const Plane *plane = p->ctx.view->plane;
-    int from, cols, room = p->ctx.opt.cols;
+    int from, cols, room = p->ctx.opt.cols > 0 ? p->ctx.opt.cols : 1;
     p->row = plane->near(&p->ctx, p->row, col);
     plane->columns(&p->ctx, &from, &cols);
     if (from < p->left)

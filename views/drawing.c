@@ -121,6 +121,8 @@ static StyleId cell_style(const ViewCtx *c, const Doc *d, const DrawCell *cell) 
 static void drawing_line(ViewCtx *c, int row, Line *l) {
     const Doc *d = c->doc;
     int cols = c->opt.cols > COLUMNS_MAX ? COLUMNS_MAX : c->opt.cols;
+    if (cols <= 0)
+        return; // no room beside the gutter
     DrawCell *cell = ARENA_ARRAY(l->arena, cols + 1, DrawCell);
     draw_row(d->drawing, row, c->opt.left, cols, d->selected, cell);
     while (cols > 0 && cell[cols - 1].ink == DRAW_blank)
