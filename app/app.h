@@ -197,7 +197,6 @@ bool app_show_step(App *app, int stage, int unit, int step, int rewrite);
 // Next row matching the search text from a row in direction ±1, wrapping; -1 if none.
 int search_row(App *app, Pane *p, const char *text, int from, int dir);
 void search_step(App *app, int dir);
-bool search_match(const char *text, const char *pattern, int *at, int *len);
 
 // ---- draw.c, draw_pane.c, draw_pop.c ----
 

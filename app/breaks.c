@@ -4,6 +4,7 @@
 #include "app/breaks.h"
 
 #include "app/model.h"
+#include "views/match.h"
 #include "views/brief.h"
 #include "views/watch.h"
 
@@ -40,38 +41,6 @@ int window_size(App *app, At step) {
 
 // ---- what a delta did
 
-static bool is_word_in(const char *text, const char *word) {
-    size_t len = strlen(word);
-    for (const char *p = text; len && (p = strstr(p, word)); p += len) {
-        bool left = p == text || strchr(".:+_ ", p[-1]), right = strchr(".:+_ ", p[len]) != NULL;
-        if (left && right)
-            return true;
-    }
-    return false;
-}
-
-// `[4, *, 48]` against [4,10,48], blanks aside.
-static bool shape_fits(const char *want, const char *have) {
-    want += strspn(want, "[ ");
-    have += strspn(have, "[ ");
-    while (*want && *want != ']' && *have && *have != ']') {
-        size_t w = strcspn(want, ",]"), h = strcspn(have, ",]");
-        size_t wn = w, hn = h;
-        while (wn && want[wn - 1] == ' ')
-            wn--;
-        while (hn && have[hn - 1] == ' ')
-            hn--;
-        bool any = wn == 1 && *want == '*';
-        if (!any && (wn != hn || memcmp(want, have, wn)))
-            return false;
-        want += w;
-        have += h;
-        want += strspn(want, ", ");
-        have += strspn(have, ", ");
-    }
-    return (!*want || *want == ']') && (!*have || *have == ']');
-}
-
 static const char *sizes_text(const Graph *g, const TensorMeta *t, Arena *a) {
     (void)g;
     return brief_sizes(a, (const Expr *const *)t->size, t->ndim);
@@ -81,12 +50,11 @@ static bool node_fits(const Break *b, const Node *n, Arena *a) {
     const TensorMeta *t = n->op == FX_placeholder ? NULL : node_tensor(n);
     switch (b->kind) {
     case BREAK_op:
-        return n->op != FX_placeholder && n->op != FX_output && is_word_in(n->target, b->what);
+        return n->op != FX_placeholder && n->op != FX_output && match_word(n->target, b->what);
     case BREAK_shape:
-        return t && shape_fits(b->what, sizes_text(n->graph, t, a));
+        return t && match_shape(b->what, sizes_text(n->graph, t, a));
     case BREAK_dtype:
-        return t && (!strcmp(dtype_info[t->dtype].abbr, b->what) ||
-                     !strcmp(dtype_info[t->dtype].torch_name, b->what));
+        return t && match_dtype(t->dtype, b->what);
     case BREAK_node:
     case BREAK_pass:
     case BREAK_pattern:

@@ -1,6 +1,7 @@
 // cmd_ask.c: commands that answer: explain, why, diff, history, ops, doctor, help, glossary.
 #include "app/step.h"
 #include "app/model.h"
+#include "views/match.h"
 #include "core/aot/aot.h"
 #include "core/base/file.h"
 

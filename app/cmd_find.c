@@ -1,7 +1,9 @@
-// cmd_find.c: looking through all stages at once: `find` by names, `grep` by whole lines as PyTorch
-// prints them. What is found is a list whose lines lead to the places.
+// cmd_find.c: looking through all stages at once: `find` by what things are, `grep` by whole lines as
+// PyTorch prints them. What is found is a list whose lines lead to the places.
 #include "app/app.h"
 #include "app/model.h"
+#include "views/match.h"
+#include "views/query.h"
 #include "views/results.h"
 
 #include <string.h>
@@ -96,18 +98,6 @@ static void grep_artifact(Hunt *h) {
     }
 }
 
-static void find_names(Hunt *h) {
-    const char *before = "";
-    int at, len;
-    for (int i = 0; i < item_count(h->art) && goes_on(h); i++) {
-        const char *name = item_name(h->art, i);
-        if (!*name || !strcmp(name, before) || !search_match(name, h->pattern, &at, &len))
-            continue;
-        before = name;
-        keep(h, "", name, at, len, name);
-    }
-}
-
 static Results *fresh(App *app, const char *verb, const char *pattern) {
     if (!app->results)
         app->results = ARENA_NEW(&app->arena, Results);
@@ -167,15 +157,34 @@ bool cmd_grep(App *app, Args *args) {
     return show_results(app, "grep");
 }
 
-// Names that contain the text, stage by stage; one match goes there at once.
+// What a thing is, on one line behind its name.
+static const char *facts_line(Arena *a, const Found *f, const FoundFacts *facts) {
+    static const char prefix[] = "torch.ops.";
+    const char *op = str_starts(facts->op, prefix) ? facts->op + strlen(prefix) : facts->op;
+    double bytes = facts->number[QUERY_bytes];
+    return arena_printf(a, "%-24s %-18s %9s  %s", f->art->kind == ART_code ? "" : op, facts->type,
+                        bytes > 0 ? text_bytes(a, (int64_t)bytes) : "", facts->place);
+}
+
+// Things of all stages that meet a query; one match goes there at once.
 bool cmd_find(App *app, Args *args) {
     const char *text = args->n ? args->at[0] : "";
-    const Results *r = fresh(app, "find", text);
-    hunt(app, text, find_names);
-    if (!r->at.n) {
-        diag_fail(&app->diag, "no name contains '%s' in the stages built", text)->hint =
-            "grep looks through whole lines, and builds all stages";
+    FoundList list;
+    if (!query_run(app->session, text, &app->frame, &list, &app->diag))
         return false;
+    if (!list.at.n) {
+        diag_fail(&app->diag, "nothing in the stages built is '%s'", text)->hint =
+            "op:mul users>2 bytes>1M stage:joint ask for more than a name; grep looks through lines";
+        return false;
+    }
+    const Results *r = fresh(app, "find", text);
+    Hunt h = {.app = app};
+    for (int i = 0; i < list.at.n; i++) {
+        const Found *f = &list.at.at[i];
+        FoundFacts facts = found_facts(app->session, f, &app->frame);
+        h.unit = f->unit;
+        h.stage = (int)f->art->stage;
+        keep(&h, facts.name, facts_line(&app->frame, f, &facts), 0, 0, facts.name);
     }
     if (r->at.n == 1)
         return app_run(app, arena_strdup(&app->frame, r->at.at[0].enter));

@@ -2,6 +2,7 @@
 // with their gutter: cursor or link in the first column, fold, sign or link in the second.
 #include "app/app.h"
 #include "app/model.h"
+#include "views/match.h"
 
 #include <string.h>
 

@@ -1,46 +1,8 @@
-// search.c: finding text in a pane. A pattern without capitals matches either case; `.*`-like
-// patterns are POSIX extended regular expressions, and one that does not compile is taken as plain
-// text.
+// search.c: finding text in a pane.
 #include "app/app.h"
+#include "views/match.h"
 
-#include <ctype.h>
-#include <regex.h>
 #include <string.h>
-
-static bool has_upper(const char *s) {
-    for (; *s; s++)
-        if (isupper((unsigned char)*s))
-            return true;
-    return false;
-}
-
-static bool is_plain(const char *s) {
-    return strpbrk(s, "\\^$.[]|()?*+{}") == NULL;
-}
-
-static const char *plain(const char *text, const char *pattern, bool icase) {
-    return icase ? strcasestr(text, pattern) : strstr(text, pattern);
-}
-
-bool search_match(const char *text, const char *pattern, int *at, int *len) {
-    bool icase = !has_upper(pattern);
-    if (!*pattern)
-        return false;
-    regex_t re;
-    int flags = REG_EXTENDED | (icase ? REG_ICASE : 0);
-    if (is_plain(pattern) || regcomp(&re, pattern, flags)) {
-        const char *p = plain(text, pattern, icase);
-        *at = p ? (int)(p - text) : 0;
-        *len = (int)strlen(pattern);
-        return p != NULL;
-    }
-    regmatch_t m;
-    bool found = !regexec(&re, text, 1, &m, 0) && m.rm_eo > m.rm_so;
-    *at = found ? (int)m.rm_so : 0;
-    *len = found ? (int)(m.rm_eo - m.rm_so) : 0;
-    regfree(&re);
-    return found;
-}
 
 int search_row(App *app, Pane *p, const char *text, int from, int dir) {
     int n = pane_count(app, p), at, len;

@@ -7,6 +7,7 @@
 #include "core/aot/aot.h"
 #include "core/eager/eager.h"
 #include "core/inductor/lower.h"
+#include "views/query.h"
 
 #include <string.h>
 
@@ -362,6 +363,15 @@ static void print_holes(Buf *out) {
     }
 }
 
+static void print_queries(Buf *out) {
+    head(out, "field | meets");
+    for (int i = 0; i < QUERY_fields; i++) {
+        Buf name = {.arena = out->arena};
+        buf_printf(&name, "%s%s", query_info[i].name, query_info[i].number ? ">N" : ":TEXT");
+        ROW(out, code(out, buf_str(&name)), query_info[i].doc);
+    }
+}
+
 const Table tables[] = {
     {"stages", print_stages, "stages of the pipeline"},
     {"commands", print_commands, "commands of the prompt"},
@@ -371,6 +381,7 @@ const Table tables[] = {
     {"views", print_views, "views"},
     {"styles", print_styles, "semantic styles and their colours"},
     {"glossary", print_glossary, "words"},
+    {"queries", print_queries, "what find asks of a thing"},
     {"backends", print_backends, "rungs of the ladder"},
     {"toolchains", print_toolchains, "compilers of generated C"},
     {"loaders", print_loaders, "forms of input"},

@@ -140,6 +140,9 @@ const char *session_pin_refused(const Session *s, int unit, const char *name);
 // Why saved or not, for a node of the joint graph; NULL: it is no such value.
 const SavedValue *session_saved_value(Session *s, int unit, const Node *n);
 
+// Of a call: as PyTorch counts matrix products, convolutions and attention, else one an element.
+double session_flops(const Node *n);
+
 // session_twin.c: from forward to the backward nodes that its derivative made, and back.
 typedef struct Twins {
     bool of_backward;     // the item is one of backward: its twins are the forward op's

@@ -61,7 +61,7 @@ static void add_input_elements(Node *input, void *ctx) {
     *(int64_t *)ctx += elements(input);
 }
 
-static double flops_of(const Node *n) {
+double session_flops(const Node *n) {
     double product = aot_flops(n);
     int64_t read = 0, made = elements(n);
     if (product > 0)
@@ -91,7 +91,7 @@ static SavedCost cost_of(Walk *w, const Node *value) {
             continue;
         }
         w->cost.ops++;
-        w->cost.flops += flops_of(n);
+        w->cost.flops += session_flops(n);
         w->cost.bytes += bytes_of(n);
         w->cost.random = w->cost.random || (n->def && n->def->tags & OPT_random);
     }

@@ -2,6 +2,7 @@
 #include "app/app.h"
 #include "core/base/file.h"
 #include "tests/unit/unit.h"
+#include "views/match.h"
 
 #include <string.h>
 

@@ -5,6 +5,7 @@
 #include "app/model.h"
 #include "core/base/file.h"
 #include "tests/unit/unit.h"
+#include "views/match.h"
 #include "views/results.h"
 
 #include <stdlib.h>

@@ -1,0 +1,40 @@
+// query.h: things of all stages that meet conditions: `op:mul dtype:bf16 users>2 bytes>1M
+// stage:joint`; a word alone is a part of the name, or a regular expression.
+#ifndef VIEWS_QUERY_H
+#define VIEWS_QUERY_H
+
+#include "views/brief.h"
+
+typedef enum QueryField {
+#define QUERY(field, ...) QUERY_##field,
+#include "views/query.def"
+#undef QUERY
+    QUERY_fields
+} QueryField;
+typedef struct QueryInfo {
+    const char *name;
+    bool number;
+    const char *doc;
+} QueryInfo;
+extern const QueryInfo query_info[QUERY_fields];
+
+typedef struct Found {
+    int unit;
+    const Artifact *art;
+    int item;
+} Found;
+typedef struct FoundList {
+    VEC(Found) at;
+    int looked_at; // things
+} FoundList;
+
+// In the stages that are built, of all graphs. False and an error if the query means nothing.
+bool query_run(Session *s, const char *text, Arena *a, FoundList *out, Diag *d);
+// A thing in words for a list; `name` is what `goto` takes.
+typedef struct FoundFacts {
+    const char *name, *op, *type, *place;
+    double number[QUERY_fields]; // of those fields that are numbers
+} FoundFacts;
+FoundFacts found_facts(Session *s, const Found *at, Arena *a);
+
+#endif
