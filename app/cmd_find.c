@@ -1,5 +1,5 @@
-// cmd_find.c: looking through all stages at once: `find` by what things are, `grep` by whole lines as
-// PyTorch prints them. What is found is a list whose lines lead to the places.
+// cmd_find.c: looking through all stages at once: `find` by what things are, `grep` by whole lines
+// as PyTorch prints them. What is found is a list whose lines lead to the places.
 #include "app/app.h"
 #include "app/model.h"
 #include "views/match.h"
@@ -174,7 +174,7 @@ bool cmd_find(App *app, Args *args) {
         return false;
     if (!list.at.n) {
         diag_fail(&app->diag, "nothing in the stages built is '%s'", text)->hint =
-            "op:mul users>2 bytes>1M stage:joint ask for more than a name; grep looks through lines";
+            "op:mul users>2 stage:joint ask for more than a name; grep looks through lines";
         return false;
     }
     const Results *r = fresh(app, "find", text);

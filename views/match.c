@@ -1,5 +1,5 @@
-// match.c: see match.h. A pattern without capitals matches either case; `.*`-like patterns are POSIX
-// extended regular expressions, and one that does not compile is taken as plain text.
+// match.c: see match.h. A pattern without capitals matches either case; `.*`-like patterns are
+// POSIX extended regular expressions, and one that does not compile is taken as plain text.
 #include "views/match.h"
 
 #include <ctype.h>
