@@ -4,23 +4,40 @@
 #include "app/model.h"
 #include "core/base/file.h"
 #include "views/drawing.h"
+#include "views/html.h"
 
 #include <stdio.h>
 #include <string.h>
 
+static void print_page(App *app, Buf *out) {
+    pane_print(app, app_pane(app), out);
+}
+
+static void print_screen(App *app, Buf *out) {
+    app_draw(app);
+    screen_print(&app->screen, out);
+}
+
+static void print_html(App *app, Buf *out) {
+    if (app->session)
+        html_print(app->session, app_pane(app)->ctx.unit, out);
+}
+
 bool cmd_save(App *app, Args *args) {
-    bool page = args->at[0][0] == 'p';
-    Pane *p = app_pane(app);
+    static const struct {
+        const char *what, *file;
+        void (*print)(App *app, Buf *out);
+    } forms[] = {{"page", "fxray-page.txt", print_page},
+                 {"screen", "fxray-screen.txt", print_screen},
+                 {"html", "fxray.html", print_html}};
     if (!strcmp(args->at[0], "session"))
         return app_save_session(app, args->n > 1 ? args->at[1] : "session.fxr");
-    const char *path = args->n > 1 ? args->at[1] : page ? "fxray-page.txt" : "fxray-screen.txt";
+    int k = 0;
+    while (k < COUNT(forms) - 1 && strcmp(forms[k].what, args->at[0]) != 0)
+        k++;
+    const char *path = args->n > 1 ? args->at[1] : forms[k].file;
     Buf b = {.arena = &app->frame};
-    if (page) {
-        pane_print(app, p, &b);
-    } else {
-        app_draw(app);
-        screen_print(&app->screen, &b);
-    }
+    forms[k].print(app, &b);
     if (!file_write(path, buf_str(&b), b.len, &app->diag))
         return false;
     app_message(app, ST_text, "written to %s", path);
