@@ -4,6 +4,7 @@
 #   make run        install what is missing, build, open the explorer on a sample
 #   make check      install what is missing, build, run unit tests and goldens (UPDATE=1 rewrites goldens)
 #   make bench      ratios of speed, measured here
+#   make browser    a saved page in headless Chromium, where that is installed
 #   make layers     who may include what
 #   make lint       clang-tidy, cppcheck, format, function and file lengths
 #   make asan       all tests under AddressSanitizer and UBSan
@@ -51,7 +52,7 @@ obj = $(patsubst %.c,$(B)/%.o,$(1))
 WIDE := $(if $(filter x86_64,$(shell uname -m)),-mprefer-vector-width=512)
 $(B)/core/eager/%.o: LAST_CFLAGS = $(if $(filter -O2,$(CFLAGS)),-O3) $(WIDE)
 
-.PHONY: print-flags all run setup check unit goldens bench layers lint asan fuzz random manual install \
+.PHONY: print-flags all run setup check unit goldens bench browser layers lint asan fuzz random manual install \
 	uninstall clean help
 all: $(B)/fxray
 
@@ -102,6 +103,9 @@ $(B)/bench/%: $(B)/tests/bench/%.o $(B)/libcore.a
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ -rdynamic $(LIBS) -o $@
 bench: $(patsubst tests/bench/%.c,$(B)/bench/%,$(BENCH))
 	$(Q)scripts/dev/bench $(B)
+
+browser: all
+	$(Q)tests/browser/run $(B)/fxray
 
 layers:
 	$(Q)scripts/dev/layers
