@@ -211,10 +211,10 @@ void acc_declare(Nest *n, CText *t) {
                 continue;
             }
             c_line(t, acc->op, n->position, "%s %s%s[%d];", part[k].type, acc->name, part[k].suffix,
-                   LANES);
+                   n->lanes);
             c_line(t, acc->op, n->position,
-                   "for (int64_t lane = 0; lane < %d; lane++) %s%s[lane] = %s;", LANES, acc->name,
-                   part[k].suffix, part[k].init);
+                   "for (int64_t lane = 0; lane < %d; lane++) %s%s[lane] = %s;", n->lanes,
+                   acc->name, part[k].suffix, part[k].init);
         }
     }
 }
@@ -226,7 +226,7 @@ const char *acc_clause(Nest *n) {
         int count = parts_of(n, &n->accs.at[i], part);
         for (int k = 0; k < count; k++)
             buf_printf(&clause, n->lanes ? " reduction(%s:%s%s[:%d])" : " reduction(%s:%s%s)",
-                       part[k].join, n->accs.at[i].name, part[k].suffix, LANES);
+                       part[k].join, n->accs.at[i].name, part[k].suffix, n->lanes);
     }
     return buf_str(&clause);
 }
@@ -239,7 +239,7 @@ void acc_part_declare(Nest *n, CText *t) {
         if (!has_part(n, acc))
             continue;
         if (n->lanes)
-            c_line(t, acc->op, n->position, "float %s_part[%d] = {0};", acc->name, LANES);
+            c_line(t, acc->op, n->position, "float %s_part[%d] = {0};", acc->name, n->lanes);
         else
             c_line(t, acc->op, n->position, "float %s_part = 0;", acc->name);
     }
@@ -266,10 +266,10 @@ void acc_part_add(Nest *n, CText *t) {
         if (!has_part(n, acc))
             continue;
         if (n->lanes)
-            c_line(t, NULL, n->position, "for (int64_t lane = 0; lane < %d; lane++)", LANES);
-        t->indent += n->lanes;
+            c_line(t, NULL, n->position, "for (int64_t lane = 0; lane < %d; lane++)", n->lanes);
+        t->indent += n->lanes > 0;
         c_line(t, acc->op, n->position, "%s%s += %s_part%s;", acc->name, each, acc->name, each);
-        t->indent -= n->lanes;
+        t->indent -= n->lanes > 0;
     }
 }
 

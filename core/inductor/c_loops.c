@@ -1,6 +1,6 @@
 // c_loops.c: the loops of a nest. Three forms: plain loops; reductions inside iteration loops; and,
 // where the last iteration variable walks memory and the reduction variable does not, reductions of
-// LANES iterations at once, so that the inner loop runs along memory. Plain loops whose loads go
+// many iterations at once, so that the inner loop runs along memory, ROWS rows of it together. Plain loops whose loads go
 // across the grain are cut into square tiles.
 #include <string.h>
 
@@ -27,18 +27,22 @@ static int64_t saturating(int64_t a, int64_t b) {
     return __builtin_mul_overflow(a, b, &r) ? INT64_MAX : r;
 }
 
-// Work of a nest in units of one cheap operation on one element.
-int64_t loops_work(const Nest *n) {
-    int64_t elems = 1, weight = 1;
-    for (int i = 0; i < n->n_iter + n->n_red; i++)
-        elems = saturating(elems, nest_hint(n, i));
+static bool has_math(const Nest *n) {
     for (int m = 0; m < n->n; m++) {
         const LoopBlock *b = &n->members[m]->body->blocks.at[0];
         for (int i = 0; i < b->ops.n; i++)
             if (loop_op_info[b->ops.at[i].kind].cls == LC_MATH)
-                weight = MATH_WORK;
+                return true;
     }
-    return saturating(elems, weight);
+    return false;
+}
+
+// Work of a nest in units of one cheap operation on one element.
+int64_t loops_work(const Nest *n) {
+    int64_t elems = 1;
+    for (int i = 0; i < n->n_iter + n->n_red; i++)
+        elems = saturating(elems, nest_hint(n, i));
+    return saturating(elems, has_math(n) ? MATH_WORK : 1);
 }
 
 int loops_parallel(const Nest *n, int loops) {
@@ -254,8 +258,42 @@ static void open_lanes(Nest *n, CText *t, const char *pragma) {
     c_line(t, NULL, n->position, "const int64_t %s = %s_block + lane;", x, x);
 }
 
+// Whole groups of rows: what the accumulators hold is fetched and put back once a group. Compilers
+// unroll the rows, so there must be little to do in each.
+static bool goes_by_rows(const Nest *n) {
+    enum { MOST_OPS = 24 };
+    int last = n->n_iter + n->n_red - 1, ops = 0;
+    int64_t size = expr_int_or(n->sizes[last], 1);
+    for (int m = 0; m < n->n; m++)
+        ops += n->members[m]->body->blocks.at[0].ops.n;
+    return nest_is_wide(n) && !n->places && size % ROWS == 0 && size > 0 &&
+           !n->level[last].buf.len && ops <= MOST_OPS && !has_math(n);
+}
+
+static void open_rows(Nest *n, CText *t, int loop, const char *pragma) {
+    const char *x = expr_name(n->vars[loop]);
+    if (*pragma)
+        c_line(t, NULL, n->position, "%s", pragma);
+    if (n->chunked)
+        c_line(t, NULL, n->position,
+               "for (int64_t %s_row = %s_chunk; %s_row < %s_stop; %s_row += %d) {", x, x, x, x, x,
+               ROWS);
+    else
+        c_line(t, NULL, n->position, "for (int64_t %s_row = 0; %s_row < %s; %s_row += %d) {", x, x,
+               nest_size(n, loop), x, ROWS);
+    t->indent++;
+}
+
+static void open_row(Nest *n, CText *t, int loop) {
+    const char *x = expr_name(n->vars[loop]);
+    c_line(t, NULL, n->position, "for (int64_t %s = %s_row; %s < %s_row + %d; %s++) {", x, x, x, x,
+           ROWS, x);
+    t->indent++;
+}
+
 static void print_lanes(Nest *n, CText *t) {
     Arena *a = n->k->g->arena;
+    bool rows = goes_by_rows(n);
     int last = n->n_iter - 1, total = n->n_iter + n->n_red;
     const char *x = expr_name(n->vars[last]), *size = nest_size(n, last);
     int shared = n->inside ? 0 : n->parallel;
@@ -265,27 +303,38 @@ static void print_lanes(Nest *n, CText *t) {
     if (last == 0 && shared)
         c_line(t, NULL, n->position, "%s", loops_pragma(a, 1, false, ""));
     c_line(t, NULL, n->position, "for (int64_t %s_block = 0; %s_block < %s; %s_block += %d) {", x,
-           x, size, x, LANES);
+           x, size, x, n->lanes);
     t->indent++;
-    c_line(t, NULL, n->position, "const int64_t lanes = %s - %s_block < %d ? %s - %s_block : %d;",
-           size, x, LANES, size, x, LANES);
+    if (expr_int_or(n->sizes[last], 1) % n->lanes == 0)
+        c_line(t, NULL, n->position, "const int64_t lanes = %d;", n->lanes);
+    else
+        c_line(t, NULL, n->position,
+               "const int64_t lanes = %s - %s_block < %d ? %s - %s_block : %d;", size, x, n->lanes,
+               size, x, n->lanes);
     for (int i = n->first; i <= last; i++)
         c_append(t, &n->level[i]);
     acc_declare(n, t);
     for (int i = n->n_iter; i < total; i++) {
         const char *pragma =
             i == n->n_iter && n->inside ? loops_pragma(a, 1, false, acc_clause(n)) : "";
-        if (i == total - 1 && n->chunked) {
+        if (i == total - 1 && n->chunked)
             open_chunks(n, t, i, pragma);
+        if (i == total - 1 && rows)
+            open_rows(n, t, i, n->chunked ? "" : pragma);
+        else if (i == total - 1 && n->chunked)
             open_in_chunk(n, t, i, "");
-        } else {
+        else
             loops_open(n, t, i, pragma);
-        }
-        c_append(t, &n->level[i]);
+        if (i < total - 1 || !rows)
+            c_append(t, &n->level[i]);
     }
     open_lanes(n, t, vector);
+    if (rows)
+        open_row(n, t, total - 1);
     c_append(t, &n->level[total]);
     c_append(t, &n->taken);
+    if (rows)
+        loops_close(n, t);
     for (int i = 0; i < n->n_red + 1; i++) {
         loops_close(n, t);
         if (i == 1 && n->chunked) {

@@ -106,11 +106,17 @@ static Steps steps_of(const Nest *n, int loop) {
 
 // --- shape
 
-// Reductions whose memory runs along the last iteration loop.
-static bool wants_lanes(const Nest *n) {
+// Reductions whose memory runs along the last iteration loop: how much of it is done at once. Many
+// lanes read memory in longer runs, as long as there are enough of them for the threads.
+static int wants_lanes(const Nest *n) {
     if (!n->n_red || n->n_iter <= n->first || nest_hint(n, n->n_iter - 1) < 8)
-        return false;
-    return steps_of(n, n->n_iter - 1).ones > steps_of(n, n->n_iter + n->n_red - 1).ones;
+        return 0;
+    if (steps_of(n, n->n_iter - 1).ones <= steps_of(n, n->n_iter + n->n_red - 1).ones)
+        return 0;
+    int64_t size = nest_hint(n, n->n_iter - 1), known = expr_int_or(n->sizes[n->n_iter - 1], -1);
+    if (size >= (int64_t)MORE_LANES * n->k->g->r->config->threads)
+        return MORE_LANES;
+    return known < 0 || known > LANES ? LANES : (int)(known + 15) / 16 * 16;
 }
 
 // The loop that most loads which jump along the innermost loop walk along; -1 if none, or not worth
@@ -147,7 +153,7 @@ static int64_t iterations(const Nest *n) {
     for (int i = n->first; i < n->n_iter; i++) {
         int64_t size = nest_hint(n, i);
         if (n->lanes && i == n->n_iter - 1)
-            size = (size + LANES - 1) / LANES;
+            size = (size + n->lanes - 1) / n->lanes;
         if (__builtin_mul_overflow(share, size, &share))
             return INT64_MAX;
     }
@@ -279,7 +285,7 @@ static bool prints_apart(KernelGen *k, const SchedNode *node, int position) {
     for (int i = 0; i < node->outer.n && !has_rows(k, node); i++) {
         int count;
         const SchedNode **part = singles(node->outer.at[i], &count);
-        lanes |= nest_new(k, part, count, position, 0).lanes;
+        lanes |= nest_new(k, part, count, position, 0).lanes > 0;
     }
     return lanes;
 }

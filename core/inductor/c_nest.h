@@ -6,9 +6,11 @@
 
 #include "core/inductor/cgen.h"
 
-// LANES: iterations reduced at once; TILE: side of the square tiles of transposed loads.
-// CHUNK, LANES_CHUNK: iterations whose float sum goes into a double at once.
-enum { LANES = 256, TILE = 64, CHUNK = 2048, LANES_CHUNK = 128, MAX_LOOPS = 62 };
+// LANES, MORE_LANES: iterations reduced at once, of few and of many; ROWS: of how many rows together;
+// TILE: side of the square tiles of transposed loads. CHUNK, LANES_CHUNK: iterations whose float sum
+// goes into a double at once.
+enum { LANES = 256, MORE_LANES = 1024, ROWS = 8, TILE = 64 };
+enum { CHUNK = 2048, LANES_CHUNK = 128, MAX_LOOPS = 62 };
 
 typedef enum AccKind {
     ACC_sum,
@@ -53,7 +55,7 @@ struct Nest {
     const Expr **sizes; // (n_iter + n_red)
     const Expr **vars;  // (n_iter + n_red) symbols x0 …
     VEC(Acc) accs;
-    bool lanes;      // the last iteration loop runs inside the reduction loops
+    int lanes;       // so many of the last iteration loop run inside the reduction loops; 0: none
     bool serial;     // adds to memory in order
     bool checked;    // may report an index out of bounds: no vector code
     bool chunked;    // long float sums: parts in float, the whole in double
