@@ -241,6 +241,13 @@ static const struct {
      "y = torch.ops.aten.exp.default(x); r = torch.ops.aten.argmax.default(y)"},
     {"x: \"f32[5001, 40]\"", "r = torch.ops.aten.sum.dim_IntList(x, [0])"},
     {"x: \"f32[5001, 300]\"", "r = torch.ops.aten.sum.dim_IntList(x, [0])"},
+    // Rows in whole groups of eight, lanes in whole blocks and not, and many of them.
+    {"x: \"f32[5000, 40]\"", "r = torch.ops.aten.sum.dim_IntList(x, [0])"},
+    {"x: \"f32[4096, 256]\"", "r = torch.ops.aten.mean.dim(x, [0])"},
+    {"x: \"f32[3, 64, 2500]\"", "r = torch.ops.aten.amax.default(x, [1])"},
+    {"x: \"f32[24, 2048]\"", "r = torch.ops.aten.prod.dim_int(x, 0)"},
+    {"x: \"f32[128, 2100]\"", "r = torch.ops.aten.var.correction(x, [0], correction = 1)"},
+    {"x: \"bf16[16, 300]\"", "r = torch.ops.aten.sum.dim_IntList(x, [0])"},
     {"x: \"f32[3, 5001]\"",
      "y = torch.ops.aten.exp.default(x); r = torch.ops.aten.sum.dim_IntList(y, [1])"},
     {"x: \"f32[3, 50, 101]\"", "r = torch.ops.aten.sum.dim_IntList(x, [0, 2])"},
