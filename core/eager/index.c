@@ -563,12 +563,13 @@ bool kern_nonzero(K *k) {
         live_sync(k->x,
                   live_of(&(Value){.kind = VAL_tensor, .tensor = tensor_value(k->x, out).tensor}));
     }
+    int64_t *to = tensor_data(out);
     WALK (w, walk_tensors(&in, 1)) {
         bool on = is_int_like(in->dtype) ? get_i(in, w.at[0]) != 0 : get_d(in, w.at[0]) != 0;
         if (!on || row >= size[0])
             continue;
         for (int d = 0; d < in->ndim; d++)
-            put_i(out, row * out->stride[0] + d * out->stride[1], w.index[d]);
+            to[row * out->stride[0] + d * out->stride[1]] = w.index[d];
         row++;
     }
     for (; row < size[0]; row++)

@@ -217,6 +217,10 @@ static void copy_row(void *ctx, int64_t n, char *const *p, const int64_t *stride
         if (c->way == COPY_int) {
             load_i(c->from, src, stride[1], m, buf.i);
             store_i(c->to, dst, stride[0], m, buf.i);
+        } else if (c->way == COPY_f32 && c->from == DT_f32 && stride[1] == 1) {
+            store_f(c->to, dst, stride[0], m, (const float *)(const void *)src);
+        } else if (c->way == COPY_f32 && c->to == DT_f32 && stride[0] == 1) {
+            load_f(c->from, src, stride[1], m, (float *)(void *)dst);
         } else if (c->way == COPY_f32) {
             load_f(c->from, src, stride[1], m, buf.f);
             store_f(c->to, dst, stride[0], m, buf.f);

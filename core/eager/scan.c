@@ -19,10 +19,20 @@ static void scan_run(const Scan *s, int64_t r, double *x, int64_t *n) {
     int64_t len = s->in.len;
     if (is_int_like(s->to->dtype)) {
         uint64_t acc = s->how == '*';
-        load_i(s->t->dtype, from, s->in.step, len, n);
-        for (int64_t i = 0; i < len; i++)
-            n[i] = (int64_t)(acc = s->how == '*' ? acc * (uint64_t)n[i] : acc + (uint64_t)n[i]);
-        store_i(s->to->dtype, to, s->out.step, len, n);
+        bool in_place = s->t->dtype == DT_i64 && s->to->dtype == DT_i64 && s->in.step == 1 &&
+                        s->out.step == 1;
+        const int64_t *v = in_place ? (const int64_t *)(const void *)from : n;
+        int64_t *sum = in_place ? (int64_t *)(void *)to : n;
+        if (!in_place)
+            load_i(s->t->dtype, from, s->in.step, len, n);
+        if (s->how == '*')
+            for (int64_t i = 0; i < len; i++)
+                sum[i] = (int64_t)(acc *= (uint64_t)v[i]);
+        else
+            for (int64_t i = 0; i < len; i++)
+                sum[i] = (int64_t)(acc += (uint64_t)v[i]);
+        if (!in_place)
+            store_i(s->to->dtype, to, s->out.step, len, n);
         return;
     }
     double acc = s->how == '*' ? 1 : s->how == '+' ? 0 : -(double)INFINITY;
@@ -33,6 +43,42 @@ static void scan_run(const Scan *s, int64_t r, double *x, int64_t *n) {
                      : acc != acc || x[i] != x[i] ? (double)NAN
                                                   : special_logaddexp(acc, x[i]);
     store_d(s->to->dtype, to, s->out.step, len, x);
+}
+
+// Neighbouring runs whose elements lie apart: a row of sums goes down them.
+enum { COLUMNS = 128 };
+VECTORED static void scan_block(const Scan *s, int64_t r, int64_t wide) {
+    const float *x = (const float *)(const void *)at_elem(s->t, run_start(&s->in, r));
+    float *to = (float *)(void *)at_elem(s->to, run_start(&s->out, r));
+    double acc[COLUMNS];
+    for (int64_t c = 0; c < wide; c++)
+        acc[c] = s->how == '*';
+    for (int64_t i = 0; i < s->in.len; i++, x += s->in.step, to += s->out.step)
+        if (s->how == '*')
+            for (int64_t c = 0; c < wide; c++)
+                to[c] = (float)(acc[c] *= (double)x[c]);
+        else
+            for (int64_t c = 0; c < wide; c++)
+                to[c] = (float)(acc[c] += (double)x[c]);
+}
+
+static void columns_range(void *ctx, int64_t begin, int64_t end) {
+    const Scan *s = ctx;
+    int64_t width = s->in.size[s->in.ndim - 1];
+    for (int64_t r = begin; r < end;) {
+        int64_t wide = width - r % width;
+        wide = wide < COLUMNS ? wide : COLUMNS;
+        wide = wide < end - r ? wide : end - r;
+        scan_block(s, r, wide);
+        r += wide;
+    }
+}
+
+static bool by_columns(const Scan *s) {
+    int last = s->in.ndim - 1;
+    return s->how != 'l' && s->t->dtype == DT_f32 && s->to->dtype == DT_f32 && last >= 0 &&
+           s->in.step > 1 && s->in.stride[last] == 1 && s->out.stride[last] == 1 &&
+           s->in.size[last] >= 8;
 }
 
 static void scan_range(void *ctx, int64_t begin, int64_t end) {
@@ -56,7 +102,8 @@ static bool scan(K *k, char how) {
         return false;
     Scan s = {.in = runs_of(t, dim), .out = runs_of(out, dim), .t = t, .to = out, .how = how};
     if (s.in.len)
-        parallel_for(k->x->c->threads, s.in.n, 16384 / s.in.len + 1, scan_range, &s);
+        parallel_for(k->x->c->threads, s.in.n, 16384 / s.in.len + 1,
+                     by_columns(&s) ? columns_range : scan_range, &s);
     return true;
 }
 
