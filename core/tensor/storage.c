@@ -185,7 +185,7 @@ Storage *storage_new_raw(size_t bytes, Diag *d) {
     Storage *s = anonymous(bytes, false, d);
 #ifdef FX_HOSTILE
     if (s)
-        memset(s->data, 0xa5, bytes);
+        memset(s->data, 0xff, bytes); // NaN in every float
 #endif
     return s;
 }
