@@ -10,6 +10,8 @@
 #   make asan       all tests under AddressSanitizer and UBSan
 #   make fuzz       the parsers under random bytes
 #   make random     random graphs, eager against every rung (RANDOM_ARGS="-t 600 -s 1")
+#   make e2e        real keys in a real terminal (tmux)
+#   make keys       random keys under the sanitizers; KEYS_ARGS="-t 600 --seed 7"
 #   make manual     rewrites the tables in MANUAL.md
 #   make install    program, manual page, completion, samples; PREFIX=/usr/local DESTDIR=
 #   make uninstall  takes them away again
@@ -44,6 +46,7 @@ APP := $(filter-out $(APP_MAIN),$(wildcard app/*.c))
 TESTS := $(wildcard tests/unit/*.c tests/unit/*/*.c)
 FUZZ := $(wildcard tests/fuzz/*.c)
 RANDOM := $(wildcard tests/random/*.c)
+MONKEY := $(wildcard tests/monkey/*.c)
 BENCH := $(wildcard tests/bench/*.c)
 obj = $(patsubst %.c,$(B)/%.o,$(1))
 
@@ -52,7 +55,7 @@ obj = $(patsubst %.c,$(B)/%.o,$(1))
 WIDE := $(if $(filter x86_64,$(shell uname -m)),-mprefer-vector-width=512)
 $(B)/core/eager/%.o: LAST_CFLAGS = $(if $(filter -O2,$(CFLAGS)),-O3) $(WIDE)
 
-.PHONY: print-flags all run setup check unit goldens bench browser layers lint asan fuzz random manual install \
+.PHONY: print-flags all run setup check unit goldens e2e keys bench browser layers lint asan fuzz random manual install \
 	uninstall clean help
 all: $(B)/fxray
 
@@ -97,8 +100,20 @@ unit: $(B)/unit
 goldens: all
 	$(Q)tests/run-goldens $(B)/fxray
 
+# Real keys in a real terminal: tests/e2e/run BINARY [WORD…].
+e2e: all
+	$(Q)tests/e2e/run $(B)/fxray
+
+# Random keys under the sanitizers: KEYS_ARGS="-t 600 --seed 7", see tests/monkey/main.c.
+$(B)/keys: $(call obj,$(MONKEY)) $(B)/libapp.a $(B)/libviews.a $(B)/libcore.a
+	$(if $(V),,@echo "  LD    $@")
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ -rdynamic $(LIBS) -o $@
+keys:
+	$(Q)+$(SAN) build/asan/keys
+	$(Q)$(SAN_ENV) build/asan/keys $(KEYS_ARGS)
+
 # One program a file of tests/bench.
-$(B)/bench/%: $(B)/tests/bench/%.o $(B)/libcore.a
+$(B)/bench/%: $(B)/tests/bench/%.o $(B)/libapp.a $(B)/libviews.a $(B)/libcore.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ -rdynamic $(LIBS) -o $@
 bench: $(patsubst tests/bench/%.c,$(B)/bench/%,$(BENCH))
@@ -167,3 +182,4 @@ help:
 	@sed -n '/^#/!q;s/^# \{0,1\}//p' Makefile
 
 -include $(patsubst %.o,%.d,$(call obj,$(CORE) $(VIEWS) $(APP) $(APP_MAIN) $(TESTS) $(FUZZ) $(RANDOM) $(BENCH)))
+-include $(patsubst %.o,%.d,$(call obj,$(CORE) $(VIEWS) $(APP) $(APP_MAIN) $(TESTS) $(FUZZ) $(MONKEY) $(BENCH)))

@@ -262,8 +262,9 @@ void app_mouse(App *app, int row, int col, int kind) {
         }
     } else if (kind == MOUSE_wheel_up || kind == MOUSE_wheel_down) {
         int by = kind == MOUSE_wheel_up ? -3 : 3;
+        if (!pane_ready(app, p))
+            return;
         p->top += by;
-        if (pane_ready(app, p))
-            pane_move(app, p, p->row + by);
+        pane_move(app, p, p->row + by);
     }
 }

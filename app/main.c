@@ -150,6 +150,7 @@ static bool open_either(App *app, const Options *o, const char *path) {
         return open_model(app, o, path);
     app->sink = errors_only;
     bool ok = app_script(app, path) && app->session;
+    app->saved_changes = app_change_count(app); // it is in the file
     app->sink = NULL;
     app->message[0] = 0;
     return ok;
