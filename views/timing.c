@@ -155,7 +155,7 @@ static void table_of_stages(ViewCtx *c, Page *p) {
             total += (double)a->ns;
         }
     }
-    page_section(p, "compiling, by stage   %s", text_time(c->arena, total));
+    page_section(p, "compiling, by stage   %s", view_time(c, c->arena, total));
     for (int s = 0; s < STAGE_count; s++)
         most = fmax(most, of[s].ns);
     page_line(p);
@@ -171,12 +171,16 @@ static void table_of_stages(ViewCtx *c, Page *p) {
         DocLine *l = page_line(p);
         l->enter = arena_printf(c->arena, "stage %s", stage_info[s].name);
         page_cell(p, ST_name, 16, "%s", stage_info[s].name);
-        page_cell(p, ST_number, -10, "%s", text_time(c->arena, of[s].ns));
-        page_cell(p, ST_dim, -7, "%.0f %%", total > 0 ? 100 * of[s].ns / total : 0);
+        page_cell(p, ST_number, -10, "%s", view_time(c, c->arena, of[s].ns));
+        if (c->opt.hide_times)
+            page_cell(p, ST_dim, -7, "·");
+        else
+            page_cell(p, ST_dim, -7, "%.0f %%", total > 0 ? 100 * of[s].ns / total : 0);
         page_add(p, ST_text, "  ");
-        page_bar(p, ST_bar, of[s].ns, most, 20);
+        page_bar(p, ST_bar, c->opt.hide_times ? 0 : of[s].ns, most, 20);
         page_cell(p, ST_dim, -7, "%d", of[s].steps);
-        page_cell(p, ST_dim, -10, "%s", text_bytes(c->arena, (int64_t)of[s].bytes));
+        page_cell(p, ST_dim, -10, "%s", // it depends on how the program was built
+                  c->opt.hide_times ? "·" : text_bytes(c->arena, (int64_t)of[s].bytes));
     }
 }
 
