@@ -181,5 +181,4 @@ clean:
 help:
 	@sed -n '/^#/!q;s/^# \{0,1\}//p' Makefile
 
--include $(patsubst %.o,%.d,$(call obj,$(CORE) $(VIEWS) $(APP) $(APP_MAIN) $(TESTS) $(FUZZ) $(RANDOM) $(BENCH)))
--include $(patsubst %.o,%.d,$(call obj,$(CORE) $(VIEWS) $(APP) $(APP_MAIN) $(TESTS) $(FUZZ) $(MONKEY) $(BENCH)))
+-include $(patsubst %.o,%.d,$(call obj,$(CORE) $(VIEWS) $(APP) $(APP_MAIN) $(TESTS) $(FUZZ) $(RANDOM) $(MONKEY) $(BENCH)))

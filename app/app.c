@@ -28,6 +28,7 @@ void app_init(App *app, int cols, int rows) {
                                      .arg = "",
                                      .runs = &app->runs,
                                      .output = &app->output,
+                                     .taken = app->taken,
                                      .focus = ITEM_NONE,
                                      .arena = &app->pane[i].arena,
                                      .tmp = &app->frame};
@@ -40,6 +41,9 @@ void app_free(App *app) {
     for (int i = 0; i < ALL_PANES; i++)
         arena_free(&app->pane[i].arena);
     screen_free(&app->screen);
+    for (int i = 0; i <= DIFF_HELD; i++)
+        arena_free(&app->taken_arena[i]);
+    arena_free(&app->fresh.arena);
     arena_free(&app->output_arena);
     arena_free(&app->prompt.arena);
     arena_free(&app->prompt.choices_arena);

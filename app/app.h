@@ -100,6 +100,8 @@ typedef struct App {
     bool step_changed;      // `step` stops only where something changed
     Fresh fresh;
     struct Results *results;    // of grep and find (views/results.h)
+    Lines taken[DIFF_HELD + 1]; // panes as text for `diff`
+    Arena taken_arena[DIFF_HELD + 1];
     struct BreakList *breaks;   // breaks.c
     struct WatchList *watches;  // values that are watched (views/watch.h)
     // Tells how far long work is and asks whether to go on; NULL: nobody watches (loop.c).

@@ -107,50 +107,6 @@ bool cmd_why(App *app, Args *args) {
     return why_item(app, arena_strdup(&app->frame, name));
 }
 
-// ---- diff ----
-
-bool cmd_diff(App *app, Args *args) {
-    Pane *p = app_pane(app);
-    const View *v = view_find("diff");
-    char arg[128] = "";
-    if (args->n && !strcmp(args->at[0], "swap")) {
-        const char *blank = strchr(p->ctx.arg, ' ');
-        if (p->ctx.view != v || !blank)
-            return true;
-        p->ctx.arg =
-            arena_printf(&app->arena, "%s %.*s", blank + 1, (int)(blank - p->ctx.arg), p->ctx.arg);
-        p->ready = false;
-        return true;
-    }
-    if (p->ctx.view == v && !args->n)
-        return app_run(app, "back");
-    if (args->n == 2) {
-        snprintf(arg, sizeof arg, "%s %s", args->at[0], args->at[1]);
-    } else {
-        pane_ready(app, p);
-        At at = {p->ctx.unit, model_step_of(app->session, p->ctx.unit, p->ctx.art), -1};
-        pipeline_state_of(session_pipeline(app->session), p->ctx.art, &at.rewrite);
-        if (args->n == 1)
-            snprintf(arg, sizeof arg, "%s #%s", args->at[0], step_text(app, at));
-        else if (at.step > 0)
-            snprintf(arg, sizeof arg, "#%s #%s", step_text(app, step_before(app, at)),
-                     step_text(app, at));
-        if (at.step < 0 || !arg[0]) {
-            diag_fail(&app->diag, "nothing before this to compare with")->hint = "diff STAGE STAGE";
-            return false;
-        }
-    }
-    spot_push(app);
-    app->home = false;
-    app->search[0] = 0; // n goes to the next change
-    app->layout.zoom = app->layout.zoom || layout_panes(&app->layout) > 1;
-    if (!pane_show(app, app->layout.focus, v, p->ctx.stage, p->ctx.unit, arg)) {
-        diag_fail(&app->diag, "%s", app_pane(app)->why);
-        return false;
-    }
-    return true;
-}
-
 bool cmd_history(App *app, Args *args) {
     if (args->n && !app_run(app, arena_printf(&app->frame, "goto %s", args->at[0])))
         return false;

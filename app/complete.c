@@ -257,6 +257,11 @@ static void list_step_or_node(Gather *g) {
 static void list_sides(Gather *g) {
     list_stages(g);
     list_passes(g);
+    offer(g, "pane", "what a pane shows, by its number");
+    offer(g, "run", "the outputs of a run, by its number");
+    offer(g, "theirs", "PyTorch's own file of this stage, from its debug folder");
+    offer(g, "hold", "take this pane as it is now");
+    offer(g, "held", "what was taken");
     offer(g, "swap", "exchange the sides of the diff shown");
 }
 

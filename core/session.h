@@ -177,6 +177,11 @@ bool session_picture(Session *s, const DrawGraph *g, const char *format, Buf *ou
 
 int session_report_saved(Session *s, Buf *out, bool json, Diag *d); // exit code
 
+// session_theirs.c: the text of PyTorch's file for a stage of a unit, from the folder that was
+// opened or from dir; ptr NULL and an error if there is none.
+Str session_theirs(Session *s, int unit, StageId stage, const char *dir, Arena *a,
+                   const char **path, Diag *d);
+
 // The inputs of a run, one a placeholder: rows of --values and weights of the file where they fit,
 // else made from the metadata and --seed. Tensors are references; sizes are int.
 bool session_inputs(Session *s, int unit, Arena *a, RtValue **out, int *n, Diag *d);

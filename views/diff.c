@@ -1,24 +1,18 @@
 // diff.c: two artifacts side by side, aligned. Lines are matched by what they are about (a node's
 // name, an operation, the text of a C line) through the longest run of matches that cross nowhere;
-// what matched but reads differently is altered. Long runs of equal lines fold away.
+// what matched but reads differently is altered, what only stands elsewhere is moved. Long runs of
+// equal lines fold away.
 #include "views/diff_summary.h"
+#include "views/diff_text.h"
 
 #include <assert.h>
-#include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { CONTEXT = 3, FOLD_MIN = 4, SIDE_COLS = 92 };
 
-typedef struct Text { // one side
-    const char **key; // what a line is about
-    const char **text;
-    int *item; // of the artifact
-    int n;
-} Text;
-
 typedef struct Pair {
-    int a, b; // lines of the sides, -1 if it has none
+    int a, b;   // lines of the sides, -1 if it has none
+    bool moved; // the same, elsewhere: only the order differs
 } Pair;
 
 typedef struct Row {
@@ -30,117 +24,13 @@ typedef struct Row {
 typedef struct Doc {
     const Artifact *art_a, *art_b;
     const char *title_a, *title_b;
-    Text a, b;
+    DiffText a, b;
     VEC(Pair) pairs;
     VEC(Row) rows;
     bool *open; // by first pair of a fold
-    int added, gone, altered;
+    int added, gone, altered, moved;
     Page *summary; // NULL: none
 } Doc;
-
-// ---- the two texts
-
-static void push(ViewCtx *c, Text *t, int *cap, const char *key, const char *text, int item) {
-    if (t->n == *cap) {
-        int more = *cap ? *cap * 2 : 64;
-        t->key = arena_grow(c->arena, t->key, (size_t)t->n, (size_t)more, sizeof *t->key);
-        t->text = arena_grow(c->arena, t->text, (size_t)t->n, (size_t)more, sizeof *t->text);
-        t->item = arena_grow(c->arena, t->item, (size_t)t->n, (size_t)more, sizeof *t->item);
-        *cap = more;
-    }
-    t->key[t->n] = key;
-    t->text[t->n] = text;
-    t->item[t->n++] = item;
-}
-
-static const char *node_text(ViewCtx *c, const Node *n) {
-    if (c->opt.full) {
-        Buf b = {.arena = c->arena};
-        node_print(&b, n, &fx_style_readable);
-        return buf_str(&b);
-    }
-    if (n->op == FX_placeholder)
-        return arena_printf(c->arena, "%-12s input  %s", n->name,
-                            brief_value_type(c->arena, &n->val));
-    return arena_printf(c->arena, "%-12s %s %s  %s", n->name,
-                        n->op == FX_output ? "return" : brief_target(c->arena, n),
-                        brief_args(c->arena, n), brief_value_type(c->arena, &n->val));
-}
-
-static void sched_lines(ViewCtx *c, Text *t, int *cap, const Schedule *s) {
-    for (int i = 0; i < s->nodes.n; i++) {
-        const SchedNode *top = s->nodes.at[i];
-        if (top->snodes.n)
-            push(c, t, cap, top->name,
-                 arena_printf(c->arena, "%s  %d nodes", top->name, top->snodes.n),
-                 top->snodes.at[0]->op ? top->snodes.at[0]->op->number : -1);
-        for (int k = 0; k < (top->snodes.n ? top->snodes.n : 1); k++) {
-            const SchedNode *n = top->snodes.n ? top->snodes.at[k] : top;
-            const char *out = n->outputs.n ? n->outputs.at[0]->ir->name : "";
-            const char *size =
-                n->n_iter || n->n_red ? brief_sizes(c->arena, n->iter, n->n_iter) : "";
-            push(c, t, cap, n->op ? n->op->name : n->name,
-                 arena_printf(c->arena, "%s%-6s %s %s%s%s  → %s  %s", top->snodes.n ? "  " : "",
-                              n->name,
-                              n->op && n->op->loop_kind ? n->op->loop_kind
-                              : n->op && n->op->kernel  ? n->op->kernel
-                                                        : "",
-                              size, n->n_red ? " r" : "",
-                              n->n_red ? brief_sizes(c->arena, n->red, n->n_red) : "", out,
-                              brief_what(c->arena, s, n)),
-                 n->op ? n->op->number : -1);
-        }
-    }
-}
-
-static Text text_of(ViewCtx *c, const Artifact *art) {
-    Text t = {.n = 0};
-    int cap = 0, n;
-    switch (art->kind) {
-    case ART_graph:
-        for (const Node *at = art->graph->first; at; at = at->next)
-            push(c, &t, &cap, at->name, node_text(c, at), at->id);
-        break;
-    case ART_schedule:
-        sched_lines(c, &t, &cap, art->schedule);
-        break;
-    case ART_code:
-    case ART_text: {
-        const char **lines =
-            split_lines(c->arena, art->kind == ART_code ? art->code->text : art->text, &n);
-        for (int i = 0; i < n; i++)
-            push(c, &t, &cap, lines[i], lines[i], i);
-        break;
-    }
-    case ART_none:
-        break;
-    }
-    return t;
-}
-
-// Graphs of two stages name their nodes apart: what computes the same value gets the same key.
-static void rename_by_links(ViewCtx *c, Doc *d) {
-    if (d->art_a->kind != ART_graph || d->art_b->kind != ART_graph ||
-        d->art_a->stage == d->art_b->stage)
-        return;
-    bool *used = ARENA_ARRAY(c->tmp, d->a.n + 1, bool);
-    Map at = {.arena = c->tmp};
-    for (int i = 0; i < d->a.n; i++)
-        map_put_int(&at, d->a.key[i], i + 1);
-    for (int i = 0; i < d->b.n; i++) {
-        Link *links = NULL;
-        int n = pipeline_links(session_pipeline(c->session), d->art_b, d->b.item[i], d->art_a,
-                               c->tmp, &links);
-        if (!n || links[0].strength != LINK_same)
-            continue;
-        const Node *from = graph_by_id(d->art_a->graph, links[0].item);
-        int64_t k = from ? map_get_int(&at, from->name, 0) : 0;
-        if (k && !used[k - 1]) {
-            used[k - 1] = true;
-            d->b.key[i] = from->name;
-        }
-    }
-}
 
 // ---- alignment
 
@@ -187,7 +77,7 @@ static void keep_rising(ViewCtx *c, int b0, int b1, int *to) {
 }
 
 static void emit(ViewCtx *c, Doc *d, int a, int b) {
-    vec_push(c->arena, &d->pairs, (Pair){a, b});
+    vec_push(c->arena, &d->pairs, (Pair){a, b, false});
 }
 
 // Between two anchors: equal keys from both ends, the rest gone and added.
@@ -223,16 +113,56 @@ static void align(ViewCtx *c, Doc *d) {
     align_gap(c, d, a0, d->a.n, b0, d->b.n);
 }
 
+// Blanks only set things out: under the name of a fused node a line stands further in, and a longer
+// name leaves less room behind it.
+static bool same_words(const char *a, const char *b) {
+    for (;;) {
+        a += strspn(a, " ");
+        b += strspn(b, " ");
+        size_t n = strcspn(a, " "), m = strcspn(b, " ");
+        if (n != m || memcmp(a, b, n))
+            return false;
+        if (!n)
+            return true;
+        a += n;
+        b += m;
+    }
+}
+
 // '=' '+' '-' '~'
 static char sign_of(const Doc *d, const Pair *p) {
     if (p->a < 0)
         return '+';
     if (p->b < 0)
         return '-';
-    assert(p->a < d->a.n && p->b < d->b.n && d->a.text && d->b.text);
-    const char *a = d->a.text[p->a], *b = d->b.text[p->b];
-    // Under the name of a fused node a line stands further in: that is no change of the line.
-    return strcmp(a + strspn(a, " "), b + strspn(b, " ")) ? '~' : '=';
+    assert(p->a < d->a.n && p->b < d->b.n && d->a.same && d->b.same);
+    return same_words(d->a.same[p->a], d->b.same[p->b]) ? '=' : '~';
+}
+
+// Ops that do not depend on each other may stand in any order: what stands elsewhere and is the
+// same did not change.
+static void join_moved(ViewCtx *c, Doc *d) {
+    Map gone = {.arena = c->tmp};
+    int kept = 0;
+    if (d->art_b->kind != ART_graph && d->art_b->kind != ART_schedule)
+        return;
+    for (int i = 0; i < d->pairs.n; i++)
+        if (d->pairs.at[i].b < 0)
+            map_put_int(&gone, d->a.key[d->pairs.at[i].a], i + 1);
+    for (int i = 0; i < d->pairs.n; i++) {
+        Pair *p = &d->pairs.at[i];
+        int64_t at = p->a < 0 && p->b >= 0 ? map_get_int(&gone, d->b.key[p->b], 0) : 0;
+        Pair both = {at ? d->pairs.at[at - 1].a : -1, p->b, true};
+        if (!at || both.a < 0 || sign_of(d, &both) != '=')
+            continue;
+        *p = both;
+        d->pairs.at[at - 1] = (Pair){-1, -1, false};
+        d->moved++;
+    }
+    for (int i = 0; i < d->pairs.n; i++)
+        if (d->pairs.at[i].a >= 0 || d->pairs.at[i].b >= 0)
+            d->pairs.at[kept++] = d->pairs.at[i];
+    d->pairs.n = kept;
 }
 
 static void build_rows(ViewCtx *c, Doc *d) {
@@ -261,46 +191,7 @@ static void build_rows(ViewCtx *c, Doc *d) {
 
 // ---- opening
 
-// The last step that a pass of this name made.
-static const Artifact *pass_step(ViewCtx *c, const char *name) {
-    Pipeline *p = session_pipeline(c->session);
-    Unit *u = pipeline_unit(p, c->unit);
-    pipeline_build(p, c->unit, STAGE_post_grad);
-    for (int i = unit_n_steps(u) - 1; i >= 0; i--)
-        if (unit_step(u, i)->pass && !strcmp(unit_step(u, i)->pass, name))
-            return unit_step(u, i);
-    return NULL;
-}
-
-// A side: #N a step, a stage, or a pass.
-static const Artifact *side(ViewCtx *c, const char *word, Buf *why) {
-    Pipeline *p = session_pipeline(c->session);
-    Unit *u = pipeline_unit(p, c->unit);
-    if (word[0] == '#') { // #12, or #12.3: after three of its rewrites
-        char *dot;
-        long n = strtol(word + 1, &dot, 10) - 1, k = *dot == '.' ? strtol(dot + 1, NULL, 10) : -1;
-        if (n < 0 || n >= unit_n_steps(u)) {
-            buf_printf(why, "no step %s: there are %d", word, unit_n_steps(u));
-            return NULL;
-        }
-        Artifact *step = unit_step(u, (int)n);
-        Diag d = {.arena = c->tmp};
-        const Artifact *state =
-            k < 0 ? step : pipeline_state(p, c->unit, step, k > INT_MAX ? INT_MAX : (int)k, &d);
-        if (!state)
-            buf_puts(why, diag_first(&d));
-        return state;
-    }
-    int stage = stage_find(word);
-    const Artifact *a =
-        stage >= 0 ? pipeline_build(p, c->unit, (StageId)stage) : pass_step(c, word);
-    if (!a)
-        buf_printf(why, stage < 0 ? "no stage and no pass '%s'" : "stage %s is not there", word);
-    return a;
-}
-
 static bool diff_open(ViewCtx *c, Buf *why) {
-    char a[64] = "", b[64] = "";
     const char *blank = strchr(c->arg, ' ');
     Doc *d = ARENA_NEW(c->arena, Doc);
     c->doc = d;
@@ -308,18 +199,16 @@ static bool diff_open(ViewCtx *c, Buf *why) {
         buf_puts(why, "diff needs two sides: diff STAGE STAGE");
         return false;
     }
-    size_t n = (size_t)(blank - c->arg) < sizeof a - 1 ? (size_t)(blank - c->arg) : sizeof a - 1;
-    memcpy(a, c->arg, n);
-    strncpy(b, blank + 1, sizeof b - 1);
-    if (!(d->art_a = side(c, a, why)) || !(d->art_b = side(c, b, why)))
+    const char *a = arena_strndup(c->tmp, c->arg, (size_t)(blank - c->arg));
+    if (!(d->art_a = diff_side(c, a, &d->title_a, why)) ||
+        !(d->art_b = diff_side(c, blank + 1, &d->title_b, why)))
         return false;
     c->art = d->art_b;
-    d->title_a = artifact_title(d->art_a);
-    d->title_b = artifact_title(d->art_b);
-    d->a = text_of(c, d->art_a);
-    d->b = text_of(c, d->art_b);
-    rename_by_links(c, d);
+    d->a = diff_text(c, d->art_a);
+    d->b = diff_text(c, d->art_b);
+    diff_match(c, d->art_a, d->art_b, &d->a, &d->b);
     align(c, d);
+    join_moved(c, d);
     d->open = ARENA_ARRAY(c->arena, d->pairs.n + 1, bool);
     for (int i = 0; i < d->pairs.n; i++) {
         char s = sign_of(d, &d->pairs.at[i]);
@@ -413,6 +302,10 @@ static void diff_line(ViewCtx *c, int row, Line *l) {
     char s = sign_of(d, p);
     const char *a = p->a >= 0 ? d->a.text[p->a] : "", *b = p->b >= 0 ? d->b.text[p->b] : "";
     put_sign(l, s);
+    if (p->moved) {
+        l->sign = "↕";
+        l->sign_style = ST_dim;
+    }
     if (p->b >= 0)
         l->owner = (Item){d->art_b->id, d->b.item[p->b]};
     if (side_by_side(c)) {
@@ -422,7 +315,10 @@ static void diff_line(ViewCtx *c, int row, Line *l) {
         half(l, b, a, s, s == '+' ? ST_diff_add : ST_diff_alter, width);
         return;
     }
-    if (s == '~') {
+    if (s == '~' && same_words(a, b)) {
+        line_add(l, ST_text, b);
+        line_add(l, ST_dim, "   its loop body differs");
+    } else if (s == '~') {
         altered_text(l, b, a, ST_diff_alter);
         line_printf(l, ST_dim, "   was  %s", a);
     } else {
@@ -445,12 +341,13 @@ static int diff_row_of(ViewCtx *c, Item item) {
 
 static void diff_title(ViewCtx *c, Buf *left, Buf *right) {
     const Doc *d = c->doc;
-    buf_printf(left, "A  %c %s   B  %c %s", stage_info[d->art_a->stage].key, d->title_a,
-               stage_info[d->art_b->stage].key, d->title_b);
+    buf_printf(left, "A  %s   B  %s", d->title_a, d->title_b);
     if (d->added + d->gone + d->altered)
         buf_printf(right, "+%d −%d ~%d", d->added, d->gone, d->altered);
     else
-        buf_puts(right, "no difference");
+        buf_puts(right, d->moved ? "no difference but the order" : "no difference");
+    if (d->moved && d->added + d->gone + d->altered)
+        buf_printf(right, " ↕%d", d->moved);
 }
 
 static void diff_node(ViewCtx *c, int row, Buf *out) {
@@ -467,6 +364,10 @@ static void diff_node(ViewCtx *c, int row, Buf *out) {
     }
     const Pair *p = &d->pairs.at[r->pair];
     const char *a = p->a >= 0 ? d->a.text[p->a] : "", *b = p->b >= 0 ? d->b.text[p->b] : "";
+    if (p->moved) {
+        buf_printf(out, "stands elsewhere in A: %s", b);
+        return;
+    }
     switch (sign_of(d, p)) {
     case '+':
         buf_printf(out, "only in B: %s", b);

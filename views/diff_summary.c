@@ -116,8 +116,8 @@ static void merged_lines(ViewCtx *c, Page *p, const Schedule *s) {
         const FusionAttempt *f = &s->attempts.at[i];
         if (!f->fused)
             continue;
-        const char *text = arena_printf(c->arena, "%s+%s (%s shared)", f->a, f->b,
-                                        text_bytes(c->arena, f->bytes));
+        const char *text =
+            arena_printf(c->arena, "%s+%s (%s shared)", f->a, f->b, text_bytes(c->arena, f->bytes));
         int cols = (int)strlen(text) + 3;
         if (!used || used + cols > room) {
             label(p, used ? "" : "merged");

@@ -88,6 +88,7 @@ const char *text_time(Arena *a, double ns);
 typedef struct Session Session;
 typedef struct Artifact Artifact;
 
+enum { DIFF_HELD = 6 };     // place of what is held in ViewCtx.taken, behind the panes
 enum { VIEW_UNCUT = 10000 };    // columns of text that goes to a file or a pipe: nothing is cut
 
 typedef struct ViewOpt {
@@ -120,6 +121,7 @@ typedef struct ViewCtx {
     const struct RunLog *runs;  // runs of this sitting
     const struct WatchList *watches;    // values that are watched
     const struct Results *results;  // that grep or find found last
+    const struct Lines *taken;  // panes as text, as `diff` took them; the last one is held
     const struct Lines *output; // lines that a command printed (view output)
     Arena *arena;           // lives as long as the document
     Arena *tmp;             // one frame
