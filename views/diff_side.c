@@ -1,6 +1,6 @@
 // diff_side.c: what the words of `diff A B` stand for. What is no artifact of the pipeline becomes
-// one of the document's own, with a negative number: PyTorch's file read into a graph or a schedule, or
-// lines of text.
+// one of the document's own, with a negative number: PyTorch's file read into a graph or a
+// schedule, or lines of text.
 #include "core/base/file.h"
 #include "views/diff_text.h"
 
