@@ -30,28 +30,6 @@ static const Artifact *at_stage(ViewCtx *c, StageId stage) {
     return pipeline_at(session_pipeline(c->session), c->unit, stage);
 }
 
-// The kernel that computes most of a node, by the schedule after fusion; -1.
-static int kernel_of_item(ViewCtx *c, int item) {
-    const Artifact *post = at_stage(c, STAGE_post_fusion), *code = at_stage(c, STAGE_kernels);
-    Link *links = NULL;
-    if (!post || !code ||
-        !pipeline_links(session_pipeline(c->session), c->art, item, post, c->tmp, &links) ||
-        links[0].strength < LINK_part)
-        return -1;
-    const Schedule *s = post->schedule;
-    for (int i = 0; i < s->nodes.n; i++) {
-        const SchedNode *n = s->nodes.at[i];
-        const SchedNode *const *in = (const SchedNode *const *)n->snodes.at;
-        int members = n->snodes.n;
-        if (!members && n->op && n->op->number == links[0].item)
-            return launch_call_of(code->code, i);
-        for (int k = 0; k < members; k++)
-            if (in[k]->op && in[k]->op->number == links[0].item)
-                return launch_call_of(code->code, i);
-    }
-    return -1;
-}
-
 static const char *kernel_title(ViewCtx *c, int call) {
     const CModule *code = at_stage(c, STAGE_kernels)->code;
     int k = code->calls.at[call].kernel;
@@ -68,7 +46,7 @@ static void key_of_node(ViewCtx *c, BoxPart *p, const Node *n, BoxesBy by, const
         return;
     switch (by) {
     case BY_kernel:
-        p->kernel = kernel_of_item(c, n->id);
+        p->kernel = launch_of_item(c, c->unit, c->art, n->id);
         p->key = p->kernel < 0 ? NULL : kernel_title(c, p->kernel);
         break;
     case BY_module:

@@ -11,6 +11,27 @@ int launch_call_of(const CModule *code, int node) {
     return -1;
 }
 
+static bool makes(const SchedNode *n, int op) {
+    for (int k = 0; k < n->snodes.n; k++)
+        if (n->snodes.at[k]->op && n->snodes.at[k]->op->number == op)
+            return true;
+    return n->op && n->op->number == op;
+}
+
+int launch_of_item(const ViewCtx *c, int unit, const Artifact *art, int item) {
+    Pipeline *p = session_pipeline(c->session);
+    const Artifact *post = pipeline_at(p, unit, STAGE_post_fusion),
+                   *code = pipeline_at(p, unit, STAGE_kernels);
+    Link *links = NULL;
+    if (!post || !code || !pipeline_links(p, art, item, post, c->tmp, &links) ||
+        links[0].strength < LINK_part)
+        return -1;
+    for (int i = 0; i < post->schedule->nodes.n; i++)
+        if (makes(post->schedule->nodes.at[i], links[0].item))
+            return launch_call_of(code->code, i);
+    return -1;
+}
+
 static int64_t bytes_of_node(const Schedule *s, const SchedNode *n) {
     Sym *sym = s->module->sym;
     int64_t bytes = 0;

@@ -7,6 +7,8 @@
 
 // Position in code->calls of the call that computes a scheduler node, -1 if none does.
 int launch_call_of(const CModule *code, int node);
+// Of the call that computes most of an item of another artifact of a unit's tree, -1: of none.
+int launch_of_item(const ViewCtx *c, int unit, const Artifact *art, int item);
 // Read and written by a call, by hints: the kernel's own count, else the operands and results of
 // the library call. 0 if unknown.
 int64_t launch_bytes(const Schedule *s, const CModule *code, int call);
