@@ -204,11 +204,19 @@ static bool match_plain(Fusion *f, SchedNode *node, SchedNode *ref, SchedNode *c
     simplify_with(f, node, &all);
     if (same_loops(node, ref))
         return true;
-    // The other node's own loops were merged further than both allow.
+    // The other node's own loops were merged further than both allow. If it is a group, its nodes
+    // are merged by what suits all of them, or they would part.
+    for (int k = 0; k < node->op->plain->index.n; k++)
+        vec_push(f->arena, &theirs, node->op->plain->index.at[k]);
+    all.index.at = theirs.at;
+    all.index.n = theirs.n;
+    bool same = true;
     for (int i = 0; i < n_refs; i++)
-        simplify_with(f, refs[i], node->op->plain);
+        simplify_with(f, refs[i], &all);
+    for (int i = 0; i < n_refs; i++)
+        same = same && same_loops(node, refs[i]);
     ref_takes_loops_of(ref, refs[0]);
-    return same_loops(node, ref);
+    return same;
 }
 
 bool recompute_to_match(Fusion *f, SchedNode *node, SchedNode *ref) {
