@@ -371,10 +371,28 @@ static bool check(K *k, const Point *w) {
     return true;
 }
 
+// Of 0 and 1 these make 0 and 1.
+static bool is_closed(LoopId loop) {
+    switch ((int)loop) {
+    case LOOP_copy:
+    case LOOP_mul:
+    case LOOP_maximum:
+    case LOOP_minimum:
+    case LOOP_bitwise_and:
+    case LOOP_bitwise_or:
+    case LOOP_bitwise_xor:
+    case LOOP_where:
+    case LOOP_masked_fill:
+        return true;
+    default:
+        return gives_truth[loop];
+    }
+}
+
 // int32 and truth values throughout are computed as they are: eight or two times as many at once.
 static void narrow(Point *w) {
     DType result = gives_truth[w->loop] ? DT_b8 : DT_i32;
-    bool bytes = w->out == DT_b8 && w->p.common == DT_b8,
+    bool bytes = w->out == DT_b8 && w->p.common == DT_b8 && is_closed(w->loop),
          words = w->out == result && w->p.common == DT_i32;
     for (int i = 0; i < w->n; i++) {
         int64_t v = w->splat[i].i;

@@ -70,7 +70,7 @@ int pick_loop_order(int n, const int64_t *const *strides, int n_addr, const int6
 // ---- simplification
 
 typedef struct Loop {
-    const Expr **vars; // (n)
+    const Expr **vars;  // (n)
     const Expr **sizes; // (n)
     int n;
 } Loop;
@@ -161,12 +161,34 @@ static Loop loop_part(Arena *a, const LoopBody *b, int from, int to) {
     return l;
 }
 
+// argmax and argmin tell where in the reduction loops something stands.
+static bool counts_places(const LoopBody *b) {
+    for (int i = 0; i < b->blocks.at[0].ops.n; i++) {
+        const LoopOp *op = &b->blocks.at[0].ops.at[i];
+        if (op->kind == LOOP_reduction && op->mode && str_starts(op->mode, "arg"))
+            return true;
+    }
+    return false;
+}
+
+// The number of a place among the reduction loops as they are written: loops that are merged keep
+// it.
+static const Expr *flat_place(Sym *sym, const LoopBody *b) {
+    const Expr *at = sym_int(sym, 0);
+    for (int i = b->n_iter; i < b->n_vars; i++)
+        at = sym_add(sym, sym_mul(sym, at, b->sizes[i]), b->vars[i]);
+    return sym_expand(sym, at);
+}
+
 LoopBody *loop_body_simplify(Arena *a, Sym *sym, const LoopBody *plain, const Expr *const extra[],
                              int n_extra) {
     int n_index = plain->index.n + n_extra;
-    const Expr **index = ARENA_ARRAY(a, n_index, const Expr *);
+    const Expr **index = ARENA_ARRAY(a, n_index + 1, const Expr *);
     for (int i = 0; i < n_index; i++)
         index[i] = i < plain->index.n ? plain->index.at[i] : extra[i - plain->index.n];
+    bool ordered = counts_places(plain);
+    if (ordered)
+        index[n_index++] = flat_place(sym, plain);
     const Expr **exprs = ARENA_ARRAY(a, plain->n_vars, const Expr *);
     const Expr **vars = ARENA_ARRAY(a, plain->n_vars, const Expr *),
                **sizes = ARENA_ARRAY(a, plain->n_vars, const Expr *);
@@ -175,7 +197,11 @@ LoopBody *loop_body_simplify(Arena *a, Sym *sym, const LoopBody *plain, const Ex
         int from = part ? plain->n_iter : 0, to = part ? plain->n_vars : plain->n_iter;
         Loop loop = loop_part(a, plain, from, to);
         int *old_at = ARENA_ARRAY(a, loop.n, int);
-        reorder(a, sym, plain, &loop, old_at);
+        if (part && ordered)
+            for (int i = 0; i < loop.n; i++)
+                old_at[i] = i;
+        else
+            reorder(a, sym, plain, &loop, old_at);
         SymLoops merged = sym_simplify_loops(sym, a, loop.vars, loop.sizes, loop.n, index, n_index);
         const Expr **values = ARENA_ARRAY(a, loop.n, const Expr *);
         for (int i = 0; i < merged.n; i++) {

@@ -209,6 +209,11 @@ static bool is_narrow(Make *m, const Value *v) {
     return i && i->rough && meta_of(i)->dtype != DT_f32 && meta_of(i)->dtype != DT_f64;
 }
 
+static bool is_truth(Make *m, const Value *v) {
+    const Item *i = item_of(m, v);
+    return i && meta_of(i)->dtype == DT_b8;
+}
+
 static Item *add_results(Make *m, const Op *op, Node *n, const Item *first, bool rough) {
     if (n->val.kind == VAL_tensor)
         return add_item(m, n, first, op, rough);
@@ -238,6 +243,8 @@ Item *call(Make *m, const char *name, const Value *args, int n) {
         rough = rough || is_rough(m, &bound[i]);
     }
     if (m->grad && is_extreme(op) && is_narrow(m, &bound[0]))
+        return NULL;
+    if (!strcmp(op->name, "div") && is_truth(m, &bound[0])) // no pattern of a softmax takes it
         return NULL;
     Item *first = op->n_args ? item_of(m, &bound[0]) : NULL;
     bool writes = op->n_args && op->args[0].written;

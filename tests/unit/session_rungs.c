@@ -59,6 +59,11 @@ static const struct Found {
      "s = torch.ops.aten.sigmoid.default(x); z = i * 0; "
      "v = torch.ops.aten.index_select.default(s, 1, z); "
      "y = torch.ops.aten.index_add.default(s, 1, z, v); return (y,)"},
+    {"a sum of booleans is a boolean", "none", NULL, "x b8[16][1]; y b8[16][1]",
+     "a = torch.ops.aten.add.Scalar(y, True); b = torch.ops.aten.bitwise_and.Tensor(x, a); "
+     "return (a, b)"},
+    {"the place of the largest counts in the order as written", "none", NULL, "x f64[6, 17][1, 6]",
+     "y = torch.ops.aten.argmax.default(x); return (y,)"},
     {"a tensor without elements has none that are one", "params", NULL,
      "p_w f64[8, 3, 0][3, 1, 1]; i i64[8, 3, 0][3, 1, 1]",
      "l = torch.ops.aten.log10.default(p_w); y = torch.ops.aten.gather.default(l, 0, i); return "
@@ -108,7 +113,7 @@ static void same(const struct Found *f, const char *rung, const char *what, cons
 }
 
 static void run_all(Session *s, const struct Found *f, Arena *a) {
-    RunResult eager;
+    RunResult eager = {0};
     for (int b = BACKEND_eager; b < BACKEND_count; b++) {
         Diag d = {.arena = a};
         RunResult r;
