@@ -195,6 +195,7 @@ bool exec_run(ExecRun *run, Arena *a, Diag *d) {
     Runner *r = ARENA_NEW(a, Runner);
     r->rt = (FxRuntime){
         .alloc = rt_alloc, .free = rt_free, .call = rt_call, .fail = rt_fail, .kernel = rt_kernel};
+    r->rt.special = eager_special_call;
     r->rt.threads = run->threads;
     r->eager =
         (EagerCtx){.arena = a, .diag = d, .threads = run->threads, .generator = &r->generator};

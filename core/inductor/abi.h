@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-enum { FX_ABI_VERSION = 1, FX_ABI_DIMS = 16 };
+enum { FX_ABI_VERSION = 2, FX_ABI_DIMS = 16 };
 
 typedef struct FxTensor {
     void *data; // first element
@@ -52,6 +52,7 @@ struct FxRuntime {
     void (*kernel)(FxRuntime *rt, const char *name,
                    int32_t end); // before (end 0) and after (1) each generated kernel
     int32_t threads;
+    double (*special)(int32_t function, double a, double b); // eager_special_call
 };
 
 // Lines of the declarations above and of the helpers (fx_relu_f32, fx_bf16 conversions …) as plain

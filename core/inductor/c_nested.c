@@ -141,6 +141,7 @@ static void print_one(CGen *g, const NestedSchedule *n, const MemoryPlan *plan, 
     c_line(&sub.text, NULL, -1, "%s", "");
     g->text = sub.text;
     g->kernel_by_text = sub.kernel_by_text;
+    g->calls_special = sub.calls_special;
     for (int i = n_kernels; i < g->module->kernels.n; i++) {
         CKernel *k = &g->module->kernels.at[i];
         k->nodes.n = 0;

@@ -44,6 +44,7 @@ typedef struct CGen { // one module
     CModule *module;
     int n_views; // variables that are views of arguments
     bool nested; // the function of a nested graph is being made
+    bool calls_special; // some kernel calls a function of the runtime
 } CGen;
 
 // A value in C: a variable's name or a literal.

@@ -356,6 +356,8 @@ static double apply_math(LoopOpKind kind, double a, double b) {
     case LOOP_sigmoid:
         return 1 / (1 + exp(-a));
     default:
+        if (loop_op_info[kind].c_expr[0] == '@')
+            return eager_special_call(eager_special(loop_op_info[kind].name), a, b);
         return a;
     }
 }

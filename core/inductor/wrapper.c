@@ -405,6 +405,8 @@ void wrapper_body(CGen *g, KernelUse *const use[]) {
     c_line(&g->text, NULL, -1, "{");
     g->text.indent = 1;
     c_line(&g->text, NULL, -1, "(void)in;");
+    if (g->calls_special && !g->nested)
+        c_line(&g->text, NULL, -1, "fx_special = rt->special;");
     print_inputs(g);
     for (int i = 0; i < p->lines.n; i++)
         print_plan_line(g, &p->lines.at[i], use);

@@ -1,0 +1,47 @@
+// special_names.c: the functions that the C library lacks, by the names that loop IR has for them:
+// compiled code calls them by number.
+#include <string.h>
+
+#include "core/eager/eager.h"
+#include "core/eager/loops.h"
+
+static const struct {
+    const char *name;
+    double (*one)(double);         // of one argument
+    double (*two)(double, double); // of two
+} functions[] = {
+    {"i0", special_i0, NULL},
+    {"i0e", special_i0e, NULL},
+    {"i1", special_i1, NULL},
+    {"i1e", special_i1e, NULL},
+    {"modified_bessel_i0", special_i0, NULL},
+    {"modified_bessel_i1", special_i1, NULL},
+    {"modified_bessel_k0", special_k0, NULL},
+    {"modified_bessel_k1", special_k1, NULL},
+    {"scaled_modified_bessel_k0", special_k0e, NULL},
+    {"scaled_modified_bessel_k1", special_k1e, NULL},
+    {"bessel_j0", special_j0, NULL},
+    {"bessel_j1", special_j1, NULL},
+    {"bessel_y0", special_y0, NULL},
+    {"bessel_y1", special_y1, NULL},
+    {"airy_ai", special_airy, NULL},
+    {"spherical_bessel_j0", special_spherical_j0, NULL},
+    {"erfcx", special_erfcx, NULL},
+    {"ndtri", special_ndtri, NULL},
+    {"zeta", NULL, special_zeta},
+    {"igamma", NULL, special_igamma},
+    {"igammac", NULL, special_igammac},
+};
+
+int eager_special(const char *name) {
+    for (int i = 0; i < COUNT(functions); i++)
+        if (!strcmp(functions[i].name, name))
+            return i;
+    return -1;
+}
+
+double eager_special_call(int function, double a, double b) {
+    if (function < 0 || function >= COUNT(functions))
+        return __builtin_nan("");
+    return functions[function].one ? functions[function].one(a) : functions[function].two(a, b);
+}
