@@ -52,7 +52,7 @@ CText *emit_to(Emit *e, uint64_t vars) {
 }
 
 bool nest_is_wide(const Nest *n) {
-    return !n->serial && !n->checked;
+    return !n->serial && !n->checked && n->k->g->r->config->cpp_simdlen > 0;
 }
 
 // --- what the members do to memory

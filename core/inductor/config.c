@@ -23,5 +23,6 @@ InductorConfig inductor_config_default(void) {
         .split_reductions = true,
         .cpp_simdlen = 512,
         .threads = 2,
+        .cpp_fallback_scatter_reduce_sum = true,
     };
 }

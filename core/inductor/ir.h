@@ -83,6 +83,7 @@ typedef struct LoopBody {
     VEC(bool) indirect_wrap;         // negative values count from the end
     VEC(LoopBlock) blocks;           // 0 is the body, the others are masked sub-blocks
     VEC(int) block_number;           // N of masked_subblockN, by block; 0 for the body
+    bool keep_order; // as traced: its loops stay in that order (pick_loop_orders off)
 } LoopBody;
 
 // `class op0_loop_body:` and what stands under it, without indentation of its own.
@@ -243,6 +244,7 @@ typedef struct InductorConfig {
     int cpp_simdlen; // 512 bits assumed
     int threads;     // 2 assumed
     bool deterministic;
+    bool cpp_fallback_scatter_reduce_sum; // true
 } InductorConfig;
 InductorConfig inductor_config_default(void);
 

@@ -122,7 +122,7 @@ static void reorder(Arena *a, Sym *sym, const LoopBody *b, Loop *loop, int *from
     int n = loop->n, n_addr = addresses(a, b, &addr);
     for (int i = 0; i < n; i++)
         from[i] = i;
-    if (n < 2 || n_addr == 0)
+    if (n < 2 || n_addr == 0 || b->keep_order)
         return;
     const int64_t **strides = ARENA_ARRAY(a, n_addr, const int64_t *);
     const Expr **s = ARENA_ARRAY(a, n, const Expr *);

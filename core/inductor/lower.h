@@ -68,6 +68,7 @@ TVal t_float(Tracer *t, double v, DType dtype);
 TVal t_literal(Tracer *t, Value v, DType dtype); // a Python number where a value stands: no op
 TVal t_index(Tracer *t, const Expr *e, DType dtype);
 TVal t_cast(Tracer *t, TVal a, DType dtype, DType src);
+TVal t_bitcast(Tracer *t, TVal a, DType dtype, DType src); // the same bits
 TVal t_op(Tracer *t, LoopOpKind kind, const TVal *args);
 TVal t_op1(Tracer *t, LoopOpKind kind, TVal a);
 TVal t_op2(Tracer *t, LoopOpKind kind, TVal a, TVal b);
@@ -338,6 +339,7 @@ Box *avg_pool_box(Lower *l, Box *x, const Value *kernel, const Value *divisor,
 Box *pool_offsets_box(Lower *l, Box *offsets, const Value *kernel, const Value *stride,
                       const Value *pad, const Value *dilation, const Expr *const *input);
 Box *sum_box(Lower *l, Box *x, const bool *axis, bool keepdim, DType dtype);
+Data *diagonal_data(Lower *l, Data *x, int64_t offset, int d1, int d2); // lower_view.c
 Box *unsqueeze_box(Lower *l, Box *x, int dim);
 Box *squeeze_box(Lower *l, Box *x, const bool *dims);
 Box *full_box(Lower *l, Value fill, DType dtype, Device dev, int n, const Expr *const *size);

@@ -311,7 +311,8 @@ LVal lower_index_put(Lower *l, const Value *args, LoopOpKind kind) {
         values = full_box(l, args[2], data_dtype(self->data), data_device(self->data), 0, NULL);
     if (put_masked(l, self, &list, values, accumulate))
         return lv_box(self);
-    if (index_put_by_loops(l, self, &list, values, accumulate, true))
+    if (!l->req->config->deterministic &&
+        index_put_by_loops(l, self, &list, values, accumulate, true))
         return lv_box(self);
     box_realize(l, self, "written by a kernel");
     index_put_fallback(l, self, args);
@@ -407,7 +408,9 @@ LVal lower_scatter(Lower *l, const Value *args, LoopOpKind kind) {
     bool by_kernel =
         reduce &&
         (!sums || d == DT_i64 || d == DT_b8 || !include_self ||
-         (src && l->req->config->threads != 1 && data_device(self->data).type == DEV_cpu));
+         l->req->config->deterministic ||
+         (src && l->req->config->cpp_fallback_scatter_reduce_sum &&
+          l->req->config->threads != 1 && data_device(self->data).type == DEV_cpu));
     box_realize(l, self, "written in place");
     Box *whole = self;
     self = as_vector(l, self);

@@ -22,8 +22,6 @@ LVal lower_reshape(Lower *l, const Value *args, LoopOpKind kind) {
     Box *x = arg_box(l, args, 0);
     int n = 0;
     (void)kind;
-    if (args[1].kind == VAL_dtype) // view.dtype
-        return lower_fallback(l, l->node->def, args);
     const Expr **size = arg_exprs(l, &args[1], &n),
                *rest = sym_product(l->sym, data_size(x->data), data_ndim(x->data));
     int unknown = -1;
@@ -183,7 +181,7 @@ static void reindex_diagonal(Lower *l, const void *ctx, Index in, const Expr **o
                               : in[k++];
 }
 
-static Data *diagonal_of(Lower *l, Data *x, int64_t offset, int d1, int d2) {
+Data *diagonal_data(Lower *l, Data *x, int64_t offset, int d1, int d2) {
     int n = data_ndim(x), k = 0;
     const Expr *const *old = data_size(x);
     const Expr **size = ARENA_ARRAY(l->arena, n, const Expr *), *zero = sym_int(l->sym, 0);
@@ -203,8 +201,8 @@ LVal lower_diagonal(Lower *l, const Value *args, LoopOpKind kind) {
     Box *x = arg_box(l, args, 0);
     int n = data_ndim(x->data);
     (void)kind;
-    return boxed(l, diagonal_of(l, x->data, arg_int(l, args, 1), arg_dim(l, args, 2, n),
-                                arg_dim(l, args, 3, n)));
+    return boxed(l, diagonal_data(l, x->data, arg_int(l, args, 1), arg_dim(l, args, 2, n),
+                                  arg_dim(l, args, 3, n)));
 }
 
 typedef struct UnfoldCtx {
@@ -451,7 +449,8 @@ static TVal run_slice_scatter(Tracer *t, const void *ctx, Index idx, Index red) 
         else if (k == 1 && c->end != c->size)
             masks[n++] = t_op2(t, LOOP_lt, at, t_index(t, sym_expand(t->sym, c->end), DT_i64));
         else if (k == 2 && !expr_is(c->step, 1))
-            masks[n++] = t_op2(t, LOOP_eq,
+            masks[n++] =
+                t_op2(t, LOOP_eq,
                       t_index(t, sym_modular(t->sym, shifted, sym_int(t->sym, 1), c->step), DT_i64),
                       t_int(t, 0, DT_i64));
     }

@@ -2,6 +2,7 @@
 // taken over from buffers that are no longer needed, frees; in the order of the wrapper's lines
 // (Scheduler.codegen and the memory lines of codegen/wrapper.py). Loop nests that follow each other
 // become one kernel; a library call ends it.
+#include "core/inductor/plan_peaks.h"
 #include "core/inductor/sched_impl.h"
 
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 // A line of the wrapper before reuse is settled.
 typedef struct Line {
     PlanLine line;
-    int at; // position of the node that caused it
+    int at;       // position of the node that caused it
     bool planned; // alloc, free, reuse: takes part in planning and may be dropped at the end
     bool drop;
 } Line;
@@ -19,12 +20,6 @@ typedef struct Line {
 typedef struct Pool {
     VEC(int) lines; // PLAN_free lines
 } Pool;
-
-// Peak of ranges of nodes, with "add to a range".
-typedef struct Peaks {
-    int n; // places
-    int64_t *max, *add; // (4 * n + 4) of each part, children at 2i and 2i + 1
-} Peaks;
 
 typedef struct Plan {
     const ScheduleRequest *r;
@@ -35,64 +30,16 @@ typedef struct Plan {
     MemoryPlan *out;
     VEC(Line) lines;
     Map allocated, freed, outputs; // buffer names
-    Map completed; // names of ops of finished nodes
-    Map inputs; // graph inputs, by name: 1, donated: 2
-    Map donated; // donated inputs -> SchedBuffer * with their users
-    Map to_free; // names whose last user has run since the last flush
-    Map pools; // key -> Pool *
+    Map completed;                 // names of ops of finished nodes
+    Map inputs;                    // graph inputs, by name: 1, donated: 2
+    Map donated;                   // donated inputs -> SchedBuffer * with their users
+    Map to_free;                   // names whose last user has run since the last flush
+    Map pools;                     // key -> Pool *
     Peaks peaks;
     int64_t overall_peak;
-    int node; // position of the node at work
+    int node;        // position of the node at work
     int kernel_from; // first node of the open kernel, -1: none
 } Plan;
-
-// ---- Peaks: a tree of halves over places [lo, hi]. What lies outside of a range counts as 0, as
-// in PyTorch's tree.
-
-static int64_t peaks_fill(Peaks *t, const int64_t *now, int at, int lo, int hi) {
-    if (lo == hi)
-        return t->max[at] = now[lo];
-    int mid = (lo + hi) / 2;
-    int64_t l = peaks_fill(t, now, 2 * at, lo, mid),
-            r = peaks_fill(t, now, 2 * at + 1, mid + 1, hi);
-    return t->max[at] = l > r ? l : r;
-}
-
-static void peaks_build(Plan *p, const int64_t *now, int n) {
-    Peaks *t = &p->peaks;
-    t->n = n;
-    t->max = ARENA_ARRAY(p->tmp, 4 * n + 4, int64_t);
-    t->add = ARENA_ARRAY(p->tmp, 4 * n + 4, int64_t);
-    peaks_fill(t, now, 1, 0, n - 1);
-}
-
-// Largest of [from, to]; above: what was added to all of this part further up.
-static int64_t peaks_max(const Peaks *t, int at, int lo, int hi, int from, int to, int64_t above) {
-    if (to < lo || hi < from)
-        return 0;
-    if (from <= lo && hi <= to)
-        return t->max[at] + above;
-    int mid = (lo + hi) / 2;
-    above += t->add[at];
-    int64_t l = peaks_max(t, 2 * at, lo, mid, from, to, above);
-    int64_t r = peaks_max(t, 2 * at + 1, mid + 1, hi, from, to, above);
-    return l > r ? l : r;
-}
-
-static void peaks_add(Peaks *t, int at, int lo, int hi, int from, int to, int64_t v) {
-    if (to < lo || hi < from)
-        return;
-    if (from <= lo && hi <= to) {
-        t->max[at] += v;
-        t->add[at] += v;
-        return;
-    }
-    int mid = (lo + hi) / 2;
-    peaks_add(t, 2 * at, lo, mid, from, to, v);
-    peaks_add(t, 2 * at + 1, mid + 1, hi, from, to, v);
-    int64_t l = t->max[2 * at], r = t->max[2 * at + 1];
-    t->max[at] = (l > r ? l : r) + t->add[at];
-}
 
 // ---- What buffers are.
 
@@ -458,7 +405,7 @@ static Pool *pool_of(Plan *p, const char *key) {
 static bool worth_it(Plan *p, const Line *freed, const Line *alloc, int64_t bytes) {
     if (freed->at + 1 == alloc->at)
         return true;
-    int64_t between = peaks_max(&p->peaks, 1, 0, p->peaks.n - 1, freed->at + 1, alloc->at - 1, 0);
+    int64_t between = peaks_over(&p->peaks, freed->at + 1, alloc->at - 1);
     return between + bytes <= p->overall_peak;
 }
 
@@ -481,7 +428,7 @@ static bool take_over(Plan *p, Line *alloc) {
     pool->lines.n--;
     freed->drop = true;
     if (freed->at + 1 != alloc->at)
-        peaks_add(&p->peaks, 1, 0, p->peaks.n - 1, freed->at + 1, alloc->at - 1, bytes);
+        peaks_raise(&p->peaks, freed->at + 1, alloc->at - 1, bytes);
     alloc->line.kind = PLAN_reuse;
     alloc->line.from = freed->line.buf;
     describe_reuse(p, alloc, false);
@@ -599,7 +546,7 @@ MemoryPlan *memory_plan(const ScheduleRequest *r, const Schedule *after) {
         if (after->module->outputs.at[i].buf)
             map_put_int(&p.outputs, after->module->outputs.at[i].buf, 1);
     find_inputs(&p);
-    peaks_build(&p, sched_memory_timeline(after, t, &p.overall_peak), after->nodes.n + 1);
+    peaks_build(&p.peaks, t, sched_memory_timeline(after, t, &p.overall_peak), after->nodes.n + 1);
     for (int i = 0; i < after->nodes.n; i++)
         run_node(&p, i);
     flush(&p);

@@ -187,22 +187,33 @@ TVal t_index(Tracer *t, const Expr *e, DType dtype) {
     return count_value(t, hash_mix(h, expr_id(e)), dtype, &fresh);
 }
 
-TVal t_cast(Tracer *t, TVal a, DType dtype, DType src) {
-    if (!t->recording) {
-        bool fresh = false;
-        return count_value(t, hash_mix(op_key(LOOP_to_dtype, &a, 1), (uint64_t)dtype), dtype,
-                           &fresh);
-    }
-    if (a.symbolic) {
-        a.dtype = dtype;
-        if (!a.expr)
-            a.k = normal_const(a.k, dtype);
-        return a;
-    }
-    LoopOp op = blank_op(LOOP_to_dtype, dtype);
+static TVal converted(Tracer *t, LoopOpKind kind, TVal a, DType dtype, DType src) {
+    LoopOp op = blank_op(kind, dtype);
     op.src_dtype = src;
     op.arg[0] = a.id;
     return (TVal){.id = push_op(t, op), .dtype = dtype};
+}
+
+static TVal count_converted(Tracer *t, LoopOpKind kind, TVal a, DType dtype) {
+    bool fresh = false;
+    return count_value(t, hash_mix(op_key(kind, &a, 1), (uint64_t)dtype), dtype, &fresh);
+}
+
+TVal t_cast(Tracer *t, TVal a, DType dtype, DType src) {
+    if (!t->recording)
+        return count_converted(t, LOOP_to_dtype, a, dtype);
+    if (!a.symbolic)
+        return converted(t, LOOP_to_dtype, a, dtype, src);
+    a.dtype = dtype;
+    if (!a.expr)
+        a.k = normal_const(a.k, dtype);
+    return a;
+}
+
+TVal t_bitcast(Tracer *t, TVal a, DType dtype, DType src) {
+    if (!t->recording)
+        return count_converted(t, LOOP_to_dtype_bitcast, a, dtype);
+    return converted(t, LOOP_to_dtype_bitcast, materialize(t, a), dtype, src);
 }
 
 static DType result_dtype(LoopOpKind kind, const TVal *a, int n) {

@@ -138,7 +138,7 @@ static TVal load_reinterpret(Tracer *t, const void *ctx, Index idx, Index red) {
     const LBuf *b = data_unwrap(d->base)->buf;
     TVal v = t_load(t, b->ir->name, b->ir->layout->dtype, layout_index(t->l, d->layout, idx));
     DType from = b->ir->layout->dtype, to = d->layout->dtype;
-    return from == to ? v : t_cast(t, v, to, from);
+    return from == to ? v : t_bitcast(t, v, to, from);
 }
 
 static TVal load_const(Tracer *t, const void *ctx, Index idx, Index red) {

@@ -1,0 +1,85 @@
+// lower_mutation.c: values written into memory that exists already: copies, scatters, and values
+// that take another's place (MutationLayoutSHOULDREMOVE of torch/_inductor/ir.py).
+#include "core/inductor/lower.h"
+
+void buf_mark_mutated(Lower *l, LBuf *b) {
+    b->mutated = true;
+    BoxVec *users = map_get(&l->users, b->ir->name);
+    for (int i = 0; users && i < users->n; i++)
+        box_realize(l, users->at[i], "reads a buffer that is about to be written");
+}
+
+static IrLayout *mutation_layout(Lower *l, LBuf *b, Data *dst) {
+    const IrLayout *real = data_layout(dst);
+    b->target = data_unwrap(dst)->buf;
+    b->into = real;
+    IrLayout *y = layout_new(l, IRL_mutation, real->device, real->dtype, real->ndim, real->size,
+                             real->stride, layout_offset(l, real));
+    y->view_of = b->target->ir->name;
+    vec_push(l->arena, &b->ir->mutations, y->view_of);
+    vec_push(l->arena, &l->m->mutated_buffers, y->view_of);
+    return y;
+}
+
+// Memory that a write goes to: a view that has no strides of its own would be copied, and the write
+// lost.
+static Data *place_of_write(Lower *l, Data *dst) {
+    data_realize(l, dst, "written in place");
+    if (dst->kind != D_view)
+        return dst;
+    Data *r = is_storage_and_layout(data_unwrap(dst)) ? data_reinterpret(l, dst) : NULL;
+    if (r)
+        return r;
+    diag_fail(l->req->diag, "%s writes to a view that is no place in memory",
+              l->node ? l->node->name : "a node");
+    l->failed = true;
+    return data_unwrap(dst);
+}
+
+LBuf *data_write_into(Lower *l, Data *src, Data *dst) {
+    dst = place_of_write(l, dst);
+    Data *target = data_unwrap(dst);
+    if (dst->kind == D_store)
+        buf_decide(l, dst->buf);
+    buf_mark_mutated(l, target->buf);
+    box_realize_hint(l, &(Box){src});
+    Box *copy = pointwise_new(l, data_dtype(src), data_device(src), data_ndim(src), data_size(src),
+                              data_loader(l, src));
+    box_realize(l, copy, "a copy into another buffer");
+    LBuf *b = copy->data->buf;
+    b->ir->layout = mutation_layout(l, b, dst);
+    return b;
+}
+
+LBuf *buf_scatter_into(Lower *l, Loops *p, Data *dst) {
+    dst = place_of_write(l, dst);
+    if (dst->kind == D_store)
+        buf_decide(l, dst->buf);
+    buf_mark_mutated(l, data_unwrap(dst)->buf);
+    LBuf *b = computed_buffer(l, p, NULL);
+    b->ir->layout = mutation_layout(l, b, dst);
+    return b;
+}
+
+void box_mutate(Lower *l, Box *changed, Data *val) {
+    Data *c = changed->data;
+    bool swings = c->kind == D_store && !(c->buf && (c->buf->is_input || c->buf->is_nop));
+    if (val->kind != D_store && !swings) {
+        // A view of a value that reads what is about to be written: the value is stored first, or
+        // the copy would read here what it has written there. PyTorch 2.11 copies first.
+        data_realize(l, c, "written in place");
+        buf_mark_mutated(l, data_unwrap(c)->buf);
+    }
+    if (val->kind != D_store) {
+        Box *copy = pointwise_new(l, data_dtype(val), data_device(val), data_ndim(val),
+                                  data_size(val), data_loader(l, val));
+        val = copy->data;
+    }
+    if (swings) {
+        data_realize(l, val, "takes the place of another value");
+        c->buf = val->buf;
+        c->loops = NULL;
+        return;
+    }
+    data_write_into(l, val, c);
+}
