@@ -91,7 +91,7 @@ typedef struct Gemm {
 void blas_gemm(const Gemm *g, int threads);
 const char *blas_name(void);
 
-// special_names.c: the number of a function that the C library lacks (bessel_j0, zeta), -1: there is
+// special_names.c: number of a function that the C library lacks (bessel_j0, zeta), -1: there is
 // none; and its value (b: of functions of two arguments).
 int eager_special(const char *name);
 double eager_special_call(int function, double a, double b);

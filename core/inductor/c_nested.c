@@ -37,8 +37,8 @@ static const char *const lines[] = {
     "    int n, int all, FxTensor *out) {",
     "    FxTensor carry[" CARRY_MAX "], next[" CARRY_MAX "], test;",
     "    FxTensor *in[2 * " CARRY_MAX "]; int i, go;",
-    "    if (n > " CARRY_MAX " || all > 2 * " CARRY_MAX
-    ") rt->fail(rt, \"a loop has too many operands\");",
+    "    if (n > " CARRY_MAX " || all > 2 * " CARRY_MAX ")",
+    "        rt->fail(rt, \"a loop has too many operands\");",
     "    for (i = 0; i < n; i++) { carry[i] = *args[i]; carry[i].base = 0; in[i] = &carry[i]; }",
     "    for (; i < all; i++) in[i] = args[i];",
     "    for (;;) {",

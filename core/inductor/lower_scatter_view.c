@@ -1,5 +1,5 @@
-// lower_scatter_view.c: writes into a view of a copy (as_strided_scatter, diagonal_scatter), and views
-// of another dtype. Source: torch/_inductor/lowering.py.
+// lower_scatter_view.c: writes into a view of a copy (as_strided_scatter, diagonal_scatter), and
+// views of another dtype. Source: torch/_inductor/lowering.py.
 #include "core/inductor/lower.h"
 #include "core/inductor/lowerings.h"
 
