@@ -71,7 +71,8 @@ void case_settle(Case *c, CaseVerdict v, const char *fmt, ...) {
         return;
     c->settled = true;
     c->result->verdict = v;
-    c->result->runs = v == CASE_skipped && c->setup->rung == RUNG_eager && c->op && eager_has(c->op->id);
+    c->result->runs =
+        v == CASE_skipped && c->setup->rung == RUNG_eager && c->op && eager_has(c->op->id);
     va_list args;
     va_start(args, fmt);
     c->result->why = arena_vprintf(c->texts, fmt, args);

@@ -17,7 +17,8 @@ bool along_can(const Along *a); // dimensions agree, and the dtype has a loop
 // false: an index is out of [0, size of dim); it is in bad.
 bool along_run(const Eager *x, const Along *a, int64_t *bad);
 
-// Dense rows of n elements are copied or (float32 only) added to places of a dense tensor, in order.
+// Dense rows of n elements are copied or (float32 only) added to places of a dense tensor, in
+// order.
 typedef struct RowsInto {
     DType dtype;
     char *to;          // its first element

@@ -26,7 +26,8 @@ enum {
 typedef void FloatKernel(int64_t kc, const float *a, const float *b, float *acc);
 typedef void DoubleKernel(int64_t kc, const double *a, const double *b, double *acc);
 
-// Narrow panels at the right edge have kernels of their own: column k is for (k + 1) * step columns.
+// Narrow panels at the right edge have kernels of their own: column k is for (k + 1) * step
+// columns.
 typedef struct Kernels {
     const char *name;
     int rows_f, cols_f, rows_d, cols_d;

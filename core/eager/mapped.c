@@ -1,6 +1,6 @@
 // mapped.c: copies whose source is found dimension by dimension: element (i, j, …) comes from
-// at[0][i] + at[1][j] + …. flip, roll, repeat, mirrored padding, nearest resampling and selection by
-// an index are such. Runs of neighbours along the last dimension are moved as one.
+// at[0][i] + at[1][j] + …. flip, roll, repeat, mirrored padding, nearest resampling and selection
+// by an index are such. Runs of neighbours along the last dimension are moved as one.
 #include "core/eager/iterate.h"
 
 #include <string.h>

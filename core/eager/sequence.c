@@ -296,8 +296,8 @@ bool kern_collapse(K *k) {
     return eager_ok(k->x);
 }
 
-// prims.slice(a, start_indices, limit_indices, strides), prims.slice_in_dim(a, start, limit, stride,
-// axis)
+// prims.slice(a, start_indices, limit_indices, strides), prims.slice_in_dim(a, start, limit,
+// stride, axis)
 bool kern_prims_slice(K *k) {
     int64_t from[TENSOR_DIMS], to[TENSOR_DIMS], by[TENSOR_DIMS];
     Value v = k->args[0];

@@ -7,12 +7,10 @@
 #include "core/inductor/abi.h"
 #include "core/inductor/cgen.h"
 
-// Loops keep at most this many tensors.
-#define CARRY_MAX "64"
-
 static const char *const lines[] = {
     "/* Nested graphs: functions like call() whose results are the caller's. */",
     "typedef int FxGraph(FxRuntime *rt, FxTensor *const in[], FxTensor out[]);",
+    "#define FX_CARRIED 64 /* most tensors that a loop keeps */",
     "static int fx_truth(const FxTensor *t) { int i, any = 0;",
     "    for (i = 0; i < fx_item[t->dtype]; i++) any |= ((const char *)t->data)[i];",
     "    return any != 0; }",
@@ -35,9 +33,9 @@ static const char *const lines[] = {
     "        carry[i] = next[i]; } }",
     "static void fx_while(FxRuntime *rt, FxGraph *cond, FxGraph *body, FxTensor *const *args,",
     "    int n, int all, FxTensor *out) {",
-    "    FxTensor carry[" CARRY_MAX "], next[" CARRY_MAX "], test;",
-    "    FxTensor *in[2 * " CARRY_MAX "]; int i, go;",
-    "    if (n > " CARRY_MAX " || all > 2 * " CARRY_MAX ")",
+    "    FxTensor carry[FX_CARRIED], next[FX_CARRIED], test;",
+    "    FxTensor *in[2 * FX_CARRIED]; int i, go;",
+    "    if (n > FX_CARRIED || all > 2 * FX_CARRIED)",
     "        rt->fail(rt, \"a loop has too many operands\");",
     "    for (i = 0; i < n; i++) { carry[i] = *args[i]; carry[i].base = 0; in[i] = &carry[i]; }",
     "    for (; i < all; i++) in[i] = args[i];",
@@ -72,9 +70,9 @@ static const char *const lines[] = {
     "}",
     "static void fx_scan(FxRuntime *rt, FxGraph *body, FxTensor *const *args, int n, int n_xs,",
     "    int all, FxTensor *out, int n_out) {",
-    "    FxTensor carry[" CARRY_MAX "], next[" CARRY_MAX "], step[" CARRY_MAX "], at;",
-    "    FxTensor *in[2 * " CARRY_MAX "]; int64_t s, steps; int i;",
-    "    if (n_out > " CARRY_MAX " || n_xs > " CARRY_MAX " || all > 2 * " CARRY_MAX ")",
+    "    FxTensor carry[FX_CARRIED], next[FX_CARRIED], step[FX_CARRIED], at;",
+    "    FxTensor *in[2 * FX_CARRIED]; int64_t s, steps; int i;",
+    "    if (n_out > FX_CARRIED || n_xs > FX_CARRIED || all > 2 * FX_CARRIED)",
     "        rt->fail(rt, \"a loop has too many operands\");",
     "    steps = args[n]->size[0];",
     "    for (i = 0; i < n; i++) { carry[i] = *args[i]; carry[i].base = 0; in[i] = &carry[i]; }",

@@ -74,7 +74,8 @@ static LVal input_tensor(Lower *l, const char *name, const TensorMeta *m) {
 }
 
 static void placeholder(Lower *l, const Node *n) {
-    IrInput in = {.name = *l->prefix ? arena_printf(l->arena, "%s%s", l->prefix, n->name) : n->name};
+    const char *name = *l->prefix ? arena_printf(l->arena, "%s%s", l->prefix, n->name) : n->name;
+    IrInput in = {.name = name};
     LVal *v = &l->env[n->id];
     if (node_meta(l, n)) {
         *v = input_tensor(l, in.name, node_meta(l, n));
@@ -133,7 +134,8 @@ static void get_attr(Lower *l, const Node *n) {
     if (!node_meta(l, n) || inlined_constant(l, n, known_value(l, n), &l->env[n->id]))
         return;
     if (*l->prefix) {
-        diag_fail(l->req->diag, "cannot lower %s: a nested graph has a constant of its own", n->name);
+        diag_fail(l->req->diag, "cannot lower %s: a nested graph has a constant of its own",
+                  n->name);
         l->failed = true;
         return;
     }

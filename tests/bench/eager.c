@@ -3,7 +3,9 @@
 // on, each by `dpkg -x`): one after the other in the same run, ratios of the quickest runs. Nothing
 // else ever uses that folder.
 //
-//     build/bench/eager [-t THREADS] [-s SECONDS] [NAME…]     a NAME is part of a case's or a family's
+//     build/bench/eager [-t THREADS] [-s SECONDS] [NAME…]
+//
+// NAME: a part of a case's or a family's.
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-// judge.c: one graph on every rung, in this process, without helpers. Eager's numbers are what the others must give; where few bits round,
-// nobody has to be nearer to float64 than eager is.
+// judge.c: one graph on every rung, in this process, without helpers. Eager's numbers are what the
+// others must give; where few bits round, nobody has to be nearer to float64 than eager is.
 #include "tests/random/random.h"
 
 #include <math.h>
