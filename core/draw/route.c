@@ -222,7 +222,8 @@ static void find_rows(Router *r) {
             g->closes |= d->group[i].first >= 0 && d->group[i].last == k - 1;
             g->opens |= d->group[i].first == k;
         }
-        qsort(g->net.at, (size_t)g->net.n, sizeof(Net), by_left);
+        if (g->net.n)
+            qsort(g->net.at, (size_t)g->net.n, sizeof(Net), by_left);
         find_tracks(g);
         bool between = k && k < d->n_ranks;
         d->band[2 * k] = (Band){.row = row, .rows = g->closes + g->tracks + g->opens + between};

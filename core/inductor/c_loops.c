@@ -1,7 +1,7 @@
 // c_loops.c: the loops of a nest. Three forms: plain loops; reductions inside iteration loops; and,
 // where the last iteration variable walks memory and the reduction variable does not, reductions of
-// many iterations at once, so that the inner loop runs along memory, ROWS rows of it together. Plain
-// loops whose loads go across the grain are cut into square tiles.
+// many iterations at once, so that the inner loop runs along memory, ROWS rows of it together.
+// Plain loops whose loads go across the grain are cut into square tiles.
 #include <string.h>
 
 #include "core/inductor/c_nest.h"

@@ -7,8 +7,8 @@
 #include "core/inductor/cgen.h"
 
 // LANES, MORE_LANES: iterations reduced at once, of few and of many; ROWS: of how many rows
-// together; TILE: side of the square tiles of transposed loads. CHUNK, LANES_CHUNK: iterations whose
-// float sum goes into a double at once.
+// together; TILE: side of the square tiles of transposed loads. CHUNK, LANES_CHUNK: iterations
+// whose float sum goes into a double at once.
 enum { LANES = 256, MORE_LANES = 1024, ROWS = 8, TILE = 64 };
 enum { CHUNK = 2048, LANES_CHUNK = 128, MAX_LOOPS = 62 };
 

@@ -49,8 +49,7 @@ static const char *const lines[] = {
     "/* Step i of a tensor. */",
     "static FxTensor fx_slice(const FxTensor *t, int64_t i) { FxTensor s = *t; int d;",
     "    s.data = (char *)t->data + i * t->stride[0] * fx_item[t->dtype]; s.base = 0; s.ndim--;",
-    "    for (d = 0; d < s.ndim; d++) { s.size[d] = t->size[d + 1]; s.stride[d] = t->stride[d + "
-    "1]; }",
+    "    for (d = 0; d < s.ndim; d++) s.size[d] = t->size[d + 1], s.stride[d] = t->stride[d + 1];",
     "    return s; }",
     "static FxTensor fx_stack(FxRuntime *rt, const FxTensor *t, int64_t steps) {",
     "    int64_t size[16], stride[16], next = 1; int d;",
@@ -61,9 +60,8 @@ static const char *const lines[] = {
     "    stride[0] = next;",
     "    return fx_empty(rt, t->dtype, fx_item[t->dtype], t->ndim + 1, size, stride);",
     "}",
-    "static void fx_copy(const FxTensor *to, const FxTensor *from, int d, char *p, const char *q) "
-    "{",
-    "    int64_t i; int b = fx_item[to->dtype];",
+    "static void fx_copy(const FxTensor *to, const FxTensor *from, int d, char *p,",
+    "    const char *q) { int64_t i; int b = fx_item[to->dtype];",
     "    if (d == to->ndim) { memcpy(p, q, (unsigned long)b); return; }",
     "    for (i = 0; i < to->size[d]; i++)",
     "        fx_copy(to, from, d + 1, p + i * to->stride[d] * b, q + i * from->stride[d] * b);",
