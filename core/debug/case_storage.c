@@ -1,9 +1,9 @@
 // case_storage.c: cases of as_strided count in a storage of which only the argument's window is
 // recorded, without its place. Where the record does not agree with a window at the storage's
 // start, the storage is rebuilt from what is known: the window, and the result, each element of
-// which lies where as_strided's definition puts it. Of the places of the window that agree with the result the
-// one is taken under which most of the result can be found in the window. The kernel then reads
-// that storage as any other.
+// which lies where as_strided's definition puts it. Of the places of the window that agree with the
+// result the one is taken under which most of the result can be found in the window. The kernel
+// then reads that storage as any other.
 #include <string.h>
 
 #include "core/debug/case.h"
