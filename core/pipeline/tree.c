@@ -139,7 +139,10 @@ static bool is_duplicate(const LoadedModel *m, int i) {
         bool captured = !g->folder && !o->folder && o->level == LEVEL_torch;
         if (g->compile_id && o->compile_id)
             captured = !strcmp(g->compile_id, o->compile_id) && holds_kind(o->kind, g->kind);
-        if (k != i && (same_folder || captured) && o->level < g->level)
+        // A joint graph and its two halves are printed at one level.
+        bool half = g->compile_id && captured && !strcmp(o->kind, "joint") &&
+                    strcmp(g->kind, "joint") != 0;
+        if (k != i && (same_folder || captured) && (o->level < g->level || half))
             return true;
     }
     return false;
