@@ -4,6 +4,7 @@
 #include "app/app.h"
 #include "app/model.h"
 #include "views/brief.h"
+#include "core/record/fault.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -26,9 +27,10 @@ static StageId stage_of_kind(DecisionKind kind) {
     switch (kind) {
     case DECIDE_decomposition:
         return STAGE_functional;
+    case DECIDE_fault:
+        return STAGE_fx;
     case DECIDE_rewrite:
     case DECIDE_pass:
-    case DECIDE_fault:
     case DECIDE_stop:
         return STAGE_joint_passes;
     case DECIDE_save:
@@ -217,6 +219,29 @@ bool cmd_override(App *app, Args *args) {
                   !strcmp(v, "on")    ? 1
                   : !strcmp(v, "off") ? 0
                                       : -1);
+}
+
+static bool list_faults(App *app) {
+    const Overrides *o = session_overrides(app->session);
+    for (int i = 0; i < FAULT_count; i++)
+        buf_printf(&app->out, "%-3s %-22s %-13s %-14s %s\n", fault_is_on(o, (FaultId)i) ? "ON" : "",
+                   fault_info[i].name, fault_info[i].stage,
+                   decision_kind_name(fault_info[i].decision), fault_info[i].doc);
+    return true;
+}
+
+bool cmd_fault(App *app, Args *args) {
+    if (!args->n)
+        return list_faults(app);
+    int f = session_fault_find(args->at[0], &app->diag);
+    if (f < 0)
+        return false;
+    bool on = args->n < 2 || !strcmp(args->at[1], "on");
+    if (!on && !fault_is_on(session_overrides(app->session), (FaultId)f)) {
+        app_message(app, ST_dim, "%s is not planted", fault_info[f].name);
+        return true;
+    }
+    return change(app, DECIDE_fault, fault_info[f].name, on ? 1 : -1);
 }
 
 bool cmd_keep(App *app, Args *args) {

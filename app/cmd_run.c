@@ -297,6 +297,21 @@ bool cmd_cases(App *app, Args *args) {
     return app->diag.errors == 0;
 }
 
+bool cmd_compare(App *app, Args *args) {
+    (void)args;
+    int code = session_report_compare(app->session, &app->out, app->json, &app->diag);
+    if (code > app->exit_code)
+        app->exit_code = code;
+    return app->diag.errors == 0;
+}
+
+bool cmd_score(App *app, Args *args) {
+    int code = session_report_score(args->n ? args->at[0] : NULL, &app->out, app->json, &app->diag);
+    if (code > app->exit_code)
+        app->exit_code = code;
+    return app->diag.errors == 0;
+}
+
 bool cmd_bench(App *app, Args *args) {
     (void)args;
     int code = session_bench(app->session, &app->out, app->json, &app->diag);

@@ -5,6 +5,7 @@
 #include "app/model.h"
 #include "views/brief.h"
 #include "core/base/file.h"
+#include "core/record/fault.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -129,6 +130,11 @@ static void list_open_options(Gather *g) {
         "hint=",     "values=",     "settings=",   "bind=",    "seed=",      "threads="};
     for (int i = 0; i < COUNT(names); i++)
         offer(g, names[i], "");
+}
+
+static void list_faults(Gather *g) {
+    for (int i = 0; i < FAULT_count; i++)
+        offer(g, fault_info[i].name, fault_info[i].doc);
 }
 
 static void list_layouts(Gather *g) {
@@ -307,6 +313,7 @@ static const struct {
     {"file", list_files},
     {"dir", list_files},
     {"decomp", list_decomps},
+    {"fault", list_faults},
     {"value", list_values},
     {"step", list_steps},
     {"passornode", list_step_or_node},

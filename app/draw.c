@@ -4,6 +4,7 @@
 #include "app/app.h"
 #include "app/model.h"
 #include "views/brief.h"
+#include "core/record/fault.h"
 
 #include <string.h>
 
@@ -31,8 +32,7 @@ static bool has_scrubber(const App *app) {
 
 // A model of several graphs has them in a row under the rail.
 static bool has_units(const App *app) {
-    return app->session && !is_tiny(app) && app->screen.rows >= 16 &&
-           model_units(app->session) > 1;
+    return app->session && !is_tiny(app) && app->screen.rows >= 16 && model_units(app->session) > 1;
 }
 
 int app_units_row(const App *app) {
@@ -113,12 +113,35 @@ static int rail_stage(App *app, int stage, int col, int form, bool draw) {
     return col + (form != RAIL_brief);
 }
 
+// What must not be forgotten: a planted fault stands at the end of the rail.
+static bool draw_fault(App *app, int from) {
+    const Overrides *o = app->session ? session_overrides(app->session) : NULL;
+    int n = 0;
+    const char *name = "";
+    for (int i = 0; o && overrides_count(o) && i < FAULT_count; i++)
+        if (fault_is_on(o, (FaultId)i) && !n++)
+            name = fault_info[i].name;
+    if (!n)
+        return false;
+    const char *texts[] = {n > 1 ? arena_printf(&app->frame, "fault %s and %d more ON", name, n - 1)
+                                 : arena_printf(&app->frame, "fault %s ON", name),
+                           "fault ON", "!"};
+    for (int i = 0; i < COUNT(texts); i++) {
+        int at = app->screen.cols - utf8_columns(texts[i]);
+        if (at > from || i + 1 == COUNT(texts)) {
+            screen_put(&app->screen, 0, at, app->screen.cols, ST_bad, texts[i]);
+            break;
+        }
+    }
+    return true;
+}
+
 static void draw_rail(App *app) {
     Screen *s = &app->screen;
     int col = 0, form = rail_form(s->cols);
     for (int i = 0; i < STAGE_count; i++)
         col = rail_stage(app, i, col, form, true);
-    if (!app->session)
+    if (!app->session || draw_fault(app, col))
         return;
     Buf b = {.arena = &app->frame};
     model_status(app->session, &b);

@@ -57,10 +57,8 @@ static void print_screen(App *app, bool ansi) {
     arena_free(&a);
 }
 
-static bool open_model(App *app, const Options *o, const char *path) {
-    if (o->faults.n)
-        diag_fail(&app->diag, "--fault %s: there is no fault of that name", o->faults.at[0]);
-    bool ok = !o->faults.n && app_open(app, path);
+static bool open_model(App *app, const char *path) {
+    bool ok = app_open(app, path);
     if (!ok || app->diag.n) {
         print_diag(&app->diag);
         app->exit_code = worst(app->exit_code, diag_exit_code(&app->diag));
@@ -117,7 +115,7 @@ static int run_command(App *app, const Command *c, const Options *o) {
             return 2;
         }
         layout_columns(&app->layout, 1);
-        if (!open_model(app, o, o->words.at[1]))
+        if (!open_model(app, o->words.at[1]))
             return worst(app->exit_code, 2);
         app->home = false;
         first = 2;
@@ -145,9 +143,9 @@ static void errors_only(App *app) {
     app->message[0] = 0;
 }
 
-static bool open_either(App *app, const Options *o, const char *path) {
+static bool open_either(App *app, const char *path) {
     if (!is_session(app, path))
-        return open_model(app, o, path);
+        return open_model(app, path);
     app->sink = errors_only;
     bool ok = app_script(app, path) && app->session;
     app->saved_changes = app_change_count(app); // it is in the file
@@ -168,7 +166,7 @@ static int run_model(App *app, const Options *o) {
     bool text = o->items.n || o->value[FLAG_repl] || !isatty(STDOUT_FILENO);
     if (text && !o->value[FLAG_screen])
         layout_columns(&app->layout, 1);
-    if (!open_either(app, o, o->words.at[0]))
+    if (!open_either(app, o->words.at[0]))
         return worst(app->exit_code, 2);
     if (o->value[FLAG_screen]) {
         run_items(app, o);

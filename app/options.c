@@ -76,6 +76,7 @@ static bool take(Arena *a, Options *o, FlagId id, const char *value, Diag *d) {
 
 static void fill_session(Arena *a, Options *o) {
     int64_t seed = 0, threads = 0;
+    vec_push(a, &o->faults, (const char *)NULL);
     if (o->value[FLAG_seed])
         number(o->value[FLAG_seed], &seed);
     if (o->value[FLAG_threads])
@@ -90,6 +91,7 @@ static void fill_session(Arena *a, Options *o) {
         .backend = o->value[FLAG_backend],
         .toolchain = o->value[FLAG_toolchain],
         .sets = o->sets.at,
+        .faults = o->faults.at,
         .settings = o->value[FLAG_settings],
         .seed = seed,
         .threads = (int)threads,

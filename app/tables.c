@@ -4,9 +4,11 @@
 
 #include "app/app.h"
 #include "app/options.h"
+#include "core/debug/judge.h"
 #include "core/aot/aot.h"
 #include "core/eager/eager.h"
 #include "core/inductor/lower.h"
+#include "core/record/fault.h"
 #include "views/query.h"
 
 #include <string.h>
@@ -221,6 +223,23 @@ static void print_decisions(Buf *out) {
             decision_kind_doc((DecisionKind)i));
 }
 
+static void print_faults(Buf *out) {
+    head(out, "fault | stage | decision that it sits in | what goes wrong");
+    for (int i = 0; i < FAULT_count; i++) {
+        const FaultInfo *f = &fault_info[i];
+        ROW(out, code(out, f->name), f->stage,
+            arena_printf(out->arena, "%s %s", decision_kind_name(f->decision),
+                         *f->keys == '*' ? "" : f->keys),
+            f->doc);
+    }
+}
+
+static void print_verdicts(Buf *out) {
+    head(out, "verdict | mark | when");
+    for (int i = 0; i < VERDICT_count; i++)
+        ROW(out, verdict_info[i].name, code(out, verdict_info[i].mark), verdict_info[i].doc);
+}
+
 static void print_passes(Buf *out) {
     head(out, "pass | stage | what it does");
     for (int i = 0; i < n_joint_passes; i++)
@@ -389,6 +408,8 @@ const Table tables[] = {
     {"tolerances", print_tolerances, "what check allows"},
     {"casetolerances", print_case_tolerances, "what cases allows beyond that"},
     {"decisions", print_decisions, "kinds of decisions"},
+    {"faults", print_faults, "faults that can be planted"},
+    {"verdicts", print_verdicts, "what compare says of a result"},
     {"passes", print_passes, "passes over graphs"},
     {"loop_ops", print_loop_ops, "operations of the loop IR"},
     {"expressions", print_expressions, "kinds of expressions"},

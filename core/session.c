@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/session_private.h"
+#include "core/record/fault.h"
 
 const BackendInfo backend_info[BACKEND_count] = {
 #define BACKEND(id, name, alias, executes, doc) [BACKEND_##id] = {name, alias, executes, doc},
@@ -63,6 +64,36 @@ static bool apply_sets(Session *s, const char *const *sets, Diag *d) {
             return false;
     }
     return true;
+}
+
+static bool plant_faults(Session *s, const char *const *names, Diag *d) {
+    for (; names && *names; names++) {
+        int f = session_fault_find(*names, d);
+        if (f < 0)
+            return false;
+        decide_override(s->overrides, DECIDE_fault, fault_info[f].name, true);
+    }
+    return true;
+}
+
+int session_fault_find(const char *name, Diag *d) {
+    int f = fault_find(name), best = 6;
+    const char *near = NULL;
+    for (int i = 0; f < 0 && i < FAULT_count; i++) {
+        int distance = str_distance(fault_info[i].name, name);
+        if (distance < best) {
+            best = distance;
+            near = fault_info[i].name;
+        }
+    }
+    if (f < 0)
+        diag_fail(d, "there is no fault '%s'", name)->hint =
+            near ? arena_printf(d->arena, "did you mean %s?", near) : "`fault` lists them";
+    return f;
+}
+
+StageId session_fault_stage(int f) {
+    return (StageId)stage_find(fault_info[f].stage);
 }
 
 static bool value_has(const Value *v, const Expr *symbol) {
@@ -194,7 +225,8 @@ static bool open_all(Session *s, const char *path, const SessionOptions *o, Diag
     if (!s->model || (o->grad && !session_set(s, "grad", o->grad, d)) ||
         !check_device(s, o->device, d) || !open_values(s, o->values, d) ||
         !give_shapes(s, o->binds, d) || !apply_hints(s, o->hints, d) ||
-        !default_hints(s, o->binds, d) || !fill_consts(s, d) || !apply_sets(s, o->sets, d))
+        !default_hints(s, o->binds, d) || !fill_consts(s, d) || !apply_sets(s, o->sets, d) ||
+        !plant_faults(s, o->faults, d))
         return false;
     if (!s->model->graphs.n) {
         diag_fail(d, "%s: no graph in it", path);

@@ -26,17 +26,18 @@ extern const BackendInfo backend_info[BACKEND_count];
 int backend_find(const char *name);
 
 typedef struct SessionOptions {
-    const char *grad;        // --grad, NULL: auto
-    const char *device;      // --device
-    const char *hints;       // --hint s77=6,…
-    const char *values;      // --values FILE.safetensors
-    const char *settings;    // --settings FILE
-    const char *binds;       // --bind L_x_=in0,…
-    const char *backend;     // NULL: full
-    const char *toolchain;   // NULL: the best that works
-    const char *const *sets; // --set NAME=VALUE, ends with NULL; may be NULL
-    int64_t seed;            // --seed, 0
-    int threads;             // --threads, 0: 2 assumed for artifacts, all cores for running
+    const char *grad;          // --grad, NULL: auto
+    const char *device;        // --device
+    const char *hints;         // --hint s77=6,…
+    const char *values;        // --values FILE.safetensors
+    const char *settings;      // --settings FILE
+    const char *binds;         // --bind L_x_=in0,…
+    const char *backend;       // NULL: full
+    const char *toolchain;     // NULL: the best that works
+    const char *const *faults; // --fault, names, ends with NULL; may be NULL
+    const char *const *sets;   // --set NAME=VALUE, ends with NULL; may be NULL
+    int64_t seed;              // --seed, 0
+    int threads;               // --threads, 0: 2 assumed for artifacts, all cores for running
 } SessionOptions;
 
 typedef struct Session Session;
@@ -62,6 +63,10 @@ SettingInfo settings_at(const Session *s, int i, Arena *a); // s NULL: the defau
 const char *session_setting(const Session *s, const char *name, Arena *a); // NULL: no such setting
 // Whether session_set would take it; changes nothing.
 bool session_setting_check(const char *name, const char *value, Diag *d);
+// Planted faults (core/record/fault.h): -1 and an error for a name that is none; the first stage
+// that a fault spoils.
+int session_fault_find(const char *name, Diag *d);
+StageId session_fault_stage(int f);
 int session_threads(const Session *s);
 Overrides *session_overrides(Session *s);
 // After changing overrides: drops what they may have touched.
@@ -194,7 +199,8 @@ typedef struct RunRequest {
     const Toolchain *toolchain; // for full
     int repeat;                 // 0: once, no timing; else at least that many timed runs
     bool in_f64;                // eager rungs: every float computed in float64
-    uint8_t poison; // full: what memory is filled with before its use; 0: nothing
+    const Artifact *at; // NULL, or a graph of the unit's tree to run in place of the backend's
+    uint8_t poison;     // full: what memory is filled with before its use; 0: nothing
 } RunRequest;
 typedef struct RunResult {
     RtValue
@@ -221,6 +227,13 @@ Helpers *session_helpers(Session *s);
 // its inputs, settings and overrides, on the rung and toolchain chosen. In arena a; inputs are
 // references that the caller drops.
 struct ProbeQuery;
+struct Compare;
+// The ladder of a unit's tree, under way in helpers (core/debug/compare.h); NULL and an error if it
+// cannot be started.
+struct Compare *session_compare_start(Session *s, int unit, Diag *d);
+// The fault library scored over sample models, in helpers of its own; name NULL: all faults.
+int session_report_score(const char *name, Buf *out, bool json, Diag *d);
+int session_report_compare(Session *s, Buf *out, bool json, Diag *d); // exit code
 bool session_probe_query(Session *s, int unit, Arena *a, struct ProbeQuery *out, Diag *d);
 // Measures the memory bandwidth in a helper (triad on all threads); NULL if it cannot be started.
 Request *session_bandwidth_start(Session *s);

@@ -2,6 +2,7 @@
 #ifndef CORE_SESSION_PRIVATE_H
 #define CORE_SESSION_PRIVATE_H
 
+#include "core/debug/judge.h"
 #include "core/session.h"
 
 struct Session {
@@ -21,6 +22,7 @@ struct Session {
     const HelperCall *here;     // in a helper: runs are made in this process; NULL
     const RtValue *real;        // inputs that were given as values; NULL: none
     int n_real;
+    Tolerance tolerance; // of compare
 };
 
 // Copies the errors of a unit that could not be built to the end; false if it was.

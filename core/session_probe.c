@@ -3,20 +3,19 @@
 // question.
 #include <string.h>
 
-#include "core/debug/probe.h"
 #include "core/session_private.h"
+#include "core/session_probe.h"
 
 // ---- in the helper
 
-typedef struct Opened {
+struct ProbeSession {
     HelperCall *call;
-    Session *s;
     const ProbeQuery *q;
-    CaseRung rung; // under way, for the report of a crash
-} Opened;
+    Session *s, *plain; // plain NULL: nothing is overridden or set
+};
 
 static void say_step(void *ctx, StageId stage, const char *pass) {
-    const Opened *o = ctx;
+    const ProbeSession *o = ctx;
     char *phase = o->call->phase;
     if (!str_starts(phase, "rung"))
         return;
@@ -114,7 +113,7 @@ static bool apply_sets(Session *s, const char *const *sets, Diag *d) {
     return true;
 }
 
-static Session *open_query(Opened *o, Diag *d) {
+static Session *open_query(ProbeSession *o, bool plain, bool taps, Diag *d) {
     Arena arena = {0};
     Session *s = ARENA_NEW(&arena, Session);
     s->arena = arena;
@@ -122,12 +121,14 @@ static Session *open_query(Opened *o, Diag *d) {
     s->options.device = (Device){DEV_cpu, -1};
     s->options.on_step = say_step;
     s->options.step_ctx = o;
+    s->options.taps = taps;
     s->here = o->call;
     s->given = (SessionOptions){.seed = o->q->seed, .threads = o->q->threads};
     s->toolchain = o->q->toolchain;
     s->overrides = overrides_new(&s->arena);
-    s->options.overrides = o->q->overrides;
-    if (!load_graph(s, o->q, d) || !apply_sets(s, o->q->sets, d)) {
+    s->options.overrides = plain ? NULL : o->q->overrides;
+    if (!load_graph(s, o->q, d) || (!plain && !apply_sets(s, o->q->sets, d))) {
+        s->model = NULL; // its tensors are the message's
         session_close(s);
         return NULL;
     }
@@ -136,15 +137,62 @@ static Session *open_query(Opened *o, Diag *d) {
     return s;
 }
 
+static bool has_limit(const Overrides *o) {
+    for (int k = 0; k < DECIDE_n_kinds; k++)
+        if (decide_limit_at(o, (DecisionKind)k) >= 0)
+            return true;
+    return false;
+}
+
+ProbeSession *probe_session_open(HelperCall *c, const ProbeQuery *q, bool taps, Diag *d) {
+    ProbeSession *o = ARENA_NEW(c->arena, ProbeSession);
+    *o = (ProbeSession){.call = c, .q = q};
+    o->s = open_query(o, false, taps, d);
+    bool changed =
+        (q->sets && q->sets[0]) || overrides_count(q->overrides) || has_limit(q->overrides);
+    if (o->s && changed)
+        o->plain = open_query(o, true, taps, d);
+    return o->s ? o : NULL;
+}
+
+void probe_session_close(ProbeSession *o) {
+    Session *both[2] = {o->s, o->plain};
+    for (int i = 0; i < 2; i++)
+        if (both[i]) {
+            both[i]->model = NULL; // its tensors are the message's
+            session_close(both[i]);
+        }
+}
+
+static Session *session_for(const ProbeSession *o, bool plain) {
+    return plain && o->plain ? o->plain : o->s;
+}
+
+const Unit *probe_session_unit(const ProbeSession *o) {
+    return pipeline_unit(o->s->pipeline, 0);
+}
+
+Pipeline *probe_session_pipeline(const ProbeSession *o) {
+    return o->s->pipeline;
+}
+
+StageId probe_rung_stage(CaseRung rung) {
+    return backend_info[rung].executes;
+}
+
+const Artifact *probe_session_plain(ProbeSession *o, StageId stage) {
+    return o->plain ? pipeline_build(o->plain->pipeline, 0, stage) : NULL;
+}
+
 static StageId stage_of(const Session *s, CaseRung rung) {
     StageId stage = backend_info[rung].executes, first = pipeline_first_stage(s->pipeline, 0);
     return stage < first ? first : stage;
 }
 
-static bool build(void *ctx, CaseRung rung, StageId *failed, Diag *d) {
-    Opened *o = ctx;
-    Pipeline *p = o->s->pipeline;
-    StageId stage = stage_of(o->s, rung);
+bool probe_session_build(ProbeSession *o, CaseRung rung, bool plain, StageId *failed, Diag *d) {
+    Session *s = session_for(o, plain);
+    Pipeline *p = s->pipeline;
+    StageId stage = stage_of(s, rung);
     for (int i = 0; i < pipeline_n_units(p); i++) {
         const Unit *u = pipeline_unit(p, i);
         bool joint = u->forward != NULL;
@@ -156,7 +204,7 @@ static bool build(void *ctx, CaseRung rung, StageId *failed, Diag *d) {
             continue;
         const Unit *blame = unit_to_blame(u);
         *failed = blame ? blame->failed : stage;
-        if (!blame || !session_unit_errors(o->s, blame->index, d))
+        if (!blame || !session_unit_errors(s, blame->index, d))
             diag_fail(d, "stage %s could not be built", stage_info[*failed].name);
         return false;
     }
@@ -181,9 +229,9 @@ static bool same_as_given(const RtValue *v, const RtValue *given) {
 }
 
 // New values of inputs that a graph returns stand before what the user gets.
-static void name_values(Opened *o, ProbeRun *r, RunResult *got, Arena *a) {
-    const Unit *u = pipeline_unit(o->s->pipeline, 0);
-    const Artifact *traced = pipeline_at(o->s->pipeline, 0, STAGE_joint);
+static void name_values(const Session *s, ProbeRun *r, RunResult *got, Arena *a) {
+    const Unit *u = pipeline_unit(s->pipeline, 0);
+    const Artifact *traced = pipeline_at(s->pipeline, 0, STAGE_joint);
     const AotMeta *meta = traced ? traced->meta : NULL;
     int user = graph_n_outputs(u->loaded->graph), extra = got->n_outputs - user;
     if (u->forward || extra < 0)
@@ -196,23 +244,26 @@ static void name_values(Opened *o, ProbeRun *r, RunResult *got, Arena *a) {
         }
     for (int i = extra; i < got->n_outputs; i++)
         add(r, a, "out", i - extra, &got->outputs[i]);
-    for (int i = 0; i < got->n_inputs && i < o->s->n_real; i++)
-        if (!same_as_given(&got->inputs[i], &o->s->real[i]))
+    for (int i = 0; i < got->n_inputs && i < s->n_real; i++)
+        if (!same_as_given(&got->inputs[i], &s->real[i]))
             add(r, a, "after", i, &got->inputs[i]);
     for (int i = 0; i < got->n_grads; i++)
         add(r, a, "grad", i, &got->grads[i]);
 }
 
-static bool run(void *ctx, ProbeRun *r, Arena *a, Diag *d) {
-    Opened *o = ctx;
+bool probe_session_run(ProbeSession *o, ProbeRun *r, const HelperCall *call, Arena *a, Diag *d) {
+    Session *s = session_for(o, r->plain);
     RunRequest request = {.backend = (Backend)r->rung,
                           .toolchain = r->toolchain,
                           .in_f64 = r->in_f64,
+                          .at = r->at,
                           .poison = r->poison};
     RunResult got = {0};
-    bool ok = session_run(o->s, &request, &got, a, d);
+    s->here = call;
+    bool ok = session_run(s, &request, &got, a, d);
+    s->here = o->call;
     if (ok)
-        name_values(o, r, &got, a);
+        name_values(s, r, &got, a);
     session_run_free(&got);
     return ok;
 }
@@ -228,31 +279,53 @@ static bool draws(const Graph *g) {
 }
 
 // By the functional graph: dropout of a torch-level graph shows there.
-static bool is_random(Session *s) {
+bool probe_session_random(ProbeSession *o) {
+    Session *s = session_for(o, true);
     const Artifact *a = pipeline_build(s->pipeline, 0, stage_of(s, RUNG_aot_eager));
-    return draws(a && a->kind == ART_graph ? a->graph
-                                           : pipeline_unit(s->pipeline, 0)->loaded->graph);
+    const Graph *g = a && a->kind == ART_graph ? a->whole ? a->whole : a->graph : NULL;
+    return draws(g ? g : pipeline_unit(s->pipeline, 0)->loaded->graph);
 }
 
-static bool answer_probe(HelperCall *c) {
+static bool build(void *ctx, CaseRung rung, bool plain, StageId *failed, Diag *d) {
+    return probe_session_build(ctx, rung, plain, failed, d);
+}
+
+static bool run(void *ctx, ProbeRun *r, Arena *a, Diag *d) {
+    ProbeSession *o = ctx;
+    return probe_session_run(o, r, o->call, a, d);
+}
+
+static int fired(void *ctx) {
+    const ProbeSession *o = ctx;
+    int n = 0;
+    for (int i = 0; i < pipeline_n_units(o->s->pipeline); i++) {
+        const Decisions *d = pipeline_unit(o->s->pipeline, i)->decisions;
+        for (int k = 0; k < decisions_count(d); k++)
+            n += decisions_at(d, k)->ask.kind == DECIDE_fault && decisions_at(d, k)->result;
+    }
+    return n;
+}
+
+static bool answer_probe(HelperCall *c, bool search) {
     ProbeQuery q;
-    Opened o = {.call = c, .q = &q};
-    if (!probe_read(c, &q) || !(o.s = open_query(&o, c->diag)))
+    ProbeSession *o = probe_read(c, &q) ? probe_session_open(c, &q, search, c->diag) : NULL;
+    if (!o)
         return false;
-    ProbeRunner runner = {.ctx = &o,
+    ProbeRunner runner = {.ctx = o,
                           .build = build,
                           .run = run,
-                          .nodes = o.s->model->graphs.at[0].graph->n_nodes,
-                          .random = is_random(o.s)};
-    bool ok = probe_answer(c, &q, &runner);
-    o.s->model->graphs.n = 0;
-    session_close(o.s);
+                          .fired = fired,
+                          .nodes = o->s->model->graphs.at[0].graph->n_nodes,
+                          .random = probe_session_random(o)};
+    bool ok = search ? session_diverge(c, o, &q) : probe_answer(c, &q, &runner);
+    probe_session_close(o);
     return ok;
 }
 
 bool session_call(HelperCall *c) {
-    if (!strcmp(message_get_text(c->message, "call", ""), "probe"))
-        return answer_probe(c);
+    const char *what = message_get_text(c->message, "call", "");
+    if (!strcmp(what, "probe") || !strcmp(what, "diverge"))
+        return answer_probe(c, *what == 'd');
     diag_tool(c->diag, "a request that no helper knows");
     return false;
 }

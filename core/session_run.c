@@ -197,8 +197,8 @@ static void fill_graph(Session *s, Message *m, const Graph *g) {
 }
 
 static bool fill_inference(Session *s, Message *m, const RunRequest *r, Diag *d) {
-    StageId stage = stage_to_run(s, r);
-    const Artifact *a = pipeline_build(s->pipeline, r->unit, stage);
+    StageId stage = r->at ? r->at->stage : stage_to_run(s, r);
+    const Artifact *a = r->at ? r->at : pipeline_build(s->pipeline, r->unit, stage);
     int n_in;
     if (!a) {
         session_copy_errors(d, &pipeline_unit(s->pipeline, r->unit)->diag,
@@ -207,7 +207,7 @@ static bool fill_inference(Session *s, Message *m, const RunRequest *r, Diag *d)
     }
     if (!add_inputs(s, m, r, stage <= STAGE_fx, &n_in, d))
         return false;
-    if (r->backend == BACKEND_full)
+    if (a->kind == ART_code)
         fill_code(s, m, r, a, n_in);
     else if (a->kind == ART_schedule)
         fill_loops(s, m, a, n_in);
@@ -225,7 +225,7 @@ static bool fill_inference(Session *s, Message *m, const RunRequest *r, Diag *d)
 
 static bool fill(Session *s, Message *m, const RunRequest *r, ServiceId *service, Diag *d) {
     Unit *u = pipeline_unit(s->pipeline, r->unit), *root = u->parent ? u->parent : u;
-    bool full = r->backend == BACKEND_full, train = root->forward != NULL;
+    bool full = r->backend == BACKEND_full && !r->at, train = root->forward != NULL;
     if (root->loaded && !session_can_run(s, root->loaded->graph, d))
         return false;
     if (full && !r->toolchain && !s->toolchain) {
@@ -369,8 +369,8 @@ bool session_run_here(Session *s, const RunRequest *r, RunResult *out, Arena *a,
     ServiceId service;
     call.arena = a;
     call.diag = d;
-    bool ok = fill(s, &m, r, &service, d) && detach(&m, d) &&
-              helper_serve(&call, service, &m, &reply);
+    bool ok =
+        fill(s, &m, r, &service, d) && detach(&m, d) && helper_serve(&call, service, &m, &reply);
     if (ok)
         take_result(&reply, out, a);
     message_drop(&reply);

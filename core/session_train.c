@@ -381,6 +381,38 @@ static bool find_joint(Step *t, bool undecomposed) {
     return true;
 }
 
+// No output is a view of something, which the user gets made anew behind the graph.
+static bool all_plain(const AotMeta *m) {
+    for (int i = 0; i < m->n_outputs; i++)
+        if (m->outputs[i].type != OUTPUT_non_alias &&
+            m->outputs[i].type != OUTPUT_unsafe_view_alias)
+            return false;
+    return true;
+}
+
+// A graph of some step of the compilation: the whole of a joint one, or one of its halves beside
+// the other as it was parted.
+static bool fill_step(Step *t, const Artifact *at) {
+    Pipeline *p = t->s->pipeline;
+    const Unit *forward = t->joint->forward, *backward = t->joint->backward;
+    if (at->stage < STAGE_partition) {
+        t->whole = at->whole ? at->whole : at->graph;
+        fill_eager(t);
+        if (all_plain(t->meta))
+            message_int(t->m, "whole_out", t->meta->n_mutated);
+        return true;
+    }
+    bool first = false;
+    for (int i = 0; i < forward->steps.n; i++)
+        first = first || forward->steps.at[i] == at;
+    if (!build(t, forward->index, STAGE_partition) || !build(t, backward->index, STAGE_partition))
+        return false;
+    int n_fwd = graph_output_node(t->whole)->args[0].n - count_primals(t->whole);
+    fill_parts(t, first ? at->graph : pipeline_at(p, forward->index, STAGE_partition)->graph,
+               first ? pipeline_at(p, backward->index, STAGE_partition)->graph : at->graph, n_fwd);
+    return true;
+}
+
 static bool fill_rung(Step *t) {
     Pipeline *p = t->s->pipeline;
     bool captured = pipeline_first_stage(p, t->joint->index) <= STAGE_fx;
@@ -388,6 +420,8 @@ static bool fill_rung(Step *t) {
         captured && (t->run->backend == BACKEND_eager || t->run->backend == BACKEND_aot_eager);
     if (!find_joint(t, upper))
         return false;
+    if (t->run->at)
+        return fill_step(t, t->run->at);
     if (upper && t->run->backend == BACKEND_eager) {
         fill_eager(t);
         return true;

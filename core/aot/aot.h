@@ -33,6 +33,7 @@ typedef struct AotRequest {
     DecompTable decomps;
     Diag *diag;
     int stage;                 // recorded with guards
+    bool fallback_random;      // ops that draw random numbers are not taken apart
     bool keep_input_mutations; // copy_ epilogue in the graph (Inductor: true)
     const bool *requires_grad; // by placeholder; NULL: none does
     // By placeholder; NULL: none. A synthetic base of which some views are not written: its writes

@@ -1,6 +1,7 @@
 // decomp_grad.c: decompositions of the backward ops of pointwise functions (torch/_decomp). A
 // statement a call, in the order in which Python evaluates them.
 #include "core/aot/decomp.h"
+#include "core/record/fault.h"
 
 #include <math.h>
 
@@ -279,9 +280,9 @@ bool decomp_glu_backward(Trace *t, const Op *op, const Value *a, Value *out) {
 }
 
 bool decomp_native_dropout_backward(Trace *t, const Op *op, const Value *a, Value *out) {
-    (void)op;
     Value mask = to_dtype(t, a[1], dtype_of(a[0]));
-    mask = py_mul(t, mask, a[2]);
+    if (!fault(t->req->decisions, FAULT_dropout_unscaled, op->name))
+        mask = py_mul(t, mask, a[2]);
     Value x = py_mul(t, a[0], mask);
     *out = CALL(t, aten_clone_default, x, memory_format_of(suggest_memory_format(t, a[0])));
     return true;

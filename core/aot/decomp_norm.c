@@ -1,6 +1,7 @@
 // decomp_norm.c: decompositions of layer, group and RMS normalization and their backward: means,
 // variances and a scale (torch/_refs, torch/_decomp).
 #include "core/aot/decomp.h"
+#include "core/record/fault.h"
 
 bool decomp_layer_norm(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
@@ -10,7 +11,8 @@ bool decomp_layer_norm(Trace *t, const Op *op, const Value *a, Value *out) {
     Value weight = contiguous(t, a[2], MF_contiguous);
     Value bias = contiguous(t, a[3], MF_contiguous);
     x = to_dtype(t, x, dtype_compute(d));
-    Value both = CALL(t, aten_var_mean_correction, x, dims, INT(0), BOOL(true));
+    int64_t correction = fault(t->req->decisions, FAULT_layer_norm_unbiased, op->name);
+    Value both = CALL(t, aten_var_mean_correction, x, dims, INT(correction), BOOL(true));
     Value rstd = CALL(t, aten_add_Tensor, item_of(both, 0), a[4]);
     rstd = CALL(t, aten_rsqrt_default, rstd);
     Value mean = item_of(both, 1);

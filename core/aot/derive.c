@@ -1,5 +1,6 @@
 // derive.c: the table of derivatives and the words that its rules share.
 #include "core/aot/derive.h"
+#include "core/record/fault.h"
 
 #include <string.h>
 
@@ -39,7 +40,9 @@ Value sum_to(Trace *t, Value x, const Expr *const *size, int ndim) {
     for (int i = 0; i < m->ndim; i++)
         if (i < lead || (expr_known_is(t, size[i - lead], 1) && !expr_known_is(t, m->size[i], 1)))
             dims[n++] = i;
-    if (n)
+    if (n && fault(t->req->decisions, FAULT_gradient_averaged, "sum_to"))
+        x = CALL(t, aten_mean_dim, x, ints_of(t, dims, n), BOOL(true));
+    else if (n)
         x = CALL(t, aten_sum_dim_IntList, x, ints_of(t, dims, n), BOOL(true));
     return lead > 0 ? CALL(t, aten_view_default, x, size_list(t, size, ndim)) : x;
 }

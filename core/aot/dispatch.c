@@ -376,7 +376,8 @@ static bool taken_apart(Trace *t, const Op *op, const Value *args, Value *out) {
     const DecompRule *rule = &decomp_rules[op->id];
     if (!rule->rule || t->req->decomps == DECOMP_none)
         return false;
-    bool listed = (rule->tables & tables[t->req->decomps]) != 0;
+    bool drawn_as_eager = t->req->fallback_random && op->tags & OPT_random;
+    bool listed = (rule->tables & tables[t->req->decomps]) != 0 && !drawn_as_eager;
     t->declined = NULL;
     if (listed && (rule->tables & IN_asked) && !rule->rule(t, op, args, NULL)) {
         log_declined(t, op);
@@ -385,7 +386,9 @@ static bool taken_apart(Trace *t, const Op *op, const Value *args, Value *out) {
     Decide ask = {.kind = DECIDE_decomposition,
                   .key = op_key(op),
                   .by_default = listed,
-                  .reason = listed ? rule->doc : "not in this table"};
+                  .reason = listed           ? rule->doc
+                            : drawn_as_eager ? "fallback_random is on"
+                                             : "not in this table"};
     if (!decide(t->req->decisions, &ask))
         return false;
     if (!listed && (rule->tables & IN_asked) && !rule->rule(t, op, args, NULL)) {

@@ -2,6 +2,7 @@
 // thread: which functions lead to a wanted leaf, how many deliveries each waits for, the highest
 // sequence number first. Deep graphs are walked without recursion.
 #include "core/aot/tape.h"
+#include "core/record/fault.h"
 
 #include <string.h>
 
@@ -239,6 +240,10 @@ static bool any_defined(const GradFn *fn) {
     return false;
 }
 
+static const char *fn_name(const GradFn *fn) {
+    return fn->op ? fn->op->name : "leaf";
+}
+
 static void deliver(Walk *w, const Edge *edge, Value g) {
     GradFn *next = edge->fn;
     next->waits_for--;
@@ -247,8 +252,10 @@ static void deliver(Walk *w, const Edge *edge, Value g) {
     if (!next->grads)
         next->grads = ARENA_ARRAY(w->t->arena, next->n_results + 1, Value);
     Value *there = &next->grads[edge->nr];
+    bool first = is_undefined(there) ||
+                 fault(w->t->req->decisions, FAULT_gradient_overwritten, fn_name(next));
     if (!is_undefined(&g))
-        *there = is_undefined(there) ? g : CALL(w->t, aten_add_Tensor, *there, g);
+        *there = first ? g : CALL(w->t, aten_add_Tensor, *there, g);
     if (!next->waits_for)
         push_ready(w, next);
 }
@@ -269,6 +276,22 @@ static void note(Trace *t, const GradFn *fn, DerivedKind kind, int *from) {
     *from = to;
 }
 
+// A product whose two gradients go to values of one shape.
+static bool same_place(const GradFn *fn) {
+    const TensorMeta *m[2];
+    for (int i = 0; i < 2; i++) {
+        if (!fn->edges[i].fn || !fn->op || fn->op->id != OP_aten_mul_Tensor)
+            return false;
+        m[i] = fn->edges[i].fn->metas[fn->edges[i].nr];
+    }
+    if (!m[0] || !m[1] || m[0]->ndim != m[1]->ndim)
+        return false;
+    for (int i = 0; i < m[0]->ndim; i++)
+        if (m[0]->size[i] != m[1]->size[i])
+            return false;
+    return true;
+}
+
 static void evaluate(Walk *w, GradFn *fn) {
     Trace *t = w->t;
     t->at = fn->at;
@@ -283,6 +306,12 @@ static void evaluate(Walk *w, GradFn *fn) {
         (fn->higher  ? apply_call
          : fn->inner ? apply_copy_slices
                      : apply_rule)(t, fn, fn->grads, out);
+    if (fn->n_edges == 2 && same_place(fn) &&
+        fault(t->req->decisions, FAULT_gradients_swapped, fn_name(fn))) {
+        Value other = out[0];
+        out[0] = out[1];
+        out[1] = other;
+    }
     note(t, fn, fn->inner ? DERIVED_copy_slices : DERIVED_formula, &from);
     for (int i = 0; i < fn->n_edges && !t->failed; i++)
         if (fn->edges[i].fn)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/ops/custom.h"
+#include "core/record/fault.h"
 
 typedef struct ViewStep {
     const Op *op;
@@ -20,7 +21,7 @@ typedef struct Update {
     Traced *value;         // what was written, in the view's shape
     const ViewStep *steps; // the view
     int n_steps;
-    int logged;            // place in the record of writes
+    int logged; // place in the record of writes
 } Update;
 
 typedef struct AliasSet {
@@ -28,7 +29,7 @@ typedef struct AliasSet {
     int generation;
     const StackFrame *written; // by the last write
     bool mutated;
-    bool graded; // written while gradients were recorded
+    bool graded;         // written while gradients were recorded
     VEC(Update) updates; // not yet applied to base
 } AliasSet;
 
@@ -39,7 +40,7 @@ struct Functional {
     int n_steps;
     int generation;
     const StackFrame *taken; // where the view was taken: its first replay belongs there
-    bool reshaped; // an in-place view op changed the tensor itself
+    bool reshaped;           // an in-place view op changed the tensor itself
 };
 
 static Traced *upper(Trace *t, Traced *value, AliasSet *set, ViewStep *steps, int n_steps) {
@@ -68,6 +69,9 @@ static Value step_args_call(Trace *t, const ViewStep *s, Value x) {
     Value *args = ARENA_ARRAY(t->arena, s->op->n_args, Value);
     memcpy(args, s->args, (size_t)s->op->n_args * sizeof *args);
     args[0] = x;
+    if (s->op->id == OP_aten_select_int &&
+        fault(t->req->decisions, FAULT_view_replayed_wrong, s->op->name))
+        args[2] = val_int(0);
     Value out = trace_dispatch(t, s->op, args);
     return s->out_index < 0 ? out : item_of(out, s->out_index);
 }
@@ -76,6 +80,8 @@ static Value step_args_call(Trace *t, const ViewStep *s, Value x) {
 static Traced *apply_update(Trace *t, const Update *u, Traced *base) {
     if (!u->n_steps)
         return u->value;
+    if (fault(t->req->decisions, FAULT_view_write_lost, u->steps[u->n_steps - 1].op->name))
+        return base;
     Value *seen = ARENA_ARRAY(t->arena, u->n_steps, Value);
     seen[0] = val_tensor(&base->meta);
     for (int i = 0; i + 1 < u->n_steps; i++)
@@ -89,12 +95,18 @@ static Traced *apply_update(Trace *t, const Update *u, Traced *base) {
     return t->failed ? base : traced(&v);
 }
 
+static const ViewStep *last_step(const Functional *f) {
+    return &f->steps[f->n_steps - 1];
+}
+
 Traced *functional_sync(Trace *t, Traced *x) {
     Functional *f = x->fn;
     if (x->stale)
         trace_fail(t, "%s", x->stale);
     if (!f || f->generation == f->set->generation || t->failed)
         return f ? f->value : x;
+    if (f->n_steps && fault(t->req->decisions, FAULT_alias_missed, last_step(f)->op->name))
+        return f->value;
     bool below = t->below;
     t->below = true;
     for (int i = 0; i < f->set->updates.n; i++) {

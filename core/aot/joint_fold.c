@@ -3,6 +3,7 @@
 // and pointwise ops.
 #include "core/aot/joint.h"
 #include "core/tensor/tensor.h"
+#include "core/record/fault.h"
 
 #include <math.h>
 #include <string.h>
@@ -322,8 +323,12 @@ static bool replace(Fold *f, Node *n) {
                    {"pin_memory", pin ? *pin : val_bool(false)}};
     if (!joint_wants(f->ctx, "constant_fold_uniform_value", n, "one value everywhere"))
         return false;
-    Node *full = joint_insert_after(f->ctx, n, op_at(OP_aten_full_default), NULL, args, 2, kw, 4);
     double v = NAN;
+    if (val_as_float(&args[1], &v) && dtype_is_float(m->dtype) &&
+        fault(f->ctx->decisions, FAULT_folded_wrong, n->name))
+        args[1] = val_float(v + 1);
+    Node *full = joint_insert_after(f->ctx, n, op_at(OP_aten_full_default), NULL, args, 2, kw, 4);
+    v = NAN;
     val_as_float(&args[1], &v);
     if (v == 0)
         map_at_id(&f->zeros, (uint64_t)full->id)->i = 1;
@@ -348,6 +353,10 @@ static void drop_neutral(Fold *f, Node *n) {
     const Map *set = id == OP_aten_add_Tensor || id == OP_aten_sub_Tensor   ? &f->zeros
                      : id == OP_aten_mul_Tensor || id == OP_aten_div_Tensor ? &f->ones
                                                                             : NULL;
+    bool ones = in(&f->ones, &n->args[0]) || in(&f->ones, &n->args[1]);
+    if (id == OP_aten_add_Tensor && ones &&
+        fault(f->ctx->decisions, FAULT_neutral_mixed_up, n->name))
+        set = &f->ones;
     bool commutes = id == OP_aten_add_Tensor || id == OP_aten_mul_Tensor;
     if (!set || !((commutes && in(set, &n->args[0])) || in(set, &n->args[1])))
         return;

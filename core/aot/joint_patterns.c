@@ -3,6 +3,7 @@
 // first, as PyTorch's matcher.
 #include "core/aot/joint.h"
 #include "core/aot/pattern.h"
+#include "core/record/fault.h"
 
 #include <math.h>
 #include <string.h>
@@ -13,6 +14,9 @@ typedef struct Rewrite {
     bool (*match)(const Node *n);
     void (*apply)(PassCtx *ctx, Node *n);
     const char *reason;
+    // A match that is none, and the fault that takes it for one; NULL.
+    bool (*loose)(const Node *n);
+    FaultId fault;
 } Rewrite;
 
 static Node *input(const Node *n, int i) {
@@ -70,6 +74,12 @@ static bool permute_and_back(const Node *n) {
     return true;
 }
 
+static bool permute_twice(const Node *n) {
+    const Node *in = only_input(n, OP_aten_permute_default), *x = in ? input(in, 0) : NULL;
+    return x && node_tensor(x) && node_tensor(n) &&
+           same_sizes(n->graph->sym, node_tensor(x), node_tensor(n));
+}
+
 static bool is_plain_float(const Value *v) {
     return v && v->kind == VAL_dtype &&
            (v->dtype == DT_f16 || v->dtype == DT_bf16 || v->dtype == DT_f32 || v->dtype == DT_f64);
@@ -78,6 +88,13 @@ static bool is_plain_float(const Value *v) {
 static bool convert_twice(const Node *n) {
     const Node *in = only_input(n, OP_prims_convert_element_type_default);
     return in && input(in, 0) && is_plain_float(node_arg(in, 1, "dtype")) &&
+           is_plain_float(node_arg(n, 1, "dtype"));
+}
+
+static bool convert_through_integer(const Node *n) {
+    const Node *in = only_input(n, OP_prims_convert_element_type_default);
+    const Value *via = in ? node_arg(in, 1, "dtype") : NULL;
+    return via && via->kind == VAL_dtype && dtype_is_int(via->dtype) && input(in, 0) &&
            is_plain_float(node_arg(n, 1, "dtype"));
 }
 
@@ -219,25 +236,34 @@ static void move_scale(PassCtx *ctx, Node *n) {
 }
 
 static const Rewrite early[] = {
-    {OP_aten_view_default, view_to_itself, take_input, "a view of its own shape"},
-    {OP_aten_view_default, view_and_back, take_second_input, "a view and back"},
-    {OP_aten_permute_default, permute_and_back, take_second_input, "a permute and back"},
+    {OP_aten_view_default, view_to_itself, take_input, "a view of its own shape", NULL,
+     FAULT_count},
+    {OP_aten_view_default, view_and_back, take_second_input, "a view and back", NULL, FAULT_count},
+    {OP_aten_permute_default, permute_and_back, take_second_input, "a permute and back",
+     permute_twice, FAULT_permutes_cancelled},
 };
 static const Rewrite first[] = {
-    {OP_prims_convert_element_type_default, convert_twice, convert_once, "a chain of conversions"},
-    {OP_aten_scatter_value, scatter_upon_const, scatter_by_where, "scatter into one value"},
+    {OP_prims_convert_element_type_default, convert_twice, convert_once, "a chain of conversions",
+     convert_through_integer, FAULT_cast_lost},
+    {OP_aten_scatter_value, scatter_upon_const, scatter_by_where, "scatter into one value", NULL,
+     FAULT_count},
     {OP_aten_index_Tensor, randperm_is_index, randperm_unsafe_index,
-     "places of a permutation are inside"},
+     "places of a permutation are inside", NULL, FAULT_count},
     {OP_aten_index_put_default, randperm_is_index, randperm_unsafe_index,
-     "places of a permutation are different and inside"},
+     "places of a permutation are different and inside", NULL, FAULT_count},
 };
 static const Rewrite second[] = {
-    {OP_aten_sub_Tensor, scaled_softmax, move_scale, "softmax of a scaled input"},
+    {OP_aten_sub_Tensor, scaled_softmax, move_scale, "softmax of a scaled input", NULL,
+     FAULT_count},
 };
 
-static const Rewrite *match(const Rewrite *rules, int n_rules, const Node *n) {
+static bool taken_for_one(PassCtx *ctx, const Rewrite *r, const Node *n) {
+    return r->loose && r->loose(n) && fault(ctx->decisions, r->fault, n->name);
+}
+
+static const Rewrite *match(PassCtx *ctx, const Rewrite *rules, int n_rules, const Node *n) {
     for (int i = 0; i < n_rules; i++)
-        if (node_is(n, rules[i].op) && rules[i].match(n))
+        if (node_is(n, rules[i].op) && (rules[i].match(n) || taken_for_one(ctx, &rules[i], n)))
             return &rules[i];
     return NULL;
 }
@@ -248,10 +274,11 @@ static bool replace_attention(PassCtx *ctx, Attention *at, const char *pass, Nod
     return name && joint_wants(ctx, pass, n, name) && attention_replace(ctx, at, &m);
 }
 
-static bool matches_at_all(const Graph *g, const Rewrite *rules, int n_rules, Attention *at) {
+static bool matches_at_all(PassCtx *ctx, const Graph *g, const Rewrite *rules, int n_rules,
+                           Attention *at) {
     Match m;
     GRAPH_EACH (g, n)
-        if (match(rules, n_rules, n) || (at && attention_match(at, n, &m)))
+        if (match(ctx, rules, n_rules, n) || (at && attention_match(at, n, &m)))
             return true;
     return false;
 }
@@ -260,7 +287,7 @@ static bool matches_at_all(const Graph *g, const Rewrite *rules, int n_rules, At
 static Graph *run(PassCtx *ctx, const Graph *given, const char *name, const Rewrite *rules,
                   int n_rules, Attention *attention) {
     ctx->matches = 0;
-    if (!matches_at_all(given, rules, n_rules, attention))
+    if (!matches_at_all(ctx, given, rules, n_rules, attention))
         return (Graph *)(uintptr_t)given;
     Graph *g = graph_copy(ctx->arena, given);
     bool unsorted = false;
@@ -273,7 +300,7 @@ static Graph *run(PassCtx *ctx, const Graph *given, const char *name, const Rewr
             ctx->matches++;
             continue;
         }
-        const Rewrite *r = n ? match(rules, n_rules, n) : NULL;
+        const Rewrite *r = n ? match(ctx, rules, n_rules, n) : NULL;
         if (!r || !joint_wants(ctx, name, n, r->reason))
             continue;
         r->apply(ctx, n);

@@ -2,6 +2,7 @@
 // are the primals, its outputs the user's, then kept tensors, then kept sizes; backward's inputs
 // are the sizes, the tensors, the tangents.
 #include "core/aot/partition_impl.h"
+#include "core/record/fault.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -391,6 +392,24 @@ static Origins *trace_back(const Maker *m) {
     return o;
 }
 
+// Planted: backward reads the second of two saved values of one size as the first.
+static void mix_up_saved(Maker *m) {
+    const Half *h = m->h;
+    const Part *p = h->p;
+    for (int k = 1; h->backward && k < h->inputs.n; k++) {
+        int i = h->inputs.at[k - 1], j = h->inputs.at[k];
+        const TensorMeta *a = node_tensor(p->at[i]), *b = node_tensor(p->at[j]);
+        bool saved = p->at[j]->op != FX_placeholder && p->at[i]->op != FX_placeholder;
+        bool same = saved && a && b && a->dtype == b->dtype && a->ndim == b->ndim;
+        for (int d = 0; same && d < a->ndim; d++)
+            same = a->size[d] == b->size[d];
+        if (same && fault(p->rq->decisions, FAULT_saved_swapped, p->at[i]->name)) {
+            m->made[i] = m->made[j];
+            return;
+        }
+    }
+}
+
 // literals: what stands for outputs that are no node.
 static Graph *make(Half *h, Arena *a, const Value *literals, Origins **origins) {
     Part *p = h->p;
@@ -407,6 +426,7 @@ static Graph *make(Half *h, Arena *a, const Value *literals, Origins **origins) 
         int i = h->inputs.at[k];
         finish_node(&m, graph_placeholder(m.to, p->at[i]->name, p->at[i]->name), i);
     }
+    mix_up_saved(&m);
     for (int k = 0; k < h->order.n; k++)
         make_node(&m, h->order.at[k]);
     bool ok = add_outputs(&m, literals);

@@ -3,6 +3,7 @@
 // (torch/_functorch/compile_utils.py).
 #include "core/aot/joint.h"
 #include "core/aot/partition_impl.h"
+#include "core/record/fault.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -226,7 +227,9 @@ static bool same_call(const Cse *c, const Node *a, const Node *b) {
 
 // Memory that nothing was written to is never the same.
 static bool may_merge(const Cse *c, const Node *n) {
-    return n->op == FX_call_function && !node_is_impure(n) && !c->shared[n->id] &&
+    bool draws = n->def && n->def->tags & OPT_random &&
+                 fault(c->p->rq->decisions, FAULT_cse_of_random, n->name);
+    return n->op == FX_call_function && (draws || !node_is_impure(n)) && !c->shared[n->id] &&
            !(n->def && !strcmp(n->def->ns, "aten") && !strcmp(n->def->name, "empty"));
 }
 

@@ -311,6 +311,7 @@ void probe_take(const Request *r, Arena *a, ProbeAnswer *out) {
         out->ns = message_get_int(m, "ns", 0);
         out->nodes = (int)message_get_int(m, "nodes", 0);
         out->random = message_get_int(m, "random", 0) != 0;
+        out->fired = (int)message_get_int(m, "fired", 0);
         take_failure(m, a, &out->failure);
         int64_t n = message_get_int(m, "rows", 0);
         out->n_rows = n > 0 && n <= m->fields.n ? (int)n : 0;

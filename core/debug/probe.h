@@ -81,6 +81,7 @@ typedef struct ProbeAnswer {
     int64_t ns;  // in the helper
     int nodes;   // of the graph
     bool random; // it draws random numbers
+    int fired;   // places in the rung's pipeline where a planted fault acted
 } ProbeAnswer;
 
 // Sends a question; the request's reply is taken apart by probe_take, also if it failed.
@@ -111,6 +112,8 @@ typedef struct ProbeRun {
     CaseRung rung;
     const Toolchain *toolchain;
     bool in_f64;
+    bool plain;             // without overrides and settings
+    const Artifact *at;     // NULL, or the graph of a step that runs in place of the rung's
     uint8_t poison;         // 0: none; memory is filled with this byte before use
     VEC(ProbeValue) values; // made
 } ProbeRun;
@@ -118,8 +121,9 @@ typedef struct ProbeRun {
 typedef struct ProbeRunner {
     void *ctx;
     // Builds up to what the rung runs; false: *failed is the stage that could not be built.
-    bool (*build)(void *ctx, CaseRung rung, StageId *failed, Diag *d);
+    bool (*build)(void *ctx, CaseRung rung, bool plain, StageId *failed, Diag *d);
     bool (*run)(void *ctx, ProbeRun *r, Arena *a, Diag *d);
+    int (*fired)(void *ctx); // places where a planted fault acted
     int nodes;
     bool random;
 } ProbeRunner;

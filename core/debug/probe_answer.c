@@ -52,14 +52,16 @@ static bool run_reference(Answer *x) {
     Diag d = {.arena = a}, quiet = {.arena = a};
     StageId failed = STAGE_fx;
     say(x, "reference");
-    x->want = (ProbeRun){.rung = x->q->against, .toolchain = x->q->toolchain};
-    if (!x->runner->build(x->runner->ctx, x->q->against, &failed, &d) ||
+    // Eager is what it is whatever is planted or set.
+    bool plain = x->q->against == RUNG_eager;
+    x->want = (ProbeRun){.rung = x->q->against, .toolchain = x->q->toolchain, .plain = plain};
+    if (!x->runner->build(x->runner->ctx, x->q->against, plain, &failed, &d) ||
         !x->runner->run(x->runner->ctx, &x->want, a, &d)) {
         put_failure(x, FAIL_error, failed, &d);
         return false;
     }
     say(x, "float64");
-    x->exact = (ProbeRun){.rung = RUNG_eager, .in_f64 = true};
+    x->exact = (ProbeRun){.rung = RUNG_eager, .in_f64 = true, .plain = true};
     x->has_exact = x->runner->run(x->runner->ctx, &x->exact, a, &quiet);
     return true;
 }
@@ -70,7 +72,7 @@ static bool run_rung(Answer *x) {
     Diag d = {.arena = x->c->arena};
     StageId failed = STAGE_run;
     say(x, "rung ");
-    if (!x->runner->build(x->runner->ctx, x->q->rung, &failed, &d)) {
+    if (!x->runner->build(x->runner->ctx, x->q->rung, false, &failed, &d)) {
         put_failure(x, FAIL_error, failed, &d);
         return false;
     }
@@ -172,6 +174,7 @@ bool probe_answer(HelperCall *c, const ProbeQuery *q, const ProbeRunner *runner)
     message_int(c->reply, "valid", valid);
     message_int(c->reply, "nodes", runner->nodes);
     message_int(c->reply, "random", runner->random);
+    message_int(c->reply, "fired", runner->fired(runner->ctx));
     message_int(c->reply, "ns", clock_ns() - start);
     drop(&x.got);
     drop(&x.want);

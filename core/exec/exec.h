@@ -74,9 +74,12 @@ typedef struct ExecRun {
     int64_t peak_bytes; // made: most bytes of buffers in use
     const bool *cancel;
     uint8_t poison; // memory that the code asks for is filled with it; 0: it comes as it is
-    char *where; // (EXEC_WHERE_BYTES) gets the name of what is running; may be NULL
+    char *where;    // (EXEC_WHERE_BYTES) gets the name of what is running; may be NULL
     void (*before_timing)(void *ctx); // after the first call, before inputs are written again
     void *ctx;
+    // Sees each buffer after the call that makes it, if the code was made with taps; may be NULL.
+    void (*tap)(void *ctx, const char *name, const Tensor *t);
+    void *tap_ctx;
 } ExecRun;
 // Errors of generated code (bounds, failed extern) come back in the diag; a crash is the helper's
 // to report.
@@ -99,6 +102,8 @@ typedef struct LoopRun {
     char *where; // (EXEC_WHERE_BYTES) gets the node that is running; may be NULL
     void (*before_timing)(void *ctx); // after the first run, before inputs are written again
     void *ctx;
+    void (*tap)(void *ctx, const char *name, const Tensor *t); // each buffer that a node made
+    void *tap_ctx;
 } LoopRun;
 bool exec_interpret(LoopRun *run, Arena *a, Diag *d);
 

@@ -18,8 +18,9 @@ typedef struct Loops {
     Arena scratch; // of one library call
     int64_t *ns;   // of each node in order of running; NULL: not wanted
     const char **names;
-    int64_t began; // of the node that runs
-    int n_nodes;   // that have run
+    int64_t began;     // of the node that runs
+    InterpRun *interp; // the run under way
+    int n_nodes;       // that have run
 } Loops;
 
 // The operations that name single results of a call.
@@ -244,8 +245,18 @@ static void before_node(void *ctx, const SchedNode *n) {
         l->began = clock_ns();
 }
 
+static void show_buffers(Loops *l, const SchedNode *n) {
+    for (int i = 0; l->run->tap && i < n->outputs.n; i++) {
+        const char *name = n->outputs.at[i]->ir->name;
+        const Tensor *t = interp_buffer(l->interp, name);
+        if (t && t->storage)
+            l->run->tap(l->run->tap_ctx, name, t);
+    }
+}
+
 static void after_node(void *ctx, const SchedNode *n) {
     Loops *l = ctx;
+    show_buffers(l, n);
     if (!l->ns)
         return;
     l->names[l->n_nodes] = n->name;
@@ -268,6 +279,7 @@ static bool run_once(Loops *l, RtValue **outputs, int *n) {
                      .cancel = l->run->cancel};
     generator_seed(&l->generator, l->run->seed);
     l->n_nodes = 0;
+    l->interp = &run;
     bool ok = interp_run(&run);
     if (ok && outputs) {
         *n = run.n_outputs;

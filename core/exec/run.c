@@ -71,9 +71,34 @@ static void rt_kernel(FxRuntime *rt, const char *name, int32_t end) {
     }
 }
 
+// Buffers as they are now, by name.
+static void tap(Runner *r, const FxArg *args, int32_t n_args) {
+    for (int i = 0; r->run->tap && i < n_args; i++) {
+        const FxTensor *t = args[i].v.t;
+        if (args[i].tag != FXA_tensor || !args[i].kw || t->ndim < 0 || t->ndim > TENSOR_DIMS)
+            continue;
+        Tensor seen = {.dtype = (DType)t->dtype, .ndim = t->ndim};
+        int64_t span = 1;
+        for (int k = 0; k < t->ndim; k++) {
+            seen.size[k] = t->size[k];
+            seen.stride[k] = t->stride[k];
+            span = t->size[k] ? span + (t->size[k] - 1) * t->stride[k] : 0;
+        }
+        if (span <= 0 || tensor_numel(&seen) == 0)
+            continue;
+        seen.storage = storage_borrow(t->data, (size_t)span * (size_t)dtype_info[seen.dtype].bytes);
+        r->run->tap(r->run->tap_ctx, args[i].kw, &seen);
+        tensor_drop(&seen);
+    }
+}
+
 static void rt_call(FxRuntime *rt, const char *name, FxTensor *const out[], int32_t n_out,
                     const FxArg *args, int32_t n_args) {
     Runner *r = (Runner *)rt;
+    if (!strcmp(name, CODEGEN_TAP)) {
+        tap(r, args, n_args);
+        return;
+    }
     rt_kernel(rt, name, 0);
     ArenaMark mark = arena_mark(r->eager.arena);
     if (!extern_gemm(name, r->rt.threads, out, n_out, args, n_args) &&

@@ -39,8 +39,12 @@ static void put_errors(Message *reply, const Diag *d) {
 }
 
 bool helper_serve(HelperCall *c, ServiceId s, const Message *m, Message *reply) {
-    ServiceCtx x = {
-        .arena = c->arena, .diag = c->diag, .where = c->where, .phase = c->phase, .reply = reply};
+    ServiceCtx x = {.arena = c->arena,
+                    .diag = c->diag,
+                    .where = c->where,
+                    .phase = c->phase,
+                    .reply = reply,
+                    .caller = c};
     return services[s](&x, m);
 }
 

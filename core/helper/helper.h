@@ -56,6 +56,10 @@ typedef struct HelperCall {
     char *phase;  // (EXEC_WHERE_BYTES) likewise, of the caller's own: services leave it alone
     const Message *message;
     Message *reply;
+    // Sees each value as it is made by what helper_serve runs, by the name of its node or buffer;
+    // half: 1 in the backward of a step of training, else 0. NULL: nobody looks.
+    void (*tap)(void *ctx, int half, const char *name, const Tensor *t);
+    void *tap_ctx;
 } HelperCall;
 typedef bool HelperCallFn(HelperCall *c);
 // For code that runs in a helper already: does what a request would do, in this process. Tensors of

@@ -12,7 +12,9 @@ typedef struct ServiceCtx {
     char *where;  // (EXEC_WHERE_BYTES) shared with the parent: what is running
     char *phase;  // (EXEC_WHERE_BYTES) likewise, of a HelperCallFn
     Message *reply;
-    HelperCallFn *call; // as the pool was given it
+    HelperCallFn *call;       // as the pool was given it
+    const HelperCall *caller; // of helper_serve, whose tap sees values; NULL: a request
+    int half;                 // of a step of training: 1 in its backward
 } ServiceCtx;
 typedef bool ServiceFn(ServiceCtx *c, const Message *m);
 
@@ -35,6 +37,8 @@ void service_keep_inputs(void *keep);
 const int *service_same(ServiceCtx *c, const Message *m);
 const Graph *service_graph(ServiceCtx *c, const Message *m, const char *field);
 bool service_time_graph(ServiceCtx *c, EagerCtx *e, const EagerRun *first, int repeat, Timing *t);
+// For ExecRun.tap and LoopRun.tap; ctx: the ServiceCtx.
+void service_tap(void *ctx, const char *name, const Tensor *t);
 void service_say_node(const Node *n, const RtValue *v, int64_t ns, void *ctx);
 
 // loops.c: the program in a field of a message; false and an error if it has none.

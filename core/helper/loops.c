@@ -36,6 +36,8 @@ bool service_loops(ServiceCtx *c, const Message *m) {
         .repeat = (int)message_get_int(m, "repeat", 0),
         .where = c->where,
         .before_timing = keep_inputs,
+        .tap = service_tap,
+        .tap_ctx = c,
     };
     service_inputs(c, m, "in", &run.inputs, &run.n_in);
     Keep keep = {.run = &run, .after = {.c = c, .m = m, .in = run.inputs, .n_in = run.n_in}};

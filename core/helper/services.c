@@ -96,6 +96,8 @@ bool service_code(ServiceCtx *c, const Message *m) {
         .seed = (uint64_t)message_get_int(m, "seed", 0),
         .repeat = (int)message_get_int(m, "repeat", 0),
         .poison = (uint8_t)message_get_int(m, "poison", 0),
+        .tap = service_tap,
+        .tap_ctx = c,
         .where = c->where,
         .before_timing = service_keep_inputs,
     };
@@ -125,10 +127,17 @@ static int by_size(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
+void service_tap(void *ctx, const char *name, const Tensor *t) {
+    const ServiceCtx *c = ctx;
+    if (c->caller && c->caller->tap)
+        c->caller->tap(c->caller->tap_ctx, c->half, name, t);
+}
+
 void service_say_node(const Node *n, const RtValue *v, int64_t ns, void *ctx) {
-    (void)v;
     (void)ns;
     ServiceCtx *c = ctx;
+    if (v->kind == RT_tensor)
+        service_tap(c, n->name, &v->tensor);
     strncpy(c->where, n->name, EXEC_WHERE_BYTES - 1);
 }
 

@@ -88,6 +88,8 @@ static bool run_code(Train *t, Step *s, int repeat) {
         .seed = (uint64_t)message_get_int(t->m, "seed", 0),
         .repeat = repeat,
         .poison = (uint8_t)message_get_int(t->m, "poison", 0),
+        .tap = service_tap,
+        .tap_ctx = t->c,
         .where = t->c->where,
     };
     if (!exec_run(&run, t->c->arena, t->c->diag))
@@ -106,6 +108,8 @@ static bool run_loops(Train *t, Step *s, int repeat) {
         .seed = (uint64_t)message_get_int(t->m, "seed", 0),
         .repeat = repeat,
         .where = t->c->where,
+        .tap = service_tap,
+        .tap_ctx = t->c,
     };
     if (!exec_interpret(&run, t->c->arena, t->c->diag))
         return false;
@@ -116,6 +120,7 @@ static bool run_loops(Train *t, Step *s, int repeat) {
 }
 
 static bool run_step(Train *t, Step *s, int repeat) {
+    t->c->half = s == &t->backward;
     return s->graph  ? run_graph(t, s, repeat)
            : s->code ? run_code(t, s, repeat)
                      : run_loops(t, s, repeat);
@@ -254,10 +259,15 @@ static bool run_both(Train *t) {
     t->after.n_in = t->forward.n_in;
     t->after.n_out = t->forward.n_out;
     service_split(&t->after);
-    service_put_values(t->c, "out", t->forward.out + t->after.first, t->after.n_user);
+    // A whole joint graph computes the outputs, too: there they are those of the step in question.
+    int whole_out = (int)message_get_int(t->m, "whole_out", -1), user = t->after.n_user;
+    if (whole_out < 0)
+        service_put_values(t->c, "out", t->forward.out + t->after.first, user);
     if (!link_steps(t) || !run_step(t, &t->backward, repeat) || !put_gradients(t) ||
         !put_inputs(t))
         return false;
+    if (whole_out >= 0 && whole_out + user <= t->backward.n_out)
+        service_put_values(t->c, "out", t->backward.out + whole_out, user);
     // Timed last: it writes inputs and saved values again.
     Step again = t->forward;
     again.in = ARENA_ARRAY(t->c->arena, again.n_in + 1, RtValue);

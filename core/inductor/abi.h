@@ -55,6 +55,9 @@ struct FxRuntime {
     double (*special)(int32_t function, double a, double b); // eager_special_call
 };
 
+// What code with taps calls after each call: buffers by name, as keywords.
+#define CODEGEN_TAP "fxray.tap"
+
 // Lines of the declarations above and of the helpers (fx_relu_f32, fx_bf16 conversions …) as plain
 // C99; ends with NULL.
 const char *const *abi_prelude(void);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "core/inductor/c_nest.h"
+#include "core/record/fault.h"
 
 static const char *const acc_mode[ACC_n] = {
     [ACC_sum] = "sum",       [ACC_prod] = "prod",     [ACC_max] = "max",
@@ -206,8 +207,10 @@ void acc_declare(Nest *n, CText *t) {
         int count = parts_of(n, acc, part);
         for (int k = 0; k < count; k++) {
             if (!n->lanes) {
-                c_line(t, acc->op, n->position, "%s %s%s = %s;", part[k].type, acc->name,
-                       part[k].suffix, part[k].init);
+                bool kept = !n->parallel && fault(n->k->g->r->decisions, FAULT_accumulator_kept,
+                                                  n->members[0]->name);
+                c_line(t, acc->op, n->position, "%s%s %s%s = %s;", kept ? "static " : "",
+                       part[k].type, acc->name, part[k].suffix, part[k].init);
                 continue;
             }
             c_line(t, acc->op, n->position, "%s %s%s[%d];", part[k].type, acc->name, part[k].suffix,
@@ -221,6 +224,8 @@ void acc_declare(Nest *n, CText *t) {
 
 const char *acc_clause(Nest *n) {
     Buf clause = {.arena = n->k->g->arena};
+    if (n->racy)
+        return "";
     for (int i = 0; i < n->accs.n; i++) {
         Part part[3];
         int count = parts_of(n, &n->accs.at[i], part);
@@ -335,7 +340,9 @@ static void finish_welford(Nest *n, CText *t, const Acc *acc, const char *type) 
                *o = acc->name;
     int p = n->position;
     c_line(t, acc->op, p, "const double %s_mean64 = %s / (%s) + (%s - %s);", o, s, count, s, s);
-    c_line(t, acc->op, p, "const double %s_m264 = %s - %s_mean64 * %s;", o, sq, o, s);
+    bool squares = fault(n->k->g->r->decisions, FAULT_variance_by_squares, n->members[0]->name);
+    c_line(t, acc->op, p, "const double %s_m264 = %s - %s_mean64 * %s;", o, sq, o,
+           squares ? "0.0" : s);
     c_line(t, acc->op, p, "const %s %s_out_mean = (%s)%s_mean64;", type, o, type, o);
     c_line(t, acc->op, p, "const %s %s_out_m2 = (%s)(%s_m264 < 0 ? 0 : %s_m264);", type, o, type, o,
            o);
@@ -349,7 +356,8 @@ static void finish(Nest *n, CText *t, const Acc *acc) {
     else if (is_arg(acc))
         c_line(t, acc->op, n->position, "const %s %s_out = %s;", type, acc->name,
                at(n, acc->name, "_index"));
-    else if (is_extreme(acc) && dtype_is_float(acc->src))
+    else if (is_extreme(acc) && dtype_is_float(acc->src) &&
+             !fault(n->k->g->r->decisions, FAULT_nan_dropped, n->members[0]->name))
         c_line(t, acc->op, n->position, "const %s %s_out = %s ? (%s)(0.0f / 0.0f) : %s;", type,
                acc->name, at(n, acc->name, "_nan"), type, s);
     else

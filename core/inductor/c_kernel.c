@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/inductor/cgen.h"
+#include "core/record/fault.h"
 
 enum { MAX_ARGS = 500 }; // PyTorch's limit of a group
 
@@ -262,6 +263,22 @@ static const char *text_key(KernelGen *k, const char *args) {
     return buf_str(&b);
 }
 
+// Faults of a whole function.
+static void plant(KernelGen *k, CText *t) {
+    static const struct {
+        FaultId fault;
+        const char *statement;
+    } plants[] = {
+        {FAULT_out_of_memory_write, "*(volatile int *)8 = 1;"},
+        {FAULT_endless_loop, "for (volatile int forever = 1; forever;) {}"},
+        {FAULT_broken_c, "this is no C;"},
+    };
+    const char *name = k->g->s->nodes.at[k->nodes.at[0]]->name;
+    for (int i = 0; i < COUNT(plants); i++)
+        if (fault(k->g->r->decisions, plants[i].fault, name))
+            c_line(t, NULL, k->nodes.at[0], "%s", plants[i].statement);
+}
+
 static int finish_kernel(KernelGen *k) {
     CGen *g = k->g;
     sort_args(k);
@@ -277,6 +294,7 @@ static int finish_kernel(KernelGen *k) {
     c_line(t, NULL, k->nodes.at[0], "static void %s(%s)", kernel.name, args);
     c_line(t, NULL, k->nodes.at[0], "{");
     t->indent++;
+    plant(k, t);
     c_append(t, &k->body);
     t->indent--;
     c_line(t, NULL, -1, "}");

@@ -5,15 +5,19 @@
 #include <string.h>
 
 #include "core/inductor/c_nest.h"
+#include "core/record/fault.h"
 
 enum { PARALLEL_WORK = 32768, MATH_WORK = 8 };
 
 void loops_open(Nest *n, CText *t, int loop, const char *pragma) {
     const char *x = expr_name(n->vars[loop]);
+    const char *end = nest_size(n, loop);
     if (*pragma)
         c_line(t, NULL, n->position, "%s", pragma);
-    c_line(t, NULL, n->position, "for (int64_t %s = 0; %s < %s; %s++) {", x, x, nest_size(n, loop),
-           x);
+    if (strstr(pragma, " simd") && nest_hint(n, loop) % 8 &&
+        fault(n->k->g->r->decisions, FAULT_tail_off_by_one, n->members[0]->name))
+        end = arena_printf(n->k->g->arena, "(%s) - 1", end);
+    c_line(t, NULL, n->position, "for (int64_t %s = 0; %s < %s; %s++) {", x, x, end, x);
     t->indent++;
 }
 
@@ -77,12 +81,22 @@ const char *loops_pragma(Arena *a, int parallel, bool simd, const char *clause) 
     return simd ? arena_printf(a, "#pragma omp simd%s", clause) : "";
 }
 
+static bool wants_vectors(const Nest *n) {
+    Decide q = {.kind = DECIDE_tile,
+                .key = n->members[0]->name,
+                .by_default = nest_is_wide(n),
+                .fixed = !nest_is_wide(n),
+                .reason = nest_is_wide(n) ? "the innermost loop is vector code"
+                                          : "it writes in order, or tells of bad indexes"};
+    return decide(n->k->g->r->decisions, &q);
+}
+
 // --- plain loops
 
 static void print_pointwise(Nest *n, CText *t) {
     Arena *a = n->k->g->arena;
     int loops = n->n_iter;
-    bool simd = nest_is_wide(n);
+    bool simd = wants_vectors(n);
     c_append(t, &n->level[n->first]);
     for (int i = n->first; i < loops; i++) {
         bool inner = i == loops - 1;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/inductor/c_nest.h"
+#include "core/record/fault.h"
 
 // The row of a local buffer: nests of one node that do not need it at the same time share one.
 static CLocal *local_at(Emit *e, const char *buf) {
@@ -162,7 +163,7 @@ void nest_store(Emit *e, const LoopOp *op, const char *index, CVal v) {
     bool mutates = map_find(&e->k->g->s->mutation_real_name, op->buf) != NULL;
     if (mutates)
         forget(e, op->buf);
-    if (op->mode) {
+    if (op->mode && !fault(e->k->g->r->decisions, FAULT_scatter_overwrites, e->member->name)) {
         add_to_memory(e, op, place(e, op, index, true), d, v);
         return;
     }

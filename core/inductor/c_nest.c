@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/inductor/c_nest.h"
+#include "core/record/fault.h"
 
 void nest_to_suffix(Emit *e) {
     e->out = &e->nest->suffix;
@@ -256,7 +257,8 @@ static void print_nest(KernelGen *k, const SchedNode **members, int n_members, i
     Nest n = nest_new(k, members, n_members, position, first);
     for (int i = 0; i < n_members; i++)
         emit_member(&n, members[i]);
-    n.chunked &= acc_any_part(&n);
+    n.racy = n.inside && fault(k->g->r->decisions, FAULT_race_in_reduction, members[0]->name);
+    n.chunked &= acc_any_part(&n) && !n.racy;
     if (!is_empty(&n))
         loops_print(&n, t);
 }

@@ -65,6 +65,7 @@ struct Nest {
     int *order;      // (n_iter + n_red) loops from the outermost to the innermost
     VEC(Tile) tiles;
     int parallel; // outer loops that the threads share
+    bool racy;    // planted: without the clause that it needs
     bool inside;  // the threads share the first reduction loop instead
     // (n_iter + n_red + 1) statements that need that many loops open, in order of nesting
     CText *level;

@@ -1,9 +1,12 @@
 // c_value.c: one operation of the loop IR to one C statement. Equal computations are made once in a
 // scope; a load of what was just stored takes the stored value.
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/eager/eager.h"
 #include "core/inductor/cgen.h"
+#include "core/record/fault.h"
 
 CVal *scope_find(Scope *s, const char *key) {
     return map_get(&s->values, key);
@@ -192,7 +195,11 @@ static CVal emit_cast(Emit *e, const LoopOp *op, const CVal *arg) {
                                         c_suffix(op->dtype), arg->text);
         return define(e, op, op->dtype, text, arg->vars);
     }
-    const char *text = convert(a, arg->text, arg->dtype, op->dtype);
+    CVal from = *arg;
+    if (dtype_is_int(op->dtype) && dtype_is_float(from.dtype) &&
+        fault(e->k->g->r->decisions, FAULT_cast_rounds, e->member->name))
+        from.text = arena_printf(a, "rint((double)%s)", from.text);
+    const char *text = convert(a, from.text, from.dtype, op->dtype);
     return text == arg->text ? (CVal){text, op->dtype, arg->vars}
                              : define(e, op, op->dtype, text, arg->vars);
 }
@@ -296,8 +303,31 @@ static CVal emit_random(Emit *e, const LoopOp *op, const CVal *arg) {
     return define(e, op, d, expand(e->k->g->arena, loop_op_info[op->kind].c_expr, arg, d, d), vars);
 }
 
-static CVal emit_op(Emit *e, const LoopOp *op, const CVal *arg) {
+// PyTorch's own injected bugs (torch/_inductor/codegen/cpp.py, relu and log1p).
+static CVal injected(Emit *e, const LoopOp *op, CVal v) {
+    const InductorConfig *c = e->k->g->r->config;
     Arena *a = e->k->g->arena;
+    int bug = op->kind == LOOP_relu    ? c->cpp_inject_relu_bug
+              : op->kind == LOOP_log1p ? c->cpp_inject_log1p_bug * 3
+                                       : 0;
+    if (bug == 1)
+        c_line(emit_to(e, v.vars), op, e->position, "compile error!;");
+    if (bug == 2)
+        c_line(emit_to(e, v.vars), op, e->position, "fx_oob = \"injected: relu throws\";");
+    return bug == 3 ? define(e, op, v.dtype, arena_printf(a, "(%s + 1)", v.text), v.vars) : v;
+}
+
+static CVal emit_constant(Emit *e, const LoopOp *op) {
+    Arena *a = e->k->g->arena;
+    Value v = op->value;
+    double brief = v.kind == VAL_float ? strtod(arena_printf(a, "%.3g", v.f), NULL) : 0;
+    if (v.kind == VAL_float && fabs(brief - v.f) > 1e-4 * fabs(v.f) &&
+        fault(e->k->g->r->decisions, FAULT_constant_rounded, e->member->name))
+        v.f = brief;
+    return (CVal){c_constant(a, &v, op->dtype), op->dtype, 0};
+}
+
+static CVal emit_op(Emit *e, const LoopOp *op, const CVal *arg) {
     switch (op->kind) {
     case LOOP_load:
         return nest_load(e, op, emit_index(e, op->index));
@@ -308,7 +338,7 @@ static CVal emit_op(Emit *e, const LoopOp *op, const CVal *arg) {
     case LOOP_reduction:
         return nest_reduce(e, op, arg[0]);
     case LOOP_constant:
-        return (CVal){c_constant(a, &op->value, op->dtype), op->dtype, 0};
+        return emit_constant(e, op);
     case LOOP_index_expr:
         return emit_index_expr(e, op);
     case LOOP_to_dtype:
@@ -336,7 +366,7 @@ static CVal emit_op(Emit *e, const LoopOp *op, const CVal *arg) {
                   e->member->name);
         return (CVal){"0", DT_f32, 0};
     default:
-        return emit_plain(e, op, arg);
+        return injected(e, op, emit_plain(e, op, arg));
     }
 }
 

@@ -52,6 +52,7 @@ typedef struct CodegenRequest {
     const InductorConfig *config;
     int stage;
     bool comments; // origin nodes and source lines in comments
+    bool taps;     // call() shows each buffer that a call made
 } CodegenRequest;
 CModule *codegen_c(const CodegenRequest *r);
 

@@ -119,8 +119,8 @@ typedef struct IrLayout {
     const Expr **size, **stride; // (ndim)
     const Expr *
         offset; // non_owning: where it begins in its owner; neither printed nor part of its indexes
-    bool as_tuple;       // strides print as a tuple (ConcatKernel in channels_last)
-    const char *view_of; // non_owning: buffer that owns the memory; mutation: the target
+    bool as_tuple;                // strides print as a tuple (ConcatKernel in channels_last)
+    const char *view_of;          // non_owning: buffer that owns the memory; mutation: the target
     const struct IrLayout *whole; // mutation: layout of the target as a whole; its strides print
 } IrLayout;
 void ir_layout_print(Buf *out,
@@ -241,8 +241,10 @@ typedef struct InductorConfig {
     int cpp_min_chunk_size;                        // 512
     bool layout_optimization, pick_loop_orders, inplace_buffers, allow_buffer_reuse,
         epilogue_fusion, reorder_for_peak_memory, use_dce, split_reductions;
-    int cpp_simdlen; // 512 bits assumed
-    int threads;     // 2 assumed
+    int cpp_inject_relu_bug;  // 0 none, 1 compile_error, 2 runtime_error, 3 accuracy
+    int cpp_inject_log1p_bug; // 0 none, 1 accuracy
+    int cpp_simdlen;          // 512 bits assumed
+    int threads;              // 2 assumed
     bool deterministic;
     bool cpp_fallback_scatter_reduce_sum; // true
 } InductorConfig;

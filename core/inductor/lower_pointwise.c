@@ -3,6 +3,7 @@
 // users.
 #include "core/inductor/lower.h"
 #include "core/inductor/lowerings.h"
+#include "core/record/fault.h"
 
 #include <assert.h>
 #include <math.h>
@@ -316,6 +317,7 @@ LVal lower_div_mode(Lower *l, const Value *args, LoopOpKind kind) {
          trunc = args[2].kind == VAL_str && args[2].s[0] == 't';
     if (!floor && !trunc)
         return lower_div(l, args, LOOP_truediv);
+    floor = floor && !fault(l->req->decisions, FAULT_division_truncates, l->node->name);
     Operands o = operands(l, args, 2, PK_default);
     if (all_integral(&o))
         return pointwise_of(l, floor ? LOOP_floordiv : LOOP_truncdiv, &o);
@@ -394,7 +396,8 @@ LVal lower_where(Lower *l, const Value *args, LoopOpKind kind) {
     DType dt[2] = {0};
     int nd[2] = {0}, n = 0, n_scalars = 0;
     Value scalars[2] = {0};
-    LVal v[2] = {l_of(l, &args[1]), l_of(l, &args[2])};
+    bool swapped = fault(l->req->decisions, FAULT_where_swapped, l->node->name);
+    LVal v[2] = {l_of(l, &args[1 + swapped]), l_of(l, &args[2 - swapped])};
     for (int i = 0; i < 2; i++)
         if (v[i].kind == L_box) {
             dt[n] = data_dtype(v[i].box->data);

@@ -4,6 +4,7 @@
 // Reduction.create.
 #include "core/inductor/lower.h"
 #include "core/inductor/lowerings.h"
+#include "core/record/fault.h"
 
 #include <assert.h>
 #include <string.h>
@@ -11,14 +12,14 @@
 // Values by the axes of a tensor.
 typedef struct AxisCtx {
     Fn in;
-    int ndim; // of the input
+    int ndim;      // of the input
     bool axis[64]; // reduced dimensions
     bool keepdim;
 } AxisCtx;
 
 // A reduction that becomes a pointwise chain.
 typedef struct RedCtx {
-    Fn inner; // value at (index, reduction index)
+    Fn inner;         // value at (index, reduction index)
     const char *type; // how to combine
     int n_red;
     const Expr **red; // sizes, all constant if unrolled
@@ -119,7 +120,7 @@ typedef struct Shape {
     Fn inner;
     int n, n_red;
     const Expr **size, **red; // of the result; reduced
-    const Expr *numel; // reduced elements
+    const Expr *numel;        // reduced elements
 } Shape;
 
 static Shape reduction_shape(Lower *l, Box *x, const bool *axis, bool keepdim) {
@@ -309,7 +310,9 @@ static Box *mean_box(Lower *l, Box *x, const bool *axis, bool keepdim) {
     DType out = data_dtype(x->data);
     x = box_to_dtype(l, x, dtype_is_low(out) ? DT_f32 : out);
     Box *sum = sum_box(l, x, axis, keepdim, DT_none);
-    return box_to_dtype(l, divided(l, sum, reduced_numel(l, x, axis), data_dtype(x->data)), out);
+    int64_t more = fault(l->req->decisions, FAULT_mean_count, l->node->name);
+    const Expr *count = sym_add_int(l->sym, reduced_numel(l, x, axis), more);
+    return box_to_dtype(l, divided(l, sum, count, data_dtype(x->data)), out);
 }
 
 LVal lower_mean(Lower *l, const Value *args, LoopOpKind kind) {

@@ -2,6 +2,7 @@
 // writes into a part. Source: torch/_inductor/lowering.py; ir.py ConcatKernel.
 #include "core/inductor/lower.h"
 #include "core/inductor/lowerings.h"
+#include "core/record/fault.h"
 
 #include <assert.h>
 
@@ -35,12 +36,22 @@ LVal lower_reshape(Lower *l, const Value *args, LoopOpKind kind) {
     return boxed(l, view_reshape(l, x->data, n, size));
 }
 
+static bool keeps_sizes(Lower *l, const Box *x, const int *dims, int ndim) {
+    for (int i = 0; i < ndim; i++)
+        if (!sym_known_eq(l->sym, data_size(x->data)[dims[i]], data_size(x->data)[i]))
+            return false;
+    return true;
+}
+
 LVal lower_permute(Lower *l, const Value *args, LoopOpKind kind) {
     Box *x = arg_box(l, args, 0);
     int dims[64], ndim = data_ndim(x->data);
     (void)kind;
     for (int i = 0; i < ndim; i++)
         dims[i] = args[1].n == ndim ? arg_dim(l, args[1].at, i, ndim) : i;
+    if (keeps_sizes(l, x, dims, ndim) &&
+        fault(l->req->decisions, FAULT_stride_swapped, l->node->name))
+        return lv_box(x);
     return boxed(l, view_permute(l, x->data, dims));
 }
 
@@ -111,6 +122,11 @@ LVal lower_slice(Lower *l, const Value *args, LoopOpKind kind) {
     (void)kind;
     const Expr *start = args[2].kind == VAL_none ? sym_int(l->sym, 0) : arg_expr(l, args, 2);
     const Expr *end = args[3].kind == VAL_none ? data_size(x->data)[dim] : arg_expr(l, args, 3);
+    if (sym_range(l->sym, start).lo > 0 && sym_range(l->sym, end).hi < INT32_MAX &&
+        fault(l->req->decisions, FAULT_slice_start_lost, l->node->name)) {
+        end = sym_sub(l->sym, end, start);
+        start = sym_int(l->sym, 0);
+    }
     return lv_box(slice_box(l, x, dim, start, end,
                             args[4].kind == VAL_none ? one(l) : arg_expr(l, args, 4), true));
 }
@@ -396,6 +412,8 @@ LVal lower_pad(Lower *l, const Value *args, LoopOpKind kind) {
             sym_expand(l->sym, sym_add(l->sym, sym_add(l->sym, size[i], c->low[i]), c->high[i]));
     }
     c->in = data_loader(l, x->data);
+    if (fault(l->req->decisions, FAULT_pad_mask_short, l->node->name))
+        c->size[n - 1] = sym_add_int(l->sym, c->size[n - 1], -1);
     return lv_box(pointwise_new(l, c->dtype, data_device(x->data), n, size, (Fn){run_pad, c}));
 }
 
@@ -574,6 +592,12 @@ LVal lower_cat(Lower *l, const Value *args, LoopOpKind kind) {
         return lv_box(clone_box(l, in[0]));
     for (int i = 0; i < n; i++)
         in[i] = box_to_dtype(l, in[i], d);
+    if (data_same_size(l, in[0]->data, in[1]->data) &&
+        fault(l->req->decisions, FAULT_cat_order, l->node->name)) {
+        Box *first = in[0];
+        in[0] = in[1];
+        in[1] = first;
+    }
     return lv_box(concat(l, in, n, arg_dim(l, args, 1, data_ndim(in[0]->data)), &args[0]));
 }
 

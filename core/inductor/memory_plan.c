@@ -4,6 +4,7 @@
 // become one kernel; a library call ends it.
 #include "core/inductor/plan_peaks.h"
 #include "core/inductor/sched_impl.h"
+#include "core/record/fault.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,8 @@ typedef struct Line {
 
 // Buffers freed and not taken over yet, of one size and type: last in, first out.
 typedef struct Pool {
-    VEC(int) lines; // PLAN_free lines
+    VEC(int) lines;   // PLAN_free lines
+    const char *live; // the buffer that was allocated last, NULL: none
 } Pool;
 
 typedef struct Plan {
@@ -205,8 +207,9 @@ static bool one_access(Plan *p, const SchedBuffer *b, const SchedNode *n) {
 
 static bool may_overwrite(Plan *p, const SchedBuffer *in, const SchedNode *n, const IrBuffer *out) {
     const IrBuffer *b = in->ir;
-    if (!can_reuse(p, b->name) || (in->defining && in->defining->kind == SCHED_nop) ||
-        !only_user_left(p, in, n))
+    if (!can_reuse(p, b->name) || (in->defining && in->defining->kind == SCHED_nop))
+        return false;
+    if (!only_user_left(p, in, n) && !fault(p->r->decisions, FAULT_inplace_too_early, out->name))
         return false;
     if (!ir_layout_has_tensor(b->layout) || b->layout->kind == IRL_mutation)
         return false;
@@ -409,21 +412,39 @@ static bool worth_it(Plan *p, const Line *freed, const Line *alloc, int64_t byte
     return between + bytes <= p->overall_peak;
 }
 
+static bool wants_reuse(Plan *p, const Line *alloc, const char *from, int64_t bytes) {
+    Decide q = {.kind = DECIDE_reuse,
+                .key = arena_printf(p->tmp, "%s from %s", alloc->line.buf, from),
+                .by_default = true,
+                .bytes = bytes,
+                .reason = "same size and type, no longer needed"};
+    return decide(p->r->decisions, &q);
+}
+
+// Planted: the memory of a buffer that is still read.
+static bool take_live(Plan *p, Line *alloc, const Pool *pool) {
+    if (!pool->live || !fault(p->r->decisions, FAULT_reused_while_live, alloc->line.buf) ||
+        !wants_reuse(p, alloc, pool->live, 0))
+        return false;
+    alloc->line.kind = PLAN_reuse;
+    alloc->line.from = pool->live;
+    describe_reuse(p, alloc, false);
+    return true;
+}
+
 static bool take_over(Plan *p, Line *alloc) {
     const IrBuffer *b = buffer_of(p, alloc->line.buf);
     Pool *pool = pool_of(p, reuse_key(p, b));
+    if (take_live(p, alloc, pool))
+        return true;
+    pool->live = alloc->line.buf;
     if (!pool->lines.n || !p->config.allow_buffer_reuse)
         return false;
     Line *freed = &p->lines.at[vec_last(&pool->lines)];
     int64_t bytes = storage_bytes(p, b);
     if (!worth_it(p, freed, alloc, bytes))
         return false;
-    Decide q = {.kind = DECIDE_reuse,
-                .key = arena_printf(p->tmp, "%s from %s", alloc->line.buf, freed->line.buf),
-                .by_default = true,
-                .bytes = bytes,
-                .reason = "same size and type, no longer needed"};
-    if (!decide(p->r->decisions, &q))
+    if (!wants_reuse(p, alloc, freed->line.buf, bytes))
         return false;
     pool->lines.n--;
     freed->drop = true;

@@ -7,6 +7,7 @@
 
 #include "core/aot/noop.h"
 #include "core/inductor/ir.h"
+#include "core/record/fault.h"
 
 const GraphPass *const post_grad_passes[] = {
     &pass_view_to_reshape,
@@ -195,6 +196,10 @@ static void fuse_addmm(PassCtx *c, Graph *g, Node *add, int k) {
     graph_set_insert(g, add);
     Node *n = graph_call(g, op_at(OP_aten_addmm_default), "addmm_default", args, 3, NULL, 0);
     graph_set_insert(g, NULL);
+    if (fault(c->decisions, FAULT_addmm_bias_doubled, add->name)) {
+        Kwarg beta = {"beta", val_int(2)};
+        node_set_args(n, args, 3, &beta, 1);
+    }
     n->val = add->val;
     n->original_aten = "aten.addmm.default";
     origins_add(c->origins, n->id, add->id, LINK_part);

@@ -6,9 +6,10 @@
 
 #include "core/inductor/ir.h"
 #include "core/inductor/post_grad.h"
+#include "core/record/fault.h"
 
 typedef struct ViewOp {
-    const Op *view; // aten.select.int …
+    const Op *view;    // aten.select.int …
     const Op *scatter; // aten.select_scatter.default …
     const Value *args; // behind the tensor
     int n_args;
@@ -28,12 +29,12 @@ typedef struct Scatter {
 typedef struct Reinplace {
     PassCtx *pass;
     Graph *g;
-    Value *val; // by id
+    Value *val;   // by id
     int *storage; // by id
-    int *order; // by id: place in the graph
-    int n; // ids that were there at the beginning
+    int *order;   // by id: place in the graph
+    int n;        // ids that were there at the beginning
     VEC(Scatter *) scatters;
-    Map became; // id of a scatter's node that is gone -> the node in its place
+    Map became;  // id of a scatter's node that is gone -> the node in its place
     Map by_node; // id of a scatter's node -> Scatter *
 } Reinplace;
 
@@ -98,7 +99,7 @@ static bool fuse_scatter(Reinplace *r, Node *n, const Op *view) {
 }
 
 static void find_scatters(Reinplace *r) {
-    GRAPH_EACH(r->g, n) {
+    GRAPH_EACH (r->g, n) {
         const Op *view = view_of_scatter(n);
         if (!view || n->n_args < 2 || n->args[0].kind != VAL_node || n->args[1].kind != VAL_node)
             continue;
@@ -143,7 +144,7 @@ static bool used_later(const Reinplace *r, const Node *view, const Node *node, c
 static bool parts_used(const Reinplace *r, const Node *node, const Node *cat) {
     if (!node_is(cat, OP_aten_cat_default))
         return false;
-    GRAPH_EACH(r->g, v) {
+    GRAPH_EACH (r->g, v) {
         bool part = false;
         for (int i = 0; i < cat->args[0].n && !part; i++) {
             const Value *item = &cat->args[0].at[i];
@@ -202,7 +203,7 @@ static bool can_write(const Reinplace *r, const Node *node, const Node *target) 
     Node *copy = is_input(target) ? copy_back(target, node) : NULL;
     if (is_input(target) && !copy)
         return false;
-    GRAPH_EACH(r->g, v) {
+    GRAPH_EACH (r->g, v) {
         if (r->storage[v->id] != r->storage[target->id])
             continue;
         if (is_input(v) && v != target)
@@ -345,12 +346,16 @@ static void decompose(Reinplace *r, Scatter *s) {
     }
 }
 
+static bool may_write(Reinplace *r, Node *n, Node *base) {
+    return can_write(r, n, base) || fault(r->pass->decisions, FAULT_written_too_early, n->name);
+}
+
 static void write_in_place(Reinplace *r) {
     for (Node *n = r->g->first, *next; n; n = next) {
         next = n->next;
         Scatter *s = map_get_id(&r->by_node, (uint64_t)n->id);
         if (s) {
-            if (can_write(r, n, s->base) && should_write(s) &&
+            if (may_write(r, n, s->base) && should_write(s) &&
                 rewrite_wanted(r->pass, n, "written in place")) {
                 s->in_place = true;
                 drop_copy_back(s->base, n);
@@ -358,7 +363,7 @@ static void write_in_place(Reinplace *r) {
             continue;
         }
         if (!node_is(n, OP_aten_index_put_default) || n->args[0].kind != VAL_node ||
-            !can_write(r, n, n->args[0].node))
+            !may_write(r, n, n->args[0].node))
             continue;
         if (!rewrite_wanted(r->pass, n, "its target is not used any more"))
             continue;
@@ -369,17 +374,21 @@ static void write_in_place(Reinplace *r) {
 
 static Graph *reinplace(PassCtx *c, const Graph *g) {
     bool any = false;
-    GRAPH_EACH(g, n) any |= node_is(n, OP_aten_index_put_default) || view_of_scatter(n);
+    GRAPH_EACH (g, n)
+        any |= node_is(n, OP_aten_index_put_default) || view_of_scatter(n);
     if (!any || !pass_wanted(c, "reinplace_inplaceable_ops"))
         return (Graph *)g;
-    Reinplace r = {.pass = c, .g = graph_copy(c->arena, g), .by_node = {.arena = c->arena},
+    Reinplace r = {.pass = c,
+                   .g = graph_copy(c->arena, g),
+                   .by_node = {.arena = c->arena},
                    .became = {.arena = c->arena}};
     r.val = fake_values(c->arena, r.g, 0, NULL);
     r.storage = node_storages(c->arena, r.g, r.val);
     r.n = r.g->by_id.n;
     r.order = ARENA_ARRAY(c->arena, r.n, int);
     int at = 0;
-    GRAPH_EACH(r.g, n) r.order[n->id] = at++;
+    GRAPH_EACH (r.g, n)
+        r.order[n->id] = at++;
     find_scatters(&r);
     write_in_place(&r);
     for (int pass = 0; pass < 2; pass++) // those left functional first

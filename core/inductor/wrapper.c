@@ -4,6 +4,7 @@
 
 #include "core/inductor/abi.h"
 #include "core/inductor/cgen.h"
+#include "core/record/fault.h"
 
 static const char *size_name(void *ctx, const Expr *symbol) {
     return c_name(ctx, expr_name(symbol));
@@ -336,6 +337,25 @@ static bool has_no_memory(CGen *g, const char *name) {
     return b && b->layout && (b->layout->kind == IRL_multi_output || b->layout->kind == IRL_none);
 }
 
+// The buffers that a call made, where they have memory now.
+static void print_taps(CGen *g, const PlanLine *l) {
+    for (int i = l->node; g->r->taps && i < l->node + l->n_nodes; i++) {
+        const SchedNode *n = g->s->nodes.at[i];
+        for (int k = 0; k < n->outputs.n; k++) {
+            const char *name = n->outputs.at[k]->ir->name,
+                       *real = map_get(&g->s->mutation_real_name, name);
+            const IrBuffer *b = buffer_at(g, real ? real : name);
+            bool memory = b && b->layout && b->layout->kind != IRL_none &&
+                          b->layout->kind != IRL_multi_output;
+            if (!memory || !map_find(&g->planned, b->name))
+                continue;
+            c_line(&g->text, NULL, i,
+                   "fx_call(\"%s\", rt, 0, 0, FX_ARGS({.tag = %d, .kw = \"%s\", .v.t = &%s}));",
+                   CODEGEN_TAP, (int)FXA_tensor, name, c_name(g, b->name));
+        }
+    }
+}
+
 static void print_plan_line(CGen *g, const PlanLine *l, KernelUse *const use[]) {
     switch (l->kind) {
     case PLAN_alloc:
@@ -358,6 +378,7 @@ static void print_plan_line(CGen *g, const PlanLine *l, KernelUse *const use[]) 
             else if (n->kind == SCHED_extern)
                 print_extern(g, n->op, i);
         }
+        print_taps(g, l);
         break;
     case PLAN_free:
         if (has_no_memory(g, l->buf))
@@ -393,6 +414,24 @@ static void print_output(CGen *g, int i, const IrArg *a) {
         c_line(&g->text, NULL, -1, "out[%d].ndim = -1;", i);
 }
 
+// Two results of one type and size that stand first can be mixed up.
+static int taken_output(CGen *g, const IrModule *m, int i) {
+    if (i > 1 || m->outputs.n < 2)
+        return i;
+    const IrBuffer *b[2];
+    for (int k = 0; k < 2; k++) {
+        const IrArg *o = &m->outputs.at[k];
+        b[k] = o->buf && !o->view ? buffer_at(g, o->buf) : NULL;
+        if (!b[k] || !b[k]->layout)
+            return i;
+    }
+    const IrLayout *x = b[0]->layout, *y = b[1]->layout;
+    bool same = x->dtype == y->dtype && x->ndim == y->ndim;
+    for (int k = 0; same && k < x->ndim; k++)
+        same = x->size[k] == y->size[k] && x->stride[k] == y->stride[k];
+    return same && fault(g->r->decisions, FAULT_outputs_swapped, m->outputs.at[i].buf) ? 1 - i : i;
+}
+
 void wrapper_print(CGen *g, KernelUse *const use[]) {
     g->module->call_line = g->text.lines.n + 1;
     c_line(&g->text, NULL, -1, "int call(FxRuntime *rt, FxTensor *const in[], FxTensor out[])");
@@ -411,7 +450,7 @@ void wrapper_body(CGen *g, KernelUse *const use[]) {
     for (int i = 0; i < p->lines.n; i++)
         print_plan_line(g, &p->lines.at[i], use);
     for (int i = 0; i < m->outputs.n; i++)
-        print_output(g, i, &m->outputs.at[i]);
+        print_output(g, i, &m->outputs.at[taken_output(g, m, i)]);
     c_line(&g->text, NULL, -1, "return 0;");
     g->text.indent = 0;
     c_line(&g->text, NULL, -1, "}");

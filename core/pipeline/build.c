@@ -73,6 +73,7 @@ static bool build_trace(Pipeline *p, Unit *u, StageId stage, DecompTable decomps
         .decomps = decomps,
         .diag = &u->diag,
         .stage = (int)stage,
+        .fallback_random = p->options.fallback_random,
         .keep_input_mutations = true,
     };
     AotResult result = aot_trace_inference(&request);
@@ -166,10 +167,12 @@ static bool run_passes(Pipeline *p, Unit *u, StageId stage, const GraphPass *con
                        int n) {
     if (!custom_passes_after(p, u, stage, ""))
         return false;
-    for (int i = 0; i < n; i++)
-        if (!run_pass(p, u, stage, passes[i]) ||
+    for (int i = 0; i < n; i++) {
+        bool kept = p->options.fallback_random && passes[i] == &pass_replace_random;
+        if ((!kept && !run_pass(p, u, stage, passes[i])) ||
             !custom_passes_after(p, u, stage, passes[i]->name))
             return false;
+    }
     return custom_passes_after(p, u, stage, "*");
 }
 
@@ -275,6 +278,7 @@ static bool build_kernels(Pipeline *p, Unit *u) {
         .config = &p->options.config,
         .stage = STAGE_kernels,
         .comments = true,
+        .taps = p->options.taps,
     };
     a->code = codegen_c(&request);
     if (!a->code) {

@@ -134,6 +134,8 @@ typedef struct PipelineOptions {
     int custom_pass_timeout_ms;          // of one run of one pass; 0: 5000
     CustomPassRunner *run_custom_pass;   // NULL: they cannot run here
     void *custom_pass_ctx;
+    bool fallback_random; // random ops stay as they are, and draw as eager does
+    bool taps;            // generated code shows each buffer that it makes
     // Called before each stage (pass NULL) and each pass; NULL: nobody listens.
     void (*on_step)(void *ctx, StageId stage, const char *pass);
     void *step_ctx;

@@ -17,6 +17,7 @@ static AotResult trace(const Pipeline *p, Unit *u, Artifact *a, DecompTable deco
         .decomps = decomps,
         .diag = &u->diag,
         .stage = (int)a->stage,
+        .fallback_random = p->options.fallback_random,
         .keep_input_mutations = true,
         .requires_grad = u->merged ? u->merged->requires_grad : u->requires_grad,
         .unhidden = u->merged ? u->merged->unhidden : NULL,
@@ -61,9 +62,8 @@ static int forward_outputs(const Graph *joint, const AotMeta *meta) {
         primals += n->op == FX_placeholder && !str_starts(n->target, "tangents_");
     if (meta)
         return meta->n_fwd_outputs;
-    return (all->kind == VAL_tuple || all->kind == VAL_list) && all->n >= primals
-               ? all->n - primals
-               : -1;
+    return (all->kind == VAL_tuple || all->kind == VAL_list) && all->n >= primals ? all->n - primals
+                                                                                  : -1;
 }
 
 bool build_joint_trace(Pipeline *p, Unit *u, StageId stage, DecompTable decomps) {
@@ -76,8 +76,8 @@ bool build_joint_trace(Pipeline *p, Unit *u, StageId stage, DecompTable decomps)
         return false;
     }
     a->whole = functional ? r.graph : NULL;
-    artifact_set_graph(
-        a, functional ? forward_half(r.graph, r.meta->n_fwd_outputs, &a->arena) : r.graph);
+    artifact_set_graph(a, functional ? forward_half(r.graph, r.meta->n_fwd_outputs, &a->arena)
+                                     : r.graph);
     a->meta = r.meta;
     a->log = r.log;
     a->parent = unit_traced(u);

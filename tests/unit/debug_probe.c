@@ -202,7 +202,7 @@ static const Fact facts[] = {
     // Eager is off, compiled code is not: LayerNorm over large means.
     {DT_f32, {1, 2, 3, 4}, {1, 2, 3, 4.001}, {1, 2, 3, 4}, VERDICT_better, true},
     // Both are off by as much: what cancels magnifies rounding.
-    {DT_f32, {1, 2, 3, 4.05}, {1, 2, 3, 3.96}, {1, 2, 3, 4}, VERDICT_sensitive, true},
+    {DT_f32, {1, 2, 3, 4.3}, {1, 2, 3, 3.96}, {1, 2, 3, 4}, VERDICT_sensitive, false},
     {DT_f32, {1, 2, 3, NAN}, {1, 2, 3, 4}, {1, 2, 3, 4}, VERDICT_bug, false},
     {DT_f32, {1, 2, 3, NAN}, {1, 2, 3, NAN}, {1, 2, 3, NAN}, VERDICT_same_bits, true},
     {DT_f32, {1, 2, 3, 4}, {1, 2, 3, NAN}, {1, 2, 3, 4}, VERDICT_better, true},

@@ -1,0 +1,258 @@
+// score.c: faults planted one by one, and whether compare names the stage that they sit in.
+#include "core/debug/score.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/base/file.h"
+
+#define IN(name, type)      name, type,
+#define MODEL(id, in, text) static const char *const inputs_##id[] = {in NULL};
+#include "core/debug/score_models.def"
+#undef MODEL
+const ScoreModel score_models[] = {
+#define MODEL(id, in, text) {#id, inputs_##id, text},
+#include "core/debug/score_models.def"
+#undef MODEL
+};
+#undef IN
+const int n_score_models = COUNT(score_models);
+
+// ---- models
+
+const char *score_model_text(const ScoreModel *m, Arena *a) {
+    Buf b = {.arena = a};
+    buf_puts(&b, "class GraphModule(torch.nn.Module):\n    def forward(self");
+    for (int i = 0; m->inputs[i]; i += 2)
+        buf_printf(&b, ", L_%s_: \"%s\"", m->inputs[i], m->inputs[i + 1]);
+    buf_puts(&b, "):\n");
+    for (int i = 0; m->inputs[i]; i += 2)
+        buf_printf(&b, "        l_%s_ = L_%s_\n", m->inputs[i], m->inputs[i]);
+    buf_puts(&b, m->body);
+    return buf_str(&b);
+}
+
+// Floats between -1.5 and 1.5 without a pattern; indexes that any table of the models has.
+static bool fill_input(const Node *p, int seed, RtValue *out, Diag *d) {
+    const TensorMeta *m = node_tensor(p);
+    int64_t size[TENSOR_DIMS];
+    for (int i = 0; m && i < m->ndim; i++)
+        size[i] = expr_int_or(m->size[i], 1);
+    *out = (RtValue){.kind = RT_tensor};
+    if (!m || !tensor_new(&out->tensor, m->dtype, m->ndim, size, d))
+        return false;
+    for (int64_t i = 0, n = tensor_numel(&out->tensor); i < n; i++) {
+        double v = sin(12.9898 * (double)(i + 1) + 78.233 * seed) * 43758.5453;
+        v -= floor(v);
+        if (dtype_is_float(m->dtype))
+            tensor_set_f64(&out->tensor, i, 3 * v - 1.5);
+        else
+            tensor_set_i64(&out->tensor, i, (int64_t)(v * 5));
+    }
+    return true;
+}
+
+bool score_query(const ScoreModel *m, Arena *a, ProbeQuery *out, Diag *d) {
+    const char *text = score_model_text(m, a);
+    FxDoc doc = {.arena = a};
+    *out = (ProbeQuery){.text = {text, strlen(text)}, .threads = 2, .limit_ms = 4000};
+    if (!fx_parse(&doc, sym_new(a), out->text, m->name, d) || !doc.n)
+        return false;
+    Node **p;
+    int n = graph_placeholders(doc.at[0].graph, &p, a);
+    RtValue *in = ARENA_ARRAY(a, n + 1, RtValue);
+    bool *needs = ARENA_ARRAY(a, n + 1, bool);
+    for (int i = 0; i < n; i++) {
+        needs[i] = str_starts(m->inputs[2 * i], "p_");
+        if (!fill_input(p[i], i, &in[i], d))
+            return false;
+    }
+    out->inputs = in;
+    out->n_inputs = n;
+    out->needs_grad = needs;
+    out->toolchain = toolchain_find("tcc");
+    return true;
+}
+
+void score_query_drop(ProbeQuery *q) {
+    for (int i = 0; i < q->n_inputs; i++) {
+        RtValue v = q->inputs[i];
+        rt_drop(&v);
+    }
+    q->n_inputs = 0;
+}
+
+// ---- one fault
+
+typedef struct Scoring {
+    Helpers *h;
+    Arena *a;
+    ProbeQuery *models; // (n_score_models)
+} Scoring;
+
+// A race needs threads, and so another compiler than tcc; where there is none the case is left out.
+static const Toolchain *toolchain_for(FaultId f, Arena *a) {
+    static const char *const names[] = {"gcc", "clang"};
+    const char *why = NULL;
+    if (fault_info[f].decision != DECIDE_parallel)
+        return toolchain_find("tcc");
+    for (int i = 0; i < COUNT(names); i++) {
+        const Toolchain *t = toolchain_find(names[i]);
+        if (t && toolchain_version(t, a, &why))
+            return t;
+    }
+    return NULL;
+}
+
+// Those that draw random numbers are asked in eager's order, too: some faults act there only.
+static const char *const own_stream[] = {"fallback_random=on", NULL};
+
+static void mark_firing(Scoring *s, FaultId f, const Overrides *planted, bool *fires) {
+    Request **r = ARENA_ARRAY(s->a, 2 * n_score_models + 1, Request *);
+    const Toolchain *with = toolchain_for(f, s->a);
+    for (int i = 0; i < 2 * n_score_models; i++) {
+        ProbeQuery q = s->models[i / 2];
+        q.overrides = planted;
+        q.rung = RUNG_full;
+        q.toolchain = with;
+        q.sets = i % 2 ? own_stream : NULL;
+        bool again = i % 2 && !strstr(q.text.ptr, "dropout");
+        r[i] = again || !with ? NULL : probe_send(s->h, &q);
+    }
+    for (int i = 0; i < 2 * n_score_models; i++) {
+        ProbeAnswer answer;
+        if (!r[i])
+            continue;
+        request_wait(s->h, r[i], NULL);
+        probe_take(r[i], s->a, &answer);
+        // A helper that died cannot tell; without the fault these models run.
+        bool died = answer.failure.kind == FAIL_crash || answer.failure.kind == FAIL_hang;
+        fires[i / 2] = fires[i / 2] || answer.fired > 0 || died;
+        request_free(r[i]);
+    }
+}
+
+// The stage that a comparison blames.
+static StageId blamed(const Compare *c) {
+    const CompareRung *r = &c->rungs[c->bad];
+    if (r->answer.failure.kind == FAIL_accuracy)
+        return c->place.found ? c->place.stage : STAGE_count;
+    // What the interpreter of loops runs and compiled code does not: the code is at fault.
+    bool ran = r->answer.failure.stage == STAGE_run && r->rung == RUNG_full;
+    return ran ? STAGE_kernels : r->answer.failure.stage;
+}
+
+static void judge_case(Scoring *s, const ScoreModel *m, const ProbeQuery *q,
+                       const Overrides *planted, ScoreRow *row) {
+    Compare *c = compare_new(s->h);
+    const Toolchain *with[2] = {toolchain_for(row->fault, s->a), NULL};
+    c->unit = m->name;
+    c->query = *q;
+    c->query.overrides = planted;
+    c->query.toolchain = with[0];
+    compare_start(c, with);
+    compare_wait(c);
+    row->cases++;
+    StageId want = (StageId)stage_find(fault_info[row->fault].stage);
+    if (c->bad >= 0) {
+        row->shown++;
+        StageId got = blamed(c);
+        row->named += got == want;
+        if (got != want && !row->missed)
+            row->missed = arena_printf(s->a, "%s: %s", m->name,
+                                       got < STAGE_count ? stage_info[got].name : "no stage");
+    } else if (!row->missed) {
+        row->missed = m->name;
+    }
+    c->query.n_inputs = 0; // they are the model's
+    compare_free(c);
+}
+
+static void score_fault(Scoring *s, FaultId f, ScoreRow *row) {
+    Overrides *planted = overrides_new(s->a);
+    bool *fires = ARENA_ARRAY(s->a, n_score_models, bool);
+    decide_override(planted, DECIDE_fault, fault_info[f].name, true);
+    *row = (ScoreRow){.fault = f};
+    mark_firing(s, f, planted, fires);
+    for (int i = 0; i < n_score_models; i++) {
+        row->fires += fires[i];
+        if (fires[i] && row->cases < SCORE_CASES)
+            judge_case(s, &score_models[i], &s->models[i], planted, row);
+    }
+}
+
+void score_run(Helpers *h, int only, Arena *a, Score *out) {
+    Scoring s = {.h = h, .a = a, .models = ARENA_ARRAY(a, n_score_models, ProbeQuery)};
+    int64_t start = clock_ns();
+    Diag d = {.arena = a};
+    *out = (Score){.rows = ARENA_ARRAY(a, FAULT_count, ScoreRow)};
+    bool ok = true;
+    for (int i = 0; i < n_score_models; i++)
+        ok = score_query(&score_models[i], a, &s.models[i], &d) && ok;
+    for (int f = 0; ok && f < FAULT_count; f++)
+        if (only < 0 || only == f)
+            score_fault(&s, (FaultId)f, &out->rows[out->n++]);
+    for (int i = 0; i < n_score_models; i++)
+        score_query_drop(&s.models[i]);
+    out->ns = clock_ns() - start;
+}
+
+// ---- the report
+
+static void totals(const Score *s, int *cases, int *shown, int *named, int *few) {
+    *cases = *shown = *named = *few = 0;
+    for (int i = 0; i < s->n; i++) {
+        *cases += s->rows[i].cases;
+        *shown += s->rows[i].shown;
+        *named += s->rows[i].named;
+        *few += s->rows[i].fires < SCORE_LEAST;
+    }
+}
+
+void score_report(const Score *s, Buf *out) {
+    int cases, shown, named, few;
+    totals(s, &cases, &shown, &named, &few);
+    buf_printf(out, "%-22s %-13s %5s %5s %6s %6s  %s\n", "fault", "stage", "fires", "cases",
+               "shown", "named", "not named");
+    for (int i = 0; i < s->n; i++) {
+        const ScoreRow *r = &s->rows[i];
+        buf_printf(out, "%-22s %-13s %5d %5d %6d %6d  %s\n", fault_info[r->fault].name,
+                   fault_info[r->fault].stage, r->fires, r->cases, r->shown, r->named,
+                   r->missed ? r->missed : "");
+    }
+    buf_printf(out,
+               "%d faults in %d models: %d fire in fewer than %d; of %d cases %d show, compare "
+               "names the stage in %d (%.1f %%)\n",
+               s->n, n_score_models, few, SCORE_LEAST, cases, shown, named,
+               cases ? 100.0 * named / cases : 0);
+}
+
+void score_json(const Score *s, Buf *out) {
+    JsonOut j = {.out = out, .pretty = true};
+    int cases, shown, named, few;
+    totals(s, &cases, &shown, &named, &few);
+    json_open(&j, NULL, '{');
+    json_put_int(&j, "faults", s->n);
+    json_put_int(&j, "models", n_score_models);
+    json_put_int(&j, "rarely_fire", few);
+    json_put_int(&j, "cases", cases);
+    json_put_int(&j, "shown", shown);
+    json_put_float(&j, "stage_named", cases ? (double)named / cases : 0);
+    json_put_float(&j, "seconds", (double)s->ns / 1e9);
+    json_open(&j, "rows", '[');
+    for (int i = 0; i < s->n; i++) {
+        const ScoreRow *r = &s->rows[i];
+        json_open(&j, NULL, '{');
+        json_put_str(&j, "fault", fault_info[r->fault].name);
+        json_put_str(&j, "stage", fault_info[r->fault].stage);
+        json_put_int(&j, "fires", r->fires);
+        json_put_int(&j, "cases", r->cases);
+        json_put_int(&j, "shown", r->shown);
+        json_put_int(&j, "stage_named", r->named);
+        json_put_str(&j, "missed", r->missed);
+        json_close(&j, '}');
+    }
+    json_close(&j, ']');
+    json_close(&j, '}');
+    buf_putc(out, '\n');
+}

@@ -1,0 +1,76 @@
+// session_compare.c: `fxray compare`: the ladder of each captured graph.
+#include "core/debug/score.h"
+#include "core/session_private.h"
+
+struct Compare *session_compare_start(Session *s, int unit, Diag *d) {
+    const Unit *u = pipeline_unit(s->pipeline, unit);
+    if (!session_helpers(s)) {
+        diag_tool(d, "no helper process could be started");
+        return NULL;
+    }
+    if (u->loaded && !session_can_run(s, u->loaded->graph, d))
+        return NULL;
+    Compare *c = compare_new(s->helpers);
+    c->unit = arena_strdup(&c->arena, (u->parent ? u->parent : u)->name);
+    if (!session_probe_query(s, unit, &c->arena, &c->query, d)) {
+        compare_free(c);
+        return NULL;
+    }
+    c->query.tolerance = s->tolerance;
+    // tcc first: its answer is there at once.
+    const Toolchain *with[3] = {0};
+    int n = 0;
+    const Toolchain *tcc = toolchain_find("tcc");
+    const char *why = NULL;
+    if (tcc && toolchain_version(tcc, &c->arena, &why))
+        with[n++] = tcc;
+    if (s->toolchain && s->toolchain != tcc)
+        with[n] = s->toolchain;
+    compare_start(c, with);
+    return c;
+}
+
+int session_report_score(const char *name, Buf *out, bool json, Diag *d) {
+    int only = name ? session_fault_find(name, d) : -1;
+    if (name && only < 0)
+        return 2;
+    Helpers *h = helpers_new(2, session_call, d);
+    if (!h)
+        return 3;
+    Arena arena = {0};
+    Score score;
+    score_run(h, only, &arena, &score);
+    if (json)
+        score_json(&score, out);
+    else
+        score_report(&score, out);
+    helpers_free(h);
+    arena_free(&arena);
+    return 0;
+}
+
+int session_report_compare(Session *s, Buf *out, bool json, Diag *d) {
+    JsonOut j = {.out = out, .pretty = true};
+    int code = 0;
+    if (json)
+        json_open(&j, NULL, '[');
+    for (int i = 0; i < pipeline_n_units(s->pipeline); i++) {
+        if (pipeline_unit(s->pipeline, i)->parent)
+            continue;
+        Compare *c = session_compare_start(s, i, d);
+        if (!c)
+            return diag_exit_code(d);
+        compare_wait(c);
+        if (json)
+            compare_json(c, &j);
+        else
+            compare_report(c, out);
+        code = compare_failed(c) ? 1 : code;
+        compare_free(c);
+    }
+    if (json) {
+        json_close(&j, ']');
+        buf_putc(out, '\n');
+    }
+    return code;
+}

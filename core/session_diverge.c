@@ -1,0 +1,467 @@
+// session_diverge.c: where the pipeline first goes wrong, inside a helper. Each step of the
+// compilation is run with all its values shown: graphs op by op, loops by their interpreter, code
+// with taps. The first step whose results are wrong is at fault; within it the first value that
+// differs from what it equals in the step before, by links that say `same`.
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/debug/compare.h"
+#include "core/debug/probe_impl.h"
+#include "core/session_probe.h"
+
+enum { MOST_ELEMENTS = 1 << 26 }; // of the values that are kept of a step
+
+typedef struct Shown {
+    int half;
+    const char *name;
+    Tensor t;
+} Shown;
+typedef struct Trace {
+    Arena *arena;
+    VEC(Shown) at;
+    int64_t elements;
+    Map by_name; // "half name" -> place + 1
+} Trace;
+
+// A step: what ran, and what was seen.
+typedef struct Level {
+    const Artifact *art; // of a graph; NULL: a rung
+    CaseRung rung;
+    Trace trace;
+    bool ok;  // it ran
+    bool bad; // its results are wrong
+} Level;
+
+typedef struct Search {
+    HelperCall *call;
+    HelperCall tapped; // the same, with a tap
+    ProbeSession *probe;
+    const ProbeQuery *q;
+    Arena *arena;
+    ProbeRun want, exact;
+    VEC(Level *) levels;
+    Divergence *out;
+} Search;
+
+// ---- traces
+
+static const char *trace_key(Arena *a, int half, const char *name) {
+    return arena_printf(a, "%d %s", half, name);
+}
+
+static void see(void *ctx, int half, const char *name, const Tensor *t) {
+    Trace *x = ctx;
+    Diag quiet = {.arena = x->arena};
+    const char *key = trace_key(x->arena, half, name);
+    x->elements += tensor_numel(t);
+    if (x->elements > MOST_ELEMENTS || map_find(&x->by_name, key))
+        return;
+    Shown s = {.half = half, .name = arena_strdup(x->arena, name)};
+    if (!tensor_to(&s.t, t, t->dtype, &quiet))
+        return;
+    vec_push(x->arena, &x->at, s);
+    map_put_int(&x->by_name, key, x->at.n);
+}
+
+static const Shown *seen(const Trace *x, int half, const char *name) {
+    Arena tmp = {0};
+    int64_t place = map_get_int(&x->by_name, trace_key(&tmp, half, name), 0);
+    arena_free(&tmp);
+    return place ? &x->at.at[place - 1] : NULL;
+}
+
+static void drop_levels(Search *x) {
+    for (int i = 0; i < x->levels.n; i++)
+        for (int k = 0; k < x->levels.at[i]->trace.at.n; k++)
+            tensor_drop(&x->levels.at[i]->trace.at.at[k].t);
+}
+
+// ---- running a step
+
+static const RtValue *value_named(const ProbeRun *r, const char *name) {
+    for (int i = 0; i < r->values.n; i++)
+        if (!strcmp(r->values.at[i].name, name))
+            return &r->values.at[i].v;
+    return NULL;
+}
+
+static bool results_bad(Search *x, const ProbeRun *got) {
+    for (int i = 0; i < x->want.values.n; i++) {
+        const char *name = x->want.values.at[i].name;
+        const RtValue *v = value_named(got, name);
+        Judged j;
+        if (!v && str_starts(name, "after"))
+            v = &x->q->inputs[atoi(name + strlen("after"))];
+        judge_value(v, &x->want.values.at[i].v, value_named(&x->exact, name), &x->q->tolerance, &j);
+        if (verdict_info[j.verdict].bad)
+            return true;
+    }
+    return false;
+}
+
+static void drop_run(ProbeRun *r) {
+    for (int i = 0; i < r->values.n; i++)
+        rt_drop(&r->values.at[i].v);
+    r->values.n = 0;
+}
+
+static Level *run_level(Search *x, const Artifact *art, CaseRung rung, bool plain) {
+    Level *l = ARENA_NEW(x->arena, Level);
+    Diag quiet = {.arena = x->arena};
+    ProbeRun got = {.rung = rung,
+                    .toolchain = x->q->toolchain,
+                    .at = art,
+                    .plain = plain,
+                    .poison = rung == RUNG_full ? 0xff : 0};
+    *l = (Level){.art = art, .rung = rung};
+    l->trace.arena = l->trace.by_name.arena = x->arena;
+    x->tapped.tap_ctx = &l->trace;
+    l->ok = probe_session_run(x->probe, &got, &x->tapped, x->arena, &quiet);
+    l->bad = l->ok && results_bad(x, &got);
+    drop_run(&got);
+    vec_push(x->arena, &x->levels, l);
+    return l;
+}
+
+// ---- which elements
+
+const char *element_pattern(Arena *a, const Tensor *t, const bool *wrong) {
+    int64_t n = tensor_numel(t), bad = 0;
+    for (int64_t i = 0; i < n; i++)
+        bad += wrong[i];
+    if (bad == n)
+        return n == 1 ? "the only element" : "every element";
+    int64_t inner = 1;
+    for (int d = t->ndim - 1; d >= 0; inner *= t->size[d--]) {
+        // Is an element wrong just if its index in this dimension is one of a range?
+        int64_t lo = -1, hi = -1, count = 0;
+        bool only = true, *hit = ARENA_ARRAY(a, t->size[d] + 1, bool);
+        for (int64_t i = 0; i < n; i++)
+            hit[i / inner % t->size[d]] |= wrong[i];
+        for (int64_t i = 0; i < n && only; i++)
+            only = wrong[i] == hit[i / inner % t->size[d]];
+        for (int64_t i = 0; i < t->size[d]; i++) {
+            count += hit[i];
+            lo = hit[i] && lo < 0 ? i : lo;
+            hi = hit[i] ? i : hi;
+        }
+        if (!only || count != hi - lo + 1 || count == t->size[d])
+            continue;
+        const char *end = hi == t->size[d] - 1 ? ", the last" : lo == 0 ? ", the first" : "";
+        return lo == hi ? arena_printf(a, "index %lld of dimension %d%s", (long long)lo, d, end)
+                        : arena_printf(a, "indexes %lld to %lld of dimension %d%s", (long long)lo,
+                                       (long long)hi, d, end);
+    }
+    return arena_printf(a, "%lld of %lld elements", (long long)bad, (long long)n);
+}
+
+// Values of a step follow those before by other roundings, which add up: what is far off.
+static bool differs(const Tensor *got, const Tensor *want, Judged *j) {
+    if (got->dtype != want->dtype || tensor_numel(got) != tensor_numel(want))
+        return false;
+    double rtol, atol, most = 0;
+    dtype_tolerance(got->dtype, &rtol, &atol);
+    RtValue g = {.kind = RT_tensor, .tensor = *got}, w = {.kind = RT_tensor, .tensor = *want};
+    // Both are contiguous copies: another shape is another reading of the same elements.
+    w.tensor.ndim = g.tensor.ndim;
+    memcpy(w.tensor.size, g.tensor.size, sizeof g.tensor.size);
+    memcpy(w.tensor.stride, g.tensor.stride, sizeof g.tensor.stride);
+    for (int64_t i = 0; i < tensor_numel(want); i++) {
+        double v = tensor_get_f64(&w.tensor, i);
+        v = v < 0 ? -v : v;
+        most = v > most && v < 1e300 ? v : most;
+    }
+    Tolerance wide = {.rtol = 20 * rtol, .atol = atol + 5 * rtol * most, .ulp = 64};
+    judge_value(&g, &w, NULL, &wide, j);
+    return verdict_info[j->verdict].bad;
+}
+
+static void found(Search *x, const Shown *got, const Shown *want, const Judged *j) {
+    Divergence *o = x->out;
+    Buf at = {.arena = x->arena}, type = {.arena = x->arena};
+    double rtol, atol;
+    int64_t n = tensor_numel(&got->t);
+    bool *wrong = ARENA_ARRAY(x->arena, n + 1, bool);
+    dtype_tolerance(got->t.dtype, &rtol, &atol);
+    for (int64_t i = 0; i < n; i++) {
+        double a = tensor_get_f64(&got->t, i), b = tensor_get_f64(&want->t, i), d = a - b;
+        d = d < 0 ? -d : d;
+        wrong[i] = !(a == b || (a != a && b != b) || d <= 20 * (atol + rtol * (b < 0 ? -b : b)));
+    }
+    o->node = got->name;
+    o->against = want->name;
+    o->judged = *j;
+    if (j->element >= 0)
+        print_element(&at, &got->t, j->element);
+    o->at = buf_str(&at);
+    buf_printf(&type, "%s[", dtype_info[got->t.dtype].abbr);
+    for (int i = 0; i < got->t.ndim; i++)
+        buf_printf(&type, "%s%lld", i ? "," : "", (long long)got->t.size[i]);
+    buf_putc(&type, ']');
+    o->type = buf_str(&type);
+    o->pattern = element_pattern(x->arena, &got->t, wrong);
+    o->got = (RtValue){.kind = RT_tensor, .tensor = tensor_keep(&got->t)};
+    o->want = (RtValue){.kind = RT_tensor, .tensor = tensor_keep(&want->t)};
+}
+
+// ---- graphs
+
+static const Artifact *unchanged_from(const Artifact *a) {
+    while (a && !a->changed && a->parent)
+        a = a->parent;
+    return a;
+}
+
+static const Level *level_of(const Search *x, const Artifact *a) {
+    for (int i = 0; i < x->levels.n; i++)
+        if (x->levels.at[i]->art && unchanged_from(x->levels.at[i]->art) == unchanged_from(a))
+            return x->levels.at[i];
+    return NULL;
+}
+
+// In which half of a request the nodes of an artifact's graph ran.
+static int half_of(const Search *x, const Artifact *a) {
+    const Unit *u = probe_session_unit(x->probe);
+    if (!u->forward || a->stage == STAGE_fx)
+        return 0;
+    if (a->stage < STAGE_partition)
+        return 1;
+    for (int i = 0; i < u->backward->steps.n; i++)
+        if (u->backward->steps.at[i] == a)
+            return 1;
+    return a->stage == STAGE_partition && u->steps.n && a == u->steps.at[u->steps.n - 1];
+}
+
+static const Node *node_named(const Graph *g, const char *name) {
+    GRAPH_EACH (g, n)
+        if (!strcmp(n->name, name))
+            return n;
+    return NULL;
+}
+
+// The value in the step before that a node equals.
+static const Shown *counterpart(const Search *x, const Artifact *a, const Node *n) {
+    const Artifact *parent = unchanged_from(a->parent);
+    const Level *before = parent ? level_of(x, parent) : NULL;
+    int count = 0;
+    const Link *links = a->origins ? origins_from(a->origins, n->id, &count) : NULL;
+    const Graph *g =
+        parent && parent->kind == ART_graph ? parent->whole ? parent->whole : parent->graph : NULL;
+    for (int i = 0; before && g && i < count; i++) {
+        const Node *from = links[i].strength == LINK_same ? graph_by_id(g, links[i].item) : NULL;
+        const Shown *s = from ? seen(&before->trace, half_of(x, parent), from->name) : NULL;
+        if (s)
+            return s;
+    }
+    return NULL;
+}
+
+static bool search_graph(Search *x, const Level *l, const Artifact *a, const Level *plain) {
+    const Graph *g = a->whole ? a->whole : a->graph;
+    int half = half_of(x, a);
+    for (int i = 0; i < l->trace.at.n; i++) {
+        const Shown *s = &l->trace.at.at[i];
+        const Node *n = s->half == half ? node_named(g, s->name) : NULL;
+        const Shown *want = n && n->op != FX_placeholder ? counterpart(x, a, n) : NULL;
+        Judged j;
+        if (n && n->op != FX_placeholder && !want && plain)
+            want = seen(&plain->trace, half, s->name);
+        if (!want)
+            continue;
+        x->out->nodes++;
+        if (!differs(&s->t, &want->t, &j))
+            continue;
+        found(x, s, want, &j);
+        x->out->op = n->target ? n->target : "";
+        return true;
+    }
+    return false;
+}
+
+// ---- loops and code
+
+static const Artifact *schedule_of(const Search *x, int half, StageId stage) {
+    const Unit *u = probe_session_unit(x->probe);
+    const Unit *owner = u->forward ? half ? u->backward : u->forward : u;
+    return pipeline_at(probe_session_pipeline(x->probe), owner->index, stage);
+}
+
+// The node of the lowered graph that a buffer holds: the last of its origins.
+static const Node *node_of_buffer(const Search *x, int half, const char *buf, const IrOp **op) {
+    const Artifact *a = schedule_of(x, half, STAGE_pre_fusion);
+    *op = NULL;
+    const IrModule *m = a ? a->schedule->module : NULL;
+    for (int i = 0; m && i < m->ops.n && !*op; i++)
+        for (int k = 0; k < m->ops.at[i]->outputs.n; k++)
+            if (!strcmp(m->ops.at[i]->outputs.at[k]->name, buf))
+                *op = m->ops.at[i];
+    const Node *last = NULL;
+    if (*op && m->graph)
+        GRAPH_EACH (m->graph, n)
+            for (int i = 0; i < (*op)->origins.n; i++)
+                if ((*op)->origins.at[i] == n->id)
+                    last = n;
+    return last;
+}
+
+static const char *kernel_of(const Search *x, int half, const IrOp *op) {
+    const Artifact *code = schedule_of(x, half, STAGE_kernels),
+                   *fused = schedule_of(x, half, STAGE_post_fusion);
+    for (int i = 0; code && fused && op && i < code->code->calls.n; i++) {
+        const CCall *c = &code->code->calls.at[i];
+        for (int k = 0; k < c->nodes.n; k++) {
+            const SchedNode *n = fused->schedule->nodes.at[c->nodes.at[k]];
+            for (int q = 0; q < n->outputs.n; q++)
+                for (int z = 0; z < op->outputs.n; z++)
+                    if (!strcmp(n->outputs.at[q]->ir->name, op->outputs.at[z]->name))
+                        return c->name;
+        }
+    }
+    return "";
+}
+
+static bool search_buffers(Search *x, const Level *l, const Level *before) {
+    const Level *graph = x->levels.n > 1 ? before : NULL;
+    for (int i = 0; i < l->trace.at.n; i++) {
+        const Shown *s = &l->trace.at.at[i];
+        const IrOp *op;
+        const Node *n = node_of_buffer(x, s->half, s->name, &op);
+        const Shown *want = before && !before->art ? seen(&before->trace, s->half, s->name) : NULL;
+        // Before loops there are graphs: the node's value in the last one.
+        for (int k = x->levels.n - 1; !want && n && graph && k >= 0; k--)
+            if (x->levels.at[k]->art && x->levels.at[k]->art->stage >= STAGE_partition)
+                want = seen(&x->levels.at[k]->trace, s->half, n->name);
+        Judged j;
+        if (!want)
+            continue;
+        x->out->nodes++;
+        if (!differs(&s->t, &want->t, &j))
+            continue;
+        found(x, s, want, &j);
+        x->out->op = n ? arena_printf(x->arena, "%s: %s", op->name, n->name) : "";
+        x->out->half =
+            probe_session_unit(x->probe)->forward ? s->half ? "backward" : "forward" : "";
+        if (l->rung == RUNG_full)
+            x->out->kernel = kernel_of(x, s->half, op);
+        return true;
+    }
+    return false;
+}
+
+static void find_nan(Search *x, const Level *l) {
+    for (int i = 0; i < l->trace.at.n && !x->out->first_nan; i++) {
+        const Shown *s = &l->trace.at.at[i];
+        for (int64_t k = 0; dtype_is_float(s->t.dtype) && k < tensor_numel(&s->t); k++) {
+            double v = tensor_get_f64(&s->t, k);
+            if (v - v != 0) {
+                x->out->first_nan = s->name;
+                break;
+            }
+        }
+    }
+}
+
+// ---- the walk
+
+static void blame(Search *x, Level *l, const Level *before, const Level *plain) {
+    Divergence *o = x->out;
+    o->found = true;
+    o->stage = l->art ? l->art->stage : probe_rung_stage(l->rung);
+    o->pass = l->art && l->art->pass ? l->art->pass : "";
+    if (l->art) {
+        search_graph(x, l, l->art, plain);
+        const Unit *u = probe_session_unit(x->probe);
+        bool halves = u->forward && l->art->stage >= STAGE_partition;
+        o->half = halves ? half_of(x, l->art) ? "backward" : "forward" : "";
+    } else {
+        search_buffers(x, l, before);
+    }
+    find_nan(x, l);
+}
+
+// Steps of a unit that are graphs and were changed, up to a stage; true if one is at fault.
+static bool walk_graphs(Search *x, const Unit *u, StageId last) {
+    for (int i = 0; i < u->steps.n; i++) {
+        const Artifact *a = u->steps.at[i];
+        bool parted =
+            u->forward && a->stage == STAGE_partition; // its halves are steps of their own
+        if (a->kind != ART_graph || a->stage > last || a->stage <= STAGE_fx || parted ||
+            (!a->changed && a->stage != STAGE_partition))
+            continue;
+        CaseRung rung = a->stage == STAGE_functional ? RUNG_aot_eager : RUNG_eager;
+        if (a->stage > STAGE_functional)
+            rung = RUNG_aot_eager_decomp_partition;
+        Level *l = run_level(x, a, rung, false);
+        if (!l->bad)
+            continue;
+        Level *plain = NULL;
+        const Artifact *twin = a->stage == STAGE_functional && u->forward
+                                   ? probe_session_plain(x->probe, STAGE_functional)
+                                   : NULL;
+        if (twin)
+            plain = run_level(x, twin, RUNG_aot_eager, true);
+        blame(x, l, NULL, plain);
+        return true;
+    }
+    return false;
+}
+
+static void walk(Search *x) {
+    const Unit *u = probe_session_unit(x->probe);
+    StageId last = probe_rung_stage(x->q->rung);
+    if (last > STAGE_post_grad)
+        last = STAGE_post_grad;
+    Level *fx = run_level(x, NULL, RUNG_eager, true);
+    fx->art = u->steps.n ? pipeline_at(probe_session_pipeline(x->probe), u->index, STAGE_fx) : NULL;
+    bool done = walk_graphs(x, u, last);
+    for (int i = 0; u->forward && !done && i < 2; i++)
+        done = walk_graphs(x, i ? u->backward : u->forward, last);
+    Level *before = NULL;
+    for (int r = RUNG_aot_eager_decomp_partition + 1; !done && r <= (int)x->q->rung; r++) {
+        Level *l = run_level(x, NULL, (CaseRung)r, false);
+        done = l->bad;
+        if (done)
+            blame(x, l, before, NULL);
+        before = l;
+    }
+}
+
+static void reply(Search *x) {
+    Message *m = x->call->reply;
+    const Divergence *o = x->out;
+    message_int(m, "found", o->found);
+    message_int(m, "stage", o->stage);
+    message_int(m, "nodes", o->nodes);
+    const struct {
+        const char *name, *text;
+    } texts[] = {
+        {"pass", o->pass},       {"half", o->half},          {"node", o->node}, {"op", o->op},
+        {"against", o->against}, {"kernel", o->kernel},      {"type", o->type}, {"at", o->at},
+        {"pattern", o->pattern}, {"first_nan", o->first_nan}};
+    for (int i = 0; i < COUNT(texts); i++)
+        message_text(m, texts[i].name, texts[i].text ? texts[i].text : "");
+    ProbeRow row = {.name = "", .type = "", .judged = o->judged, .got = o->got, .want = o->want};
+    probe_put_row(m, 0, &row);
+}
+
+bool session_diverge(HelperCall *c, ProbeSession *s, const ProbeQuery *q) {
+    Divergence out = {0};
+    Search x = {.call = c, .tapped = *c, .probe = s, .q = q, .arena = c->arena, .out = &out};
+    Diag quiet = {.arena = c->arena};
+    StageId failed;
+    x.tapped.tap = see;
+    x.want = (ProbeRun){.rung = q->against, .plain = true};
+    x.exact = (ProbeRun){.rung = RUNG_eager, .in_f64 = true, .plain = true};
+    if (probe_session_build(s, q->rung, false, &failed, &quiet) &&
+        probe_session_run(s, &x.want, c, c->arena, &quiet)) {
+        probe_session_run(s, &x.exact, c, c->arena, &quiet);
+        walk(&x);
+    }
+    reply(&x);
+    rt_drop(&out.got);
+    rt_drop(&out.want);
+    drop_run(&x.want);
+    drop_run(&x.exact);
+    drop_levels(&x);
+    return true;
+}

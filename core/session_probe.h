@@ -1,0 +1,28 @@
+// session_probe.h: inside of core/session: the graph of a question as a session in a helper, whose
+// runs are made in that process. Beside it stands a plain one, without overrides, faults and
+// settings: what eager and float64 are taken from.
+#ifndef CORE_SESSION_PROBE_H
+#define CORE_SESSION_PROBE_H
+
+#include "core/debug/probe.h"
+#include "core/session.h"
+
+typedef struct ProbeSession ProbeSession;
+// taps: generated code shows its buffers. NULL and errors if the question makes no sense.
+ProbeSession *probe_session_open(HelperCall *c, const ProbeQuery *q, bool taps, Diag *d);
+void probe_session_close(ProbeSession *s);
+// Builds what a rung runs; false: *failed is the stage that could not be built.
+bool probe_session_build(ProbeSession *s, CaseRung rung, bool plain, StageId *failed, Diag *d);
+// call: whose tap sees the values.
+bool probe_session_run(ProbeSession *s, ProbeRun *r, const HelperCall *call, Arena *a, Diag *d);
+const Unit *probe_session_unit(const ProbeSession *s);
+Pipeline *probe_session_pipeline(const ProbeSession *s);
+// The plain one's artifact of a stage; NULL if it cannot be built, or nothing is overridden.
+const Artifact *probe_session_plain(ProbeSession *s, StageId stage);
+bool probe_session_random(ProbeSession *s);
+StageId probe_rung_stage(CaseRung rung);
+
+// session_diverge.c
+bool session_diverge(HelperCall *c, ProbeSession *s, const ProbeQuery *q);
+
+#endif

@@ -1,0 +1,170 @@
+// debug_compare.c: the ladder on healthy models says nothing worse than rounding; with a fault
+// planted it names the stage, and the element; faults are decisions like any other.
+#include "core/debug/score.h"
+#include "core/session.h"
+#include "tests/unit/unit.h"
+
+#include <string.h>
+
+static Session *opened(Arena *a, const char *path, const char *grad, const char *fault_name) {
+    Diag d = {.arena = a};
+    const char *faults[] = {fault_name, NULL};
+    SessionOptions o = {.toolchain = "tcc", .grad = grad, .faults = fault_name ? faults : NULL};
+    Session *s = session_open(path, &o, &d);
+    ck_assert_msg(s != NULL, "%s", diag_first(&d));
+    return s;
+}
+
+static Compare *compared(Session *s, Arena *a) {
+    Diag d = {.arena = a};
+    Compare *c = session_compare_start(s, 0, &d);
+    ck_assert_msg(c != NULL, "%s", diag_first(&d));
+    compare_wait(c);
+    return c;
+}
+
+static const char *const healthy[] = {
+    "tests/corpus/chain/graph_code.txt",        "tests/corpus/cnn_pool/graph_code.txt",
+    "tests/corpus/inplace_view/graph_code.txt", "tests/corpus/layernorm_gelu/graph_code.txt",
+    "tests/corpus/mlp_softmax/graph_code.txt",
+};
+
+START_TEST(healthy_models) {
+    for (int i = 0; i < COUNT(healthy); i++)
+        for (int g = 0; g < 2; g++) {
+            Arena a = {0};
+            Session *s = opened(&a, healthy[i], g ? "params" : "none", NULL);
+            Compare *c = compared(s, &a);
+            ck_assert_int_eq(c->n, RUNG_count);
+            bool runs = c->rungs[0].answer.valid; // a leaf written in place has no gradient
+            for (int k = 0; k < c->n && runs; k++)
+                ck_assert_msg(c->rungs[k].verdict <= VERDICT_better, "%s %s: %s", healthy[i],
+                              c->rungs[k].label, compare_word(&c->rungs[k]));
+            ck_assert(!g || runs || i == 2);
+            if (runs)
+                ck_assert_str_eq(compare_word(&c->rungs[0]), "reference");
+            ck_assert_int_eq(c->bad, -1);
+            compare_free(c);
+            session_close(s);
+            arena_free(&a);
+        }
+}
+END_TEST
+
+START_TEST(a_fault_is_placed) {
+    Arena a = {0};
+    Session *s = opened(&a, "tests/corpus/layernorm_gelu/graph_code.txt", "none", "gelu_constant");
+    Compare *c = compared(s, &a);
+    ck_assert(c->bad >= 0 && c->place.found);
+    // Rungs above it are right, all below it are wrong.
+    for (int i = 0; i < c->n; i++)
+        ck_assert_int_eq(c->rungs[i].answer.failure.kind,
+                         i > RUNG_aot_eager ? FAIL_accuracy : FAIL_none);
+    ck_assert_int_eq(c->place.stage, STAGE_joint);
+    ck_assert_str_eq(c->place.half, "");
+    ck_assert_int_eq(c->place.got.kind, RT_tensor);
+    ck_assert_int_eq(tensor_numel(&c->place.got.tensor), 4 * 10 * 24);
+    ck_assert(c->place.judged.element >= 0);
+    ck_assert(tensor_get_f64(&c->place.got.tensor, c->place.judged.element) == c->place.judged.got);
+    compare_free(c);
+    session_close(s);
+    arena_free(&a);
+}
+END_TEST
+
+START_TEST(a_fault_is_a_decision) {
+    Arena a = {0};
+    Session *s = opened(&a, "tests/corpus/layernorm_gelu/graph_code.txt", "none", "gelu_constant");
+    Diag d = {.arena = &a};
+    ck_assert_ptr_nonnull(pipeline_build(session_pipeline(s), 0, STAGE_kernels));
+    const char *where;
+    const Decisions *log = pipeline_unit(session_pipeline(s), 0)->decisions;
+    ck_assert_int_eq(fault_fired(log, FAULT_gelu_constant, &where), 1);
+    ck_assert_str_eq(where, "gelu");
+    ck_assert_int_eq(fault_fired(log, FAULT_tail_off_by_one, &where), 0);
+    // Without the decision that it sits in it cannot act.
+    decide_override(session_overrides(s), DECIDE_decomposition, "aten.gelu.default", false);
+    session_changed(s, STAGE_functional);
+    ck_assert_ptr_nonnull(pipeline_build(session_pipeline(s), 0, STAGE_joint));
+    log = pipeline_unit(session_pipeline(s), 0)->decisions;
+    ck_assert_int_eq(fault_fired(log, FAULT_gelu_constant, &where), 0);
+    ck_assert_int_eq(session_fault_find("gelu_constnt", &d), -1);
+    ck_assert_str_eq(d.at[0].hint, "did you mean gelu_constant?");
+    session_close(s);
+    arena_free(&a);
+}
+END_TEST
+
+START_TEST(rows_of_the_library) {
+    for (int i = 0; i < FAULT_count; i++) {
+        ck_assert_int_ge(stage_find(fault_info[i].stage), STAGE_functional);
+        ck_assert_int_eq(fault_find(fault_info[i].name), i);
+        ck_assert(*fault_info[i].keys);
+    }
+    ck_assert_int_ge(FAULT_count, 25);
+    ck_assert_int_eq(fault_find("none_of_them"), -1);
+}
+END_TEST
+
+// Faults of each kind of failure and of each stage, each in the models in which it fires.
+static const FaultId scored[] = {
+    FAULT_alias_missed,        FAULT_gradients_swapped, FAULT_folded_wrong,
+    FAULT_cse_of_random,       FAULT_saved_swapped,     FAULT_addmm_bias_doubled,
+    FAULT_cat_order,           FAULT_inplace_too_early, FAULT_scatter_overwrites,
+    FAULT_out_of_memory_write, FAULT_broken_c,
+};
+
+START_TEST(the_score) {
+    Arena a = {0};
+    Session *s = opened(&a, healthy[0], "none", NULL);
+    for (int i = 0; i < COUNT(scored); i++) {
+        Score score;
+        score_run(session_helpers(s), (int)scored[i], &a, &score);
+        const ScoreRow *r = &score.rows[0];
+        const char *name = fault_info[scored[i]].name;
+        ck_assert_int_eq(score.n, 1);
+        ck_assert_msg(r->fires >= SCORE_LEAST, "%s fires in %d", name, r->fires);
+        ck_assert_msg(r->shown >= SCORE_LEAST, "%s shows in %d", name, r->shown);
+        ck_assert_msg(r->named == r->shown, "%s: %s", name, r->missed);
+    }
+    session_close(s);
+    arena_free(&a);
+}
+END_TEST
+
+START_TEST(patterns) {
+    Arena a = {0};
+    Tensor t = {.ndim = 3, .size = {2, 3, 4}};
+    bool wrong[24] = {false};
+    for (int i = 3; i < 24; i += 4)
+        wrong[i] = true;
+    ck_assert_str_eq(element_pattern(&a, &t, wrong), "index 3 of dimension 2, the last");
+    for (int i = 0; i < 24; i++)
+        wrong[i] = i / 12 == 1;
+    ck_assert_str_eq(element_pattern(&a, &t, wrong), "index 1 of dimension 0, the last");
+    for (int i = 0; i < 24; i++)
+        wrong[i] = i % 4 == 1 || i % 4 == 2;
+    ck_assert_str_eq(element_pattern(&a, &t, wrong), "indexes 1 to 2 of dimension 2");
+    for (int i = 0; i < 24; i++)
+        wrong[i] = true;
+    ck_assert_str_eq(element_pattern(&a, &t, wrong), "every element");
+    memset(wrong, 0, sizeof wrong);
+    wrong[0] = wrong[23] = true;
+    ck_assert_str_eq(element_pattern(&a, &t, wrong), "2 of 24 elements");
+    arena_free(&a);
+}
+END_TEST
+
+Suite *suite_debug_compare(void) {
+    Suite *s = suite_create("debug_compare");
+    TCase *t = tcase_create("compare");
+    tcase_set_timeout(t, 300);
+    tcase_add_test(t, healthy_models);
+    tcase_add_test(t, a_fault_is_placed);
+    tcase_add_test(t, a_fault_is_a_decision);
+    tcase_add_test(t, rows_of_the_library);
+    tcase_add_test(t, the_score);
+    tcase_add_test(t, patterns);
+    suite_add_tcase(s, t);
+    return s;
+}
