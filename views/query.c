@@ -13,11 +13,11 @@ const QueryInfo query_info[QUERY_fields] = {
 #undef QUERY
 };
 
-typedef enum Compare { IS, LESS, LESS_IS, MORE, MORE_IS } Compare;
+typedef enum Relation { IS, LESS, LESS_IS, MORE, MORE_IS } Relation;
 
 typedef struct Term {
     QueryField field;
-    Compare compare;
+    Relation compare;
     const char *text;
     double number;
 } Term;
