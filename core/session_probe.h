@@ -10,16 +10,16 @@
 typedef struct ProbeSession ProbeSession;
 // taps: generated code shows its buffers. NULL and errors if the question makes no sense.
 ProbeSession *probe_session_open(HelperCall *c, const ProbeQuery *q, bool taps, Diag *d);
-void probe_session_close(ProbeSession *s);
+void probe_session_close(ProbeSession *o);
 // Builds what a rung runs; false: *failed is the stage that could not be built.
-bool probe_session_build(ProbeSession *s, CaseRung rung, bool plain, StageId *failed, Diag *d);
+bool probe_session_build(ProbeSession *o, CaseRung rung, bool plain, StageId *failed, Diag *d);
 // call: whose tap sees the values.
-bool probe_session_run(ProbeSession *s, ProbeRun *r, const HelperCall *call, Arena *a, Diag *d);
-const Unit *probe_session_unit(const ProbeSession *s);
-Pipeline *probe_session_pipeline(const ProbeSession *s);
+bool probe_session_run(ProbeSession *o, ProbeRun *r, const HelperCall *call, Arena *a, Diag *d);
+const Unit *probe_session_unit(const ProbeSession *o);
+Pipeline *probe_session_pipeline(const ProbeSession *o);
 // The plain one's artifact of a stage; NULL if it cannot be built, or nothing is overridden.
-const Artifact *probe_session_plain(ProbeSession *s, StageId stage);
-bool probe_session_random(ProbeSession *s);
+const Artifact *probe_session_plain(ProbeSession *o, StageId stage);
+bool probe_session_random(ProbeSession *o);
 StageId probe_rung_stage(CaseRung rung);
 
 // session_diverge.c

@@ -18,9 +18,10 @@ typedef struct Loops {
     Arena scratch; // of one library call
     int64_t *ns;   // of each node in order of running; NULL: not wanted
     const char **names;
-    int64_t began;     // of the node that runs
-    InterpRun *interp; // the run under way
-    int n_nodes;       // that have run
+    int64_t began;    // of the node that runs
+    InterpRun interp; // the run under way
+    Arena scratch;    // of that run
+    int n_nodes;      // that have run
 } Loops;
 
 // The operations that name single results of a call.
@@ -248,7 +249,7 @@ static void before_node(void *ctx, const SchedNode *n) {
 static void show_buffers(Loops *l, const SchedNode *n) {
     for (int i = 0; l->run->tap && i < n->outputs.n; i++) {
         const char *name = n->outputs.at[i]->ir->name;
-        const Tensor *t = interp_buffer(l->interp, name);
+        const Tensor *t = interp_buffer(&l->interp, name);
         if (t && t->storage)
             l->run->tap(l->run->tap_ctx, name, t);
     }
@@ -265,31 +266,31 @@ static void after_node(void *ctx, const SchedNode *n) {
 
 // outputs NULL: they are dropped.
 static bool run_once(Loops *l, RtValue **outputs, int *n) {
-    Arena arena = {0};
-    InterpRun run = {.arena = &arena,
-                     .diag = l->eager.diag,
-                     .schedule = l->run->schedule,
-                     .plan = l->run->plan,
-                     .inputs = l->run->inputs,
-                     .n_inputs = l->run->n_in,
-                     .call = call_library,
-                     .before_node = before_node,
-                     .on_node = after_node,
-                     .ctx = l,
-                     .cancel = l->run->cancel};
+    l->scratch = (Arena){0};
+    l->interp = (InterpRun){.arena = &l->scratch,
+                            .diag = l->eager.diag,
+                            .schedule = l->run->schedule,
+                            .plan = l->run->plan,
+                            .inputs = l->run->inputs,
+                            .n_inputs = l->run->n_in,
+                            .call = call_library,
+                            .before_node = before_node,
+                            .on_node = after_node,
+                            .ctx = l,
+                            .cancel = l->run->cancel};
     generator_seed(&l->generator, l->run->seed);
     l->n_nodes = 0;
-    l->interp = &run;
-    bool ok = interp_run(&run);
+    InterpRun *run = &l->interp;
+    bool ok = interp_run(run);
     if (ok && outputs) {
-        *n = run.n_outputs;
+        *n = run->n_outputs;
         *outputs = ARENA_ARRAY(l->arena, *n + 1, RtValue);
-        memcpy(*outputs, run.outputs, (size_t)*n * sizeof **outputs);
-        run.n_outputs = 0; // the caller's from now on
+        memcpy(*outputs, run->outputs, (size_t)*n * sizeof **outputs);
+        run->n_outputs = 0; // the caller's from now on
     }
-    l->run->peak_bytes = run.peak_bytes;
-    interp_drop(&run);
-    arena_free(&arena);
+    l->run->peak_bytes = run->peak_bytes;
+    interp_drop(run);
+    arena_free(&l->scratch);
     return ok;
 }
 
