@@ -20,7 +20,7 @@ typedef struct Loops {
     const char **names;
     int64_t began;    // of the node that runs
     InterpRun interp; // the run under way
-    Arena scratch;    // of that run
+    Arena memory;     // of that run
     int n_nodes;      // that have run
 } Loops;
 
@@ -266,8 +266,8 @@ static void after_node(void *ctx, const SchedNode *n) {
 
 // outputs NULL: they are dropped.
 static bool run_once(Loops *l, RtValue **outputs, int *n) {
-    l->scratch = (Arena){0};
-    l->interp = (InterpRun){.arena = &l->scratch,
+    l->memory = (Arena){0};
+    l->interp = (InterpRun){.arena = &l->memory,
                             .diag = l->eager.diag,
                             .schedule = l->run->schedule,
                             .plan = l->run->plan,
@@ -290,7 +290,7 @@ static bool run_once(Loops *l, RtValue **outputs, int *n) {
     }
     l->run->peak_bytes = run->peak_bytes;
     interp_drop(run);
-    arena_free(&l->scratch);
+    arena_free(&l->memory);
     return ok;
 }
 
