@@ -142,10 +142,10 @@ static bool check_rung(Run *r, Backend b, const RunResult *eager) {
     return ok;
 }
 
-static Verdict with_data(Run *r, int64_t data) {
+static Outcome with_data(Run *r, int64_t data) {
     Diag d = {.arena = r->a};
     RunResult eager = {0};
-    Verdict v = RUN_fine;
+    Outcome v = RUN_fine;
     strncpy(r->where, "reading", EXEC_WHERE_BYTES - 1);
     if (!open_session(r, data, &d)) {
         r->out->rung = "reading";

@@ -21,14 +21,14 @@ const char *random_text(const Graph *g, Arena *a);
 const char *random_hints(const Graph *g, Arena *a);
 
 // judge.c: what a run of one text on all rungs came to.
-typedef enum Verdict {
+typedef enum Outcome {
     RUN_fine,
     RUN_refused, // eager does not take it
     RUN_noise,   // differs for this data only
     RUN_wrong
-} Verdict;
+} Outcome;
 typedef struct Judgement {
-    Verdict verdict;
+    Outcome verdict;
     const char *rung; // wrong: the first one
     const char *what; // wrong, refused: how it differs, why it failed
     int n_runs;       // of all rungs together
