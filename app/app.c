@@ -4,6 +4,7 @@
 #include "app/model.h"
 
 #include "core/base/file.h"
+#include "views/results.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -41,6 +42,8 @@ void app_free(App *app) {
     for (int i = 0; i < ALL_PANES; i++)
         arena_free(&app->pane[i].arena);
     screen_free(&app->screen);
+    if (app->results)
+        arena_free(&app->results->arena);
     for (int i = 0; i <= DIFF_HELD; i++)
         arena_free(&app->taken_arena[i]);
     arena_free(&app->fresh.arena);
@@ -96,6 +99,7 @@ static bool run_one(App *app, const char *line) {
     app->moved = !strcmp(args.cmd->group, "place") || !strcmp(args.cmd->group, "step");
     int units = app->session ? model_units(app->session) : 0;
     bool ok = args.cmd->run(app, &args) && app->diag.errors == errors;
+    pane_forget_dead(app);
     if (app->session && model_units(app->session) != units)
         units_changed(app);
     return ok;
@@ -166,6 +170,8 @@ bool app_run(App *app, const char *line) {
         diag_fail(&app->diag, "command lines nest deeper than %d", DEPTH_MAX);
         return false;
     }
+    Arena own = {0}; // the line may lie in the frame that is reset
+    line = arena_strdup(&own, line);
     if (app->depth == 0)
         reset(app);
     bool ok = true;
@@ -184,6 +190,7 @@ bool app_run(App *app, const char *line) {
     app->depth--;
     if (app->depth == app->base)
         show_result(app, line);
+    arena_free(&own);
     return ok;
 }
 

@@ -34,6 +34,8 @@ typedef struct Pane {
     char why[256];
     uint64_t version;       // of what it shows, when it was opened
     int art_id;             // of the artifact then, -1 none
+    int shown_id;           // number of ctx.art when it was opened, -1 none
+    uint64_t generation;    // of the pipeline then
     int row, top, left;     // cursor row, first row shown, columns scrolled
     bool free;              // does not follow the focused pane
     bool fresh;             // the cursor has not been placed yet
@@ -161,6 +163,7 @@ bool pane_show_step(App *app, int pane, const View *view, int stage, int unit, i
 // Makes the document if it is not there or stale; false if there is none.
 bool pane_ready(App *app, Pane *p);
 int pane_count(App *app, Pane *p);
+void pane_forget_dead(App *app);            // what panes hold of artifacts that were freed
 // The cursor is on a row: the view may be asked about it.
 bool pane_has_row(App *app, Pane *p);
 Line *pane_line(App *app, Pane *p, int row);    // in the frame's arena
@@ -171,6 +174,8 @@ void pane_move_to(App *app, Pane *p, int row, int col); // a column of the view;
 bool pane_walk(App *app, Pane *p, int dx, int dy);
 Item pane_item(App *app, Pane *p);              // on the cursor's row
 bool pane_goto_item(App *app, Pane *p, Item item);
+// What it shows, for other panes to hold: not what lies in its own document.
+const Artifact *pane_shared_art(const Pane *p);
 void pane_follow(App *app);                 // locked panes go to the strongest link of the focus
 void pane_scroll(Pane *p, int count);            // keeps the cursor on screen
 Spot spot_here(App *app);                       // of the pane with the focus

@@ -123,7 +123,7 @@ bool cmd_view(App *app, Args *args) {
     int pane = app->layout.focus;
     Pane *from = app_pane(app);
     Item focus = pane_ready(app, from) ? pane_item(app, from) : ITEM_NONE;
-    const Artifact *focus_art = from->ctx.art;
+    const Artifact *focus_art = pane_shared_art(from);
     int stage = from->ctx.stage, unit = from->ctx.unit, step = from->ctx.step;
     int rewrite = from->ctx.rewrite;
     // A view about the cursor goes beside it if there is room.
@@ -305,6 +305,8 @@ bool cmd_pin(App *app, Args *args) {
         return app_pin_saved(app, args->at[0], !strcmp(args->at[1], "saved"));
     Pane *p = app_pane(app);
     Item item = pane_item(app, p);
+    if (!pane_shared_art(p)) // a pin outlives the document
+        item = ITEM_NONE;
     int slot = -1;
     if (args->n && (!args_int(args->at[0], &slot) || --slot < 0 || slot >= PINS)) {
         diag_fail(&app->diag, "pins are 1, 2 and 3, not '%s'", args->at[0])->hint =

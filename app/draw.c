@@ -448,6 +448,8 @@ void app_draw(App *app) {
     pane_follow(app);
     for (int i = 0; i < ALL_PANES && app->session; i++) // what is in sight is not thrown away
         pipeline_state_touch(session_pipeline(app->session), app->pane[i].ctx.art);
+    for (int i = 0; i < PINS && app->session; i++)
+        pipeline_state_touch(session_pipeline(app->session), app->pin[i].art);
     if (app->home)
         draw_pane(app, &app->pane[HOME], HOME, body, true);
     for (int i = 0; i < PANES; i++)

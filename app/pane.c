@@ -39,10 +39,10 @@ static const Artifact *wanted(App *app, Pane *p, Diag *d) {
     if (p->ctx.step >= 0) {
         const Artifact *a = model_step(app->session, p->ctx.unit, p->ctx.step);
         if (a && (int)a->stage == stage_of(p)) {
-            const Artifact *state =
-                p->ctx.rewrite < 0 ? a
-                                   : pipeline_state(session_pipeline(app->session), p->ctx.unit, a,
-                                                    p->ctx.rewrite, d);
+            const Artifact *state = p->ctx.rewrite < 0
+                                        ? a
+                                        : pipeline_state(session_pipeline(app->session),
+                                                         p->ctx.unit, a, p->ctx.rewrite, d);
             p->ctx.rewrite = state == a || !state ? -1 : p->ctx.rewrite;
             return state ? state : a;
         }
@@ -131,9 +131,41 @@ static Item item_now(App *app, Pane *p) {
     return item;
 }
 
+// What the pane holds of artifacts that were freed since: by its own artifact it is made anew.
+static void forget_dead(App *app, Pane *p) {
+    ViewCtx *c = &p->ctx;
+    if (!app->session)
+        return;
+    const Pipeline *pl = session_pipeline(app->session);
+    if (p->generation == pipeline_generation(pl))
+        return;
+    p->generation = pipeline_generation(pl);
+    // A document's own artifacts, whose numbers are negative, live as long as it does.
+    if (c->art && p->shown_id >= 0 && !pipeline_has(pl, c->art, p->shown_id)) {
+        c->art = NULL;
+        p->ready = false;
+    }
+    if (c->focus_art && !pipeline_has(pl, c->focus_art, c->focus.artifact)) {
+        c->focus_art = NULL;
+        p->ready = false;
+    }
+}
+
+void pane_forget_dead(App *app) {
+    for (int i = 0; i < ALL_PANES; i++)
+        forget_dead(app, &app->pane[i]);
+}
+
+static void know_alive(App *app, Pane *p) {
+    p->shown_id = p->ctx.art ? p->ctx.art->id : -1;
+    if (app->session)
+        p->generation = pipeline_generation(session_pipeline(app->session));
+}
+
 bool pane_ready(App *app, Pane *p) {
     if (!p->ctx.view)
         return false;
+    forget_dead(app, p);
     Diag d = {.arena = &app->frame};
     const Artifact *art = wanted(app, p, &d);
     p->ctx.opt.cols = columns_of(app, p);
@@ -144,6 +176,7 @@ bool pane_ready(App *app, Pane *p) {
     bool alive = p->ready && p->ok && art && p->art_id == art->id;
     int id = alive ? item_now(app, p).id : p->last.id, offset = p->row - p->top;
     open_view(app, p, art, diag_first_placed(&d, &app->frame));
+    know_alive(app, p);
     p->ready = true;
     p->version = version;
     p->art_id = art ? art->id : -1;
@@ -294,6 +327,10 @@ static void follow(App *app, Pane *p, Item item, const Artifact *art, int screen
     pane_scroll(p, p->ctx.view->count(&p->ctx));
 }
 
+const Artifact *pane_shared_art(const Pane *p) {
+    return p->ctx.art && p->ctx.art->id >= 0 ? p->ctx.art : NULL;
+}
+
 void pane_follow(App *app) {
     if (!app->session || app->home)
         return;
@@ -311,7 +348,7 @@ void pane_follow(App *app) {
             if (p->ctx.focus.artifact != item.artifact || p->ctx.focus.id != item.id)
                 p->ready = false;
             p->ctx.focus = item;
-            p->ctx.focus_art = focus->ctx.art;
+            p->ctx.focus_art = pane_shared_art(focus);
         }
         if (p->free || item.id < 0 || !focus->ctx.art || !pane_ready(app, p) ||
             !p->ctx.view->row_of || !p->ctx.art)

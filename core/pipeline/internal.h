@@ -19,6 +19,7 @@ struct Pipeline {
     int next_id; // of the next artifact
     VEC(State) states;
     uint64_t state_clock;
+    uint64_t generation; // artifacts freed so far
 };
 
 // A fresh artifact of a stage in an arena of its own, not yet in the unit's list.

@@ -110,6 +110,7 @@ Pipeline *pipeline_new(const LoadedModel *model, const PipelineOptions *options)
 
 static void drop_all(Pipeline *p) {
     states_drop(p);
+    p->generation++;
     for (int i = 0; i < p->units.n; i++)
         for (int k = 0; k < p->units.at[i]->steps.n; k++)
             artifact_drop(p->units.at[i]->steps.at[k]);
@@ -133,6 +134,22 @@ void pipeline_set_options(Pipeline *p, const PipelineOptions *options) {
 
 Sym *pipeline_sym(const Pipeline *p) {
     return p->model->sym;
+}
+
+uint64_t pipeline_generation(const Pipeline *p) {
+    return p->generation;
+}
+
+// The address is compared before anything is read through it.
+bool pipeline_has(const Pipeline *p, const Artifact *a, int id) {
+    for (int i = 0; i < p->units.n; i++)
+        for (int k = 0; k < p->units.at[i]->steps.n; k++)
+            if (p->units.at[i]->steps.at[k] == a)
+                return a->id == id;
+    for (int i = 0; i < p->states.n; i++)
+        if (p->states.at[i].art == a)
+            return a->id == id;
+    return false;
 }
 
 int pipeline_n_units(const Pipeline *p) {
@@ -214,10 +231,12 @@ static void drop_unit_from(Pipeline *p, Unit *u, StageId stage) {
     int keep = 0;
     for (int i = 0; i < u->steps.n; i++) {
         Artifact *a = u->steps.at[i];
-        if (a->stage >= stage)
+        if (a->stage >= stage) {
             artifact_drop(a);
-        else
+            p->generation++;
+        } else {
             u->steps.at[keep++] = a;
+        }
     }
     u->steps.n = keep;
     if (u->failed >= stage) {

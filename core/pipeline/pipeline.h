@@ -151,6 +151,10 @@ void pipeline_free(Pipeline *p);
 // made anew.
 void pipeline_set_options(Pipeline *p, const PipelineOptions *options);
 Sym *pipeline_sym(const Pipeline *p);
+// Grows whenever an artifact was freed: what was held may be gone.
+uint64_t pipeline_generation(const Pipeline *p);
+// Whether an artifact, by its address and its number, is still there: a step, or a state of one.
+bool pipeline_has(const Pipeline *p, const Artifact *a, int id);
 int pipeline_n_units(const Pipeline *p);
 Unit *pipeline_unit(const Pipeline *p, int i);
 // Builds up to and with a stage; the stage's last artifact, or NULL (unit_to_blame says why). The

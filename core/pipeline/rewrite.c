@@ -67,6 +67,7 @@ int pipeline_rewrites(const Pipeline *p, int unit, const Artifact *a, Arena *are
 void states_drop(Pipeline *p) {
     for (int i = 0; i < p->states.n; i++)
         artifact_drop(p->states.at[i].art);
+    p->generation += (uint64_t)p->states.n;
     p->states.n = 0;
 }
 
@@ -100,6 +101,7 @@ static void keep(Pipeline *p, const Artifact *of, int k, Artifact *art) {
             if (p->states.at[i].used < p->states.at[oldest].used)
                 oldest = i;
         artifact_drop(p->states.at[oldest].art);
+        p->generation++;
         vec_remove(&p->states, oldest);
     }
     vec_push(&p->arena, &p->states, (State){of, k, art, ++p->state_clock});
