@@ -171,7 +171,8 @@ static void some_key(void) {
 // A command, its arguments by completion or at random; never one that writes or runs.
 static void some_line(void) {
     static const char *const never[] = {
-        "quit", "save",     "dump",   "run",    "bench", "score", "compare",  "check",   "cases",  "open",   "script",
+        "quit", "save",     "dump",   "run",    "bench", "score",
+        "compare", "check",  "cases",  "open", "script",
         "key",  "settings", "doctor", "bisect", "minify", "compare", "layout", "suspend"};
     static const char *const words[] = {
         "1",     "-1",  "@",    "joint", "mul",  "op1", "buf0", "on",   "off", "all", "0.5",
