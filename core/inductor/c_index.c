@@ -78,21 +78,36 @@ static void print_power(Printer *p, const Expr *e) {
     buf_putc(p->out, ')');
 }
 
-static void print(Printer *p, const Expr *e) { // NOLINT(function-size): one case a kind
+static void print_where(Printer *p, const Expr *e) {
+    buf_putc(p->out, '(');
+    print(p, expr_arg(e, 0));
+    buf_puts(p->out, " ? ");
+    print(p, expr_arg(e, 1));
+    buf_puts(p->out, " : ");
+    print(p, expr_arg(e, 2));
+    buf_putc(p->out, ')');
+}
+
+// What stands between the arguments, for kinds that are an operator of C.
+static const char *const infix[] = {
+    [SYM_add] = " + ", [SYM_mul] = " * ", [SYM_eq] = " == ", [SYM_ne] = " != ",  [SYM_lt] = " < ",
+    [SYM_le] = " <= ", [SYM_gt] = " > ",  [SYM_ge] = " >= ", [SYM_and] = " && ", [SYM_or] = " || ",
+};
+
+static void print(Printer *p, const Expr *e) {
+    SymKind kind = expr_kind(e);
     int64_t v;
-    switch (expr_kind(e)) {
+    if ((size_t)kind < COUNT(infix) && infix[kind]) {
+        print_joined(p, e, infix[kind]);
+        return;
+    }
+    switch (kind) {
     case SYM_int:
         expr_int(e, &v);
         print_int(p->out, v);
         break;
     case SYM_symbol:
         buf_puts(p->out, p->name_of(p->ctx, e));
-        break;
-    case SYM_add:
-        print_joined(p, e, " + ");
-        break;
-    case SYM_mul:
-        print_joined(p, e, " * ");
         break;
     case SYM_pow:
         print_power(p, e);
@@ -118,42 +133,11 @@ static void print(Printer *p, const Expr *e) { // NOLINT(function-size): one cas
         print(p, expr_arg(e, 0));
         break;
     case SYM_abs:
-        buf_puts(p->out, "fx_abs_i64(");
-        print(p, expr_arg(e, 0));
-        buf_putc(p->out, ')');
+        buf_puts(p->out, "fx_abs_i64");
+        print_joined(p, e, "");
         break;
     case SYM_where:
-        buf_putc(p->out, '(');
-        print(p, expr_arg(e, 0));
-        buf_puts(p->out, " ? ");
-        print(p, expr_arg(e, 1));
-        buf_puts(p->out, " : ");
-        print(p, expr_arg(e, 2));
-        buf_putc(p->out, ')');
-        break;
-    case SYM_eq:
-        print_joined(p, e, " == ");
-        break;
-    case SYM_ne:
-        print_joined(p, e, " != ");
-        break;
-    case SYM_lt:
-        print_joined(p, e, " < ");
-        break;
-    case SYM_le:
-        print_joined(p, e, " <= ");
-        break;
-    case SYM_gt:
-        print_joined(p, e, " > ");
-        break;
-    case SYM_ge:
-        print_joined(p, e, " >= ");
-        break;
-    case SYM_and:
-        print_joined(p, e, " && ");
-        break;
-    case SYM_or:
-        print_joined(p, e, " || ");
+        print_where(p, e);
         break;
     default:
         diag_fail(p->g->r->diag, "no C for the index expression %s", sym_str(p->g->arena, e));

@@ -18,17 +18,22 @@ static const char model[] =
 
 static Session *session;
 static Arena arena;
+static char *folder;
 
 static void setup(void) {
     Diag d = {.arena = &arena};
-    ck_assert(file_write("build/query_test.txt", model, sizeof model - 1, &d));
-    session = session_open("build/query_test.txt", &(SessionOptions){.grad = "none"}, &d);
+    folder = dir_temp(&arena, &d);
+    const char *path = path_join(&arena, folder, "model.txt");
+    ck_assert(file_write(path, model, sizeof model - 1, &d));
+    session = session_open(path, &(SessionOptions){.grad = "none"}, &d);
     ck_assert_msg(session, "%s", diag_first(&d));
     ck_assert_ptr_nonnull(pipeline_build(session_pipeline(session), 0, STAGE_post_fusion));
 }
 
 static void teardown(void) {
+    Diag d = {.arena = &arena};
     session_close(session);
+    ck_assert(dir_remove(folder, &d));
     arena_free(&arena);
 }
 
