@@ -40,6 +40,8 @@ typedef struct Bags {
 // Sums and means: every index adds to its row.
 static bool bags_add(K *k, const Bags *b) {
     int64_t n = tensor_numel(b->index), rows = b->out->size[0], width = b->out->size[1];
+    if (tensor_numel(b->out) == 0) // its rows may be absurdly many
+        return n == 0 || k_fail(k, "RuntimeError: embedding_bag: there are no rows");
     int64_t *count = ARENA_ARRAY(k->x->arena, rows + 1, int64_t);
     for (int64_t j = 0; j < n; j++) {
         int64_t i = get_i(b->index, j);

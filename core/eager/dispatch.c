@@ -436,6 +436,9 @@ bool eager_op(Eager *x, const Op *op, Value *args, Value *out) {
     x->casting = x->casting || cast;
     x->depth++;
     bool ok = run(&k);
+    if (!ok && eager_ok(x))
+        eager_fail(x, "RuntimeError: %s: the sizes, dtypes or numbers given do not fit together",
+                   op->qualname);
     x->depth--;
     x->casting = x->casting && !cast;
     // What the result holds outlives the op, the rest goes.

@@ -100,7 +100,8 @@ bool kern_cdist_backward(K *k) {
                  *q = eager_contiguous(k->x, tensor_at(&b), DT_f64);
     Tensor *y = eager_like(k->x, out, DT_f64);
     int64_t rows = out->size[n - 2], columns = size[n - 2], width = out->size[n - 1];
-    if (!p || !q || !y || !grad || !dist || tensor_numel(grad) != tensor_numel(dist))
+    if (!p || !q || !y || !grad || !dist || tensor_numel(grad) != tensor_numel(dist) ||
+        tensor_numel(grad) * width != tensor_numel(y) * columns)
         return k_fail(k, "RuntimeError: _cdist_backward: gradient and distances of different size");
     const double *g = tensor_data(grad), *d = tensor_data(dist);
     for (int64_t i = 0, pairs = tensor_numel(grad); i < pairs; i++) {

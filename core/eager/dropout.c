@@ -82,6 +82,9 @@ static bool rrelu(K *k, const Tensor *noise) {
     Generator *g = training ? random_generator(k) : NULL;
     if (training && !g)
         return false;
+    int64_t unused[TENSOR_DIMS];
+    if (!noise || !broadcast_strides(noise, all[0]->ndim, all[0]->size, unused))
+        return k_fail(k, "RuntimeError: %s: noise of another shape than the input", k->op->name);
     WALK (w, walk_tensors(all, 3)) {
         double x = get_d(all[1], w.at[1]), slope = training ? 1 : (lower + upper) / 2;
         if (training && x <= 0)

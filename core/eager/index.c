@@ -140,9 +140,11 @@ static bool add_rows(K *k, const Tensor *g, const Tensor *index, int64_t pad) {
 bool kern_embedding_backward(K *k) {
     const Tensor *g = k->in[0], *index = k->in[1];
     int64_t n = ki(k, 2, 0), pad = ki(k, 3, -1), row = 0;
-    int64_t *count = ARENA_ARRAY(k->x->arena, n + 1, int64_t);
     if (!needs_int(k, index) || k->res[0]->ndim != 2)
         return false;
+    if (tensor_numel(k->res[0]) == 0) // its rows may be absurdly many
+        return true;
+    int64_t *count = ARENA_ARRAY(k->x->arena, n + 1, int64_t);
     WALK (w, walk_tensors(&index, 1)) {
         int64_t i = get_i(index, w.at[0]);
         if (!check(k, i, n, 0))
@@ -632,9 +634,11 @@ bool kern_masked_scatter(K *k) {
 bool kern_masked_scatter_backward(K *k) {
     const Tensor *both[2] = {k->in[0], k->in[1]};
     Tensor *dense = eager_like(k->x, k->res[0], k->res[0]->dtype);
-    int64_t n = 0;
+    int64_t n = 0, unused[TENSOR_DIMS];
     if (!dense)
         return false;
+    if (!both[1] || !broadcast_strides(both[1], both[0]->ndim, both[0]->size, unused))
+        return k_fail(k, "RuntimeError: masked_scatter_backward: mask of another shape");
     WALK (w, walk_tensors(both, 2)) {
         if (get_i(both[1], w.at[1]) == 0)
             continue;

@@ -366,6 +366,12 @@ bool kern_multi_margin_loss(K *k) {
     bool bad = false;
     if (!read_classes(k, x, k->in[1], k->in[4], INT64_MIN, &o))
         return false;
+    if (p != 1 && p != 2)
+        return k_fail(
+            k, "RuntimeError: multi_margin_loss: only p == 1 and p == 2 supported, given %lld",
+            (long long)p);
+    if (o.c == 0 || o.inner == 0)
+        return k_fail(k, "RuntimeError: multi_margin_loss: there are no classes");
     for (int64_t r = 0; r < o.n; r++) {
         int64_t at = 0, target = get_i(o.target, r);
         double w = 0, loss = 0;

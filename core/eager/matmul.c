@@ -227,7 +227,7 @@ bool kern_matmul(K *k) {
 // x (…, in), weight (out, in), bias (out).
 bool kern_linear(K *k) {
     const Tensor *x = k->in[0], *w = k->in[1];
-    if (!w || w->ndim > 2 || !x->ndim)
+    if (!x || !w || w->ndim > 2 || !x->ndim)
         return k_fail(
             k,
             "RuntimeError: linear(): weight must have one or two dimensions, input at least one");

@@ -540,6 +540,10 @@ bool kern_unfold_backward(K *k) {
     if (w.kind != VAL_tensor)
         return false;
     const Tensor *both[2] = {k->in[0], tensor_at(&w)};
+    int64_t unused[TENSOR_DIMS];
+    if (!broadcast_strides(both[1], both[0]->ndim, both[0]->size, unused))
+        return k_fail(
+            k, "RuntimeError: unfold_backward: a gradient of another shape than the windows");
     WALK (walk, walk_tensors(both, 2))
         put_d(both[1], walk.at[1], get_d(both[1], walk.at[1]) + get_d(both[0], walk.at[0]));
     return copy_into(k->x, k->res[0], acc);

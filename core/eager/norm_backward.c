@@ -171,10 +171,13 @@ bool kern_layer_norm_backward(K *k) {
                  *weight = k->in[rms ? 4 : 5];
     int64_t shape[TENSOR_DIMS], n = 1;
     int dims = kints(k, 2, shape, TENSOR_DIMS);
-    for (int i = 0; i < dims; i++)
+    bool fits = dims >= 0 && x && dims <= x->ndim;
+    for (int i = 0; fits && i < dims; i++) {
         n *= shape[i];
-    if (!gy || !x || !rstd || n < 1 || tensor_numel(x) % n || tensor_numel(gy) != tensor_numel(x) ||
-        tensor_numel(rstd) != tensor_numel(x) / n ||
+        fits = shape[i] == x->size[x->ndim - dims + i];
+    }
+    if (!fits || !gy || !rstd || n < 1 || tensor_numel(x) % n ||
+        tensor_numel(gy) != tensor_numel(x) || tensor_numel(rstd) != tensor_numel(x) / n ||
         (mean && tensor_numel(mean) != tensor_numel(rstd)) || (weight && tensor_numel(weight) != n))
         return k_fail(k, "RuntimeError: %s: sizes of gradient, input and statistics do not fit",
                       k->op->name);

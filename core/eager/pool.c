@@ -311,6 +311,8 @@ static void avg_range(void *ctx, int64_t begin, int64_t end) {
 static bool run_avg(K *k, Pool *p) {
     p->x = eager_contiguous(k->x, k->in[0], k->in[0]->dtype);
     p->y = dense_res(k, 0, k->res[0]->dtype);
+    if (p->y && tensor_numel(p->y) == 0)
+        return dense_done(k, 0, p->y);
     if (!p->x || !p->y)
         return false;
     parallel_for(k->x->c->threads, p->planes,
@@ -460,6 +462,10 @@ bool kern_pool_offsets(K *k) {
         kints(k, 4, pad, SPACE) != space || kints(k, 5, dil, SPACE) != space ||
         both[0]->ndim < space)
         return k_fail(k, "RuntimeError: %s: lists of different lengths", k->op->name);
+    for (int d = 0; d < space; d++)
+        if (kernel[d] < 1)
+            return k_fail(k, "RuntimeError: %s: kernel size must be positive, given %lld",
+                          k->op->name, (long long)kernel[d]);
     WALK (w, walk_tensors(both, 2)) {
         int64_t offset = get_i(both[1], w.at[1]), flat = 0, place[SPACE] = {0};
         for (int d = space - 1; d >= 0; d--) {

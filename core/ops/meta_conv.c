@@ -169,8 +169,13 @@ bool meta_conv_backward(MetaCtx *m, const Op *op, const Value *args, Value *out)
     const TensorMeta *input = meta_arg_tensor(op, args, "input"),
                      *weight = meta_arg_tensor(op, args, "weight");
     const Value *mask = meta_arg(op, args, "output_mask");
-    if (!grad || !input || !weight || mask->n != 3)
+    if (!grad || !input || !weight)
         return false;
+    if (mask->n != 3 || weight->ndim < 3 || input->ndim != weight->ndim)
+        return meta_fail(m,
+                         "RuntimeError: convolution_backward: an input of %d dimensions, a weight "
+                         "of %d and a mask of %d",
+                         input->ndim, weight->ndim, mask->n);
     MemoryFormat mf = conv_format(m, input, weight);
     bool transposed = meta_arg_bool(op, args, "transposed");
     const Expr *channels =

@@ -56,8 +56,8 @@ bool meta_index_select(MetaCtx *m, const Op *op, const Value *args, Value *out) 
 }
 
 typedef struct Advanced {
-    const TensorMeta *index[META_DIMS];     // by dimension of self; NULL: whole dimension
-    int n;                                  // dimensions of self that are covered
+    const TensorMeta *index[META_DIMS]; // by dimension of self; NULL: whole dimension
+    int n;                              // dimensions of self that are covered
 } Advanced;
 
 // Index tensors by dimension; a mask stands for as many as it has dimensions, all of the unknown
@@ -234,6 +234,9 @@ bool meta_embedding_bag(MetaCtx *m, const Op *op, const Value *args, Value *out)
 // The gradient of the weights that each index has in its bag.
 bool meta_bag_weights_backward(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *grad = meta_self(m, op, args), *index = meta_arg_tensor(op, args, "indices");
+    if (grad && index && index->ndim != 1)
+        return meta_fail(m, "RuntimeError: %s: indices of 1 dimension expected, given %d", op->name,
+                         index->ndim);
     return grad && index &&
            meta_out_new(m, out, grad->dtype, 1, (const Expr *const *)index->size, grad->device);
 }

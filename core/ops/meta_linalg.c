@@ -173,6 +173,13 @@ bool meta_qr(MetaCtx *m, const Op *op, const Value *args, Value *out) {
 
 // B's matrix behind the broadcast batch dimensions of both, column-major.
 static TensorMeta *solution(MetaCtx *m, const TensorMeta *a, const TensorMeta *b) {
+    if (a->ndim < 2 || b->ndim < 2) {
+        meta_fail(m,
+                  "RuntimeError: linalg: The input tensors must have at least 2 dimensions, but "
+                  "have %d and %d",
+                  a->ndim, b->ndim);
+        return NULL;
+    }
     TensorMeta batch_a = *a, batch_b = *b;
     batch_a.ndim -= 2;
     batch_b.ndim -= 2;

@@ -195,8 +195,11 @@ bool meta_flash_attention(MetaCtx *m, const Op *op, const Value *args, Value *ou
 bool meta_flash_attention_backward(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *q = meta_arg_tensor(op, args, "query");
     const TensorMeta *k = meta_arg_tensor(op, args, "key"), *v = meta_arg_tensor(op, args, "value");
-    if (!attention_shapes(m, q, k, v) || q->ndim != 4)
+    if (!attention_shapes(m, q, k, v))
         return false;
+    if (q->ndim != 4 || k->ndim != 4 || v->ndim != 4)
+        return meta_fail(m, "RuntimeError: %s: 4 dimensions expected, given %d, %d and %d",
+                         op->name, q->ndim, k->ndim, v->ndim);
     return list3(m, attention_layout(m, q, q->size[3], q->dtype),
                  attention_layout(m, k, k->size[3], q->dtype),
                  attention_layout(m, v, v->size[3], q->dtype), out);

@@ -36,7 +36,7 @@ static bool number(MetaCtx *m, const Expr *e, int64_t *v) {
                      sym_str(m->arena, e));
 }
 
-enum { PIECES = 1 << 20 };      // more pieces than this are refused
+enum { PIECES = 1 << 16 }; // more pieces than this are refused
 
 static bool pieces_of(MetaCtx *m, const Op *op, const TensorMeta *self, int dim, int64_t size,
                       Value *out) {
@@ -129,8 +129,14 @@ bool meta_tensor_split(MetaCtx *m, const Op *op, const Value *args, Value *out) 
     int64_t at = op->name[0] == 'h'   ? (self && self->ndim == 1 ? 0 : 1)
                  : op->name[0] == 'd' ? 2
                                       : 0;
-    if (!self || !meta_dim(m, meta_arg_int(op, args, "dim", at), self->ndim, &dim) ||
-        !number(m, self->size[dim], &total))
+    if (!self || !meta_dim(m, meta_arg_int(op, args, "dim", at), self->ndim, &dim))
+        return false;
+    if (self->ndim == 0)
+        return meta_fail(m,
+                         "RuntimeError: %s expected at least a 1-dimensional tensor, but got a "
+                         "tensor with 0 dims",
+                         op->name);
+    if (!number(m, self->size[dim], &total))
         return false;
     if (args[1].kind == VAL_list || args[1].kind == VAL_tuple) {
         *out = val_list(m->arena, VAL_tuple, args[1].n + 1);

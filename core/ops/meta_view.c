@@ -220,6 +220,8 @@ bool meta_unflatten(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const Expr **part = self ? meta_exprs(m, meta_arg(op, args, "sizes"), &n) : NULL;
     if (!part || !meta_dim(m, meta_arg_int(op, args, "dim", 0), self->ndim, &dim))
         return false;
+    if (self->ndim == 0)
+        return meta_fail(m, "IndexError: Dimension specified as 0 but tensor has no dimensions");
     TensorMeta one = {
         .dtype = self->dtype, .ndim = 1, .size = &self->size[dim], .stride = &self->stride[dim]};
     if (!meta_infer_size(m, &one, n, part))
@@ -395,6 +397,8 @@ bool meta_movedim(MetaCtx *m, const Op *op, const Value *args, Value *out) {
         if (!meta_dim(m, expr_int_or(src[i], META_DIMS), self->ndim, &s) ||
             !meta_dim(m, expr_int_or(dst[i], META_DIMS), self->ndim, &d))
             return false;
+        if (self->ndim && (order[d] >= 0 || used >> s & 1))
+            return meta_fail(m, "RuntimeError: movedim: repeated dim in `source` or `destination`");
         if (self->ndim)
             order[d] = s;
         used |= 1ull << s;
@@ -441,7 +445,7 @@ bool meta_unsqueeze(MetaCtx *m, const Op *op, const Value *args, Value *out) {
         int from = i > dim ? i - 1 : i;
         bool fresh = i == dim;
         t->size[i] = fresh ? meta_int(m, 1) : self->size[from];
-        t->stride[i] = !fresh           ? self->stride[from]
+        t->stride[i] = !fresh             ? self->stride[from]
                        : dim < self->ndim ? sym_mul(m->sym, self->size[dim], self->stride[dim])
                                           : meta_int(m, 1);
     }
@@ -579,8 +583,9 @@ bool meta_diagonal(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     t->size[k] = len;
     t->stride[k] = sym_add(s, self->stride[a], self->stride[b]);
     if (!expr_is(len, 0))
-        t->offset = sym_add(s, t->offset, off >= 0 ? sym_mul_int(s, self->stride[b], off)
-                                                   : sym_mul_int(s, self->stride[a], -off));
+        t->offset = sym_add(s, t->offset,
+                            off >= 0 ? sym_mul_int(s, self->stride[b], off)
+                                     : sym_mul_int(s, self->stride[a], -off));
     return finish(m, op, t, out);
 }
 
