@@ -269,6 +269,8 @@ static bool edge_pad(K *k, char mode, const int64_t *pad, int n) {
                           "padding (%lld, %lld) at dimension %d",
                           (long long)pad[2 * i], (long long)pad[2 * i + 1], in->ndim - 1 - i);
     }
+    if (!tensor_numel(out)) // another dimension may be of any size then
+        return true;
     const int64_t *at[TENSOR_DIMS];
     for (int d = 0; d < in->ndim; d++) {
         int64_t *table = ARENA_ARRAY(k->x->arena, out->size[d] + 1, int64_t);
@@ -350,6 +352,8 @@ bool kern_flip(K *k) {
     bool empty = k->args[1].kind != VAL_int && k->args[1].n == 0;
     if (!empty && !k_mask(k, 1, in->ndim, &mask))
         return false;
+    if (!tensor_numel(out))
+        return true;
     const int64_t *at[TENSOR_DIMS];
     for (int d = 0; d < in->ndim; d++) {
         int64_t *table = ARENA_ARRAY(k->x->arena, in->size[d] + 1, int64_t), n = in->size[d];

@@ -236,6 +236,8 @@ bool kern_rms_norm(K *k) {
     return layer_norm(k, true);
 }
 
+enum { MOST_EMPTY = 1 << 24 }; // groups without an element; others are no more than elements
+
 static bool group_norm(K *k, const Tensor *t, const Tensor *w, const Tensor *b, int64_t n,
                        int64_t c, int64_t hw, int64_t groups, double eps) {
     if (groups < 1 || c % groups || n < 0 || c < 0 || hw < 0 || n * c * hw != tensor_numel(t) ||
@@ -246,15 +248,19 @@ static bool group_norm(K *k, const Tensor *t, const Tensor *w, const Tensor *b, 
                       "with %lld channels and num_groups=%lld",
                       (long long)c, (long long)groups);
     double *mean, *rstd;
+    int64_t rows;
+    if (__builtin_mul_overflow(n, groups, &rows) || (rows > MOST_EMPTY && rows > tensor_numel(t)))
+        return k_fail(k, "RuntimeError: %s: statistics of %lld x %lld empty groups are too many",
+                      k->op->name, (long long)n, (long long)groups);
     Affine a = {.w = w ? weights(k, w, c, 1) : NULL,
                 .b = b ? weights(k, b, c, 0) : NULL,
                 .period = hw,
                 .channels = c,
                 .first = c / groups};
-    if (!normalise(k, t, n * groups, c / groups * hw, eps, a, false, &mean, &rstd))
+    if (!normalise(k, t, rows, c / groups * hw, eps, a, false, &mean, &rstd))
         return false;
-    put_rows(k->res[1], mean, n * groups);
-    put_rows(k->res[2], rstd, n * groups);
+    put_rows(k->res[1], mean, rows);
+    put_rows(k->res[2], rstd, rows);
     return true;
 }
 

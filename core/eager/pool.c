@@ -101,29 +101,42 @@ static void split3(const int64_t *size, int64_t flat, int64_t *at) {
     at[0] = flat / size[2] / size[1];
 }
 
-// The largest element of a window; NaN wins, the first of equals.
+// The steps of a window that lie inside, one dimension of it.
+typedef struct Inside {
+    int64_t first, end, step; // positions
+    int64_t before, steps;    // steps of the window before the first; all of them
+} Inside;
+
+static Inside inside_of(const Pool *p, int d, int64_t o) {
+    Inside in = {.step = p->adaptive ? 1 : p->dil[d]};
+    int64_t from, to;
+    window_of(p, d, o, &from, &to);
+    in.steps = (to - from + in.step - 1) / in.step;
+    in.before = from < 0 ? (in.step - 1 - from) / in.step : 0;
+    in.first = from + in.before * in.step;
+    in.end = to < p->in[d] ? to : p->in[d];
+    return in;
+}
+
+// The largest element of a window; NaN wins, the first of equals. offset: its step in the window.
 static double window_max(const Pool *p, const double *x, int64_t o, int64_t *place,
                          int64_t *offset) {
-    int64_t at[SPACE], from[SPACE], to[SPACE];
+    int64_t at[SPACE];
+    Inside in[SPACE];
     double best = -(double)INFINITY;
     split3(p->out, o, at);
     for (int d = 0; d < SPACE; d++)
-        window_of(p, d, at[d], &from[d], &to[d]);
+        in[d] = inside_of(p, d, at[d]);
     *place = -1;
     *offset = 0;
-    int64_t steps[SPACE] = {p->adaptive ? 1 : p->dil[0], p->adaptive ? 1 : p->dil[1],
-                            p->adaptive ? 1 : p->dil[2]},
-            n = 0;
-    for (int64_t z = from[0]; z < to[0]; z += steps[0])
-        for (int64_t y = from[1]; y < to[1]; y += steps[1])
-            for (int64_t w = from[2]; w < to[2]; w += steps[2], n++) {
-                if (z < 0 || y < 0 || w < 0 || z >= p->in[0] || y >= p->in[1] || w >= p->in[2])
-                    continue;
+    for (int64_t z = in[0].first, nz = in[0].before; z < in[0].end; z += in[0].step, nz++)
+        for (int64_t y = in[1].first, ny = in[1].before; y < in[1].end; y += in[1].step, ny++)
+            for (int64_t w = in[2].first, nw = in[2].before; w < in[2].end; w += in[2].step, nw++) {
                 int64_t i = (z * p->in[1] + y) * p->in[2] + w;
                 if (*place < 0 || x[i] > best || x[i] != x[i]) {
                     best = x[i];
                     *place = i;
-                    *offset = n;
+                    *offset = (nz * in[1].steps + ny) * in[2].steps + nw;
                 }
             }
     return best;
@@ -155,6 +168,13 @@ static void max_wide_ints(const Pool *p) {
     }
 }
 
+// Planes that are worth a thread. Windows may be of any size, so their product is no integer.
+static int64_t grain_of(const Pool *p) {
+    enum { WORK = 16384 };
+    double work = (double)p->out_n * (double)p->k[0] * (double)p->k[1] * (double)p->k[2] + 1;
+    return work < WORK ? (int64_t)(WORK / work) + 1 : 1;
+}
+
 static bool run_max(K *k, Pool *p) {
     bool pair = k->n_res > 1, wide = k->in[0]->dtype == DT_i64;
     p->x = eager_contiguous(k->x, k->in[0], k->in[0]->dtype);
@@ -164,8 +184,7 @@ static bool run_max(K *k, Pool *p) {
                               : NULL;
     if (!p->x || !p->y || ((pair || wide) && !p->where))
         return false;
-    int64_t work = p->out_n * p->k[0] * p->k[1] * p->k[2] + 1;
-    parallel_for(k->x->c->threads, p->planes, 16384 / work + 1, max_range, p);
+    parallel_for(k->x->c->threads, p->planes, grain_of(p), max_range, p);
     if (wide && !p->offsets)
         max_wide_ints(p);
     return dense_done(k, 0, p->y) && (!pair || dense_done(k, 1, p->where));
@@ -315,8 +334,7 @@ static bool run_avg(K *k, Pool *p) {
         return dense_done(k, 0, p->y);
     if (!p->x || !p->y)
         return false;
-    parallel_for(k->x->c->threads, p->planes,
-                 16384 / (p->out_n * p->k[0] * p->k[1] * p->k[2] + p->in_n + 1) + 1, avg_range, p);
+    parallel_for(k->x->c->threads, p->planes, grain_of(p), avg_range, p);
     return dense_done(k, 0, p->y);
 }
 

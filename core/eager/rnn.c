@@ -93,11 +93,11 @@ bool kern_rnn(K *k) {
     Value x = batch_first ? CALL(k, aten_transpose_int, k->args[0], INT(0), INT(1)) : k->args[0];
     Value h0 = lstm ? item(&k->args[1], 0) : k->args[1], c0 = lstm ? item(&k->args[1], 1) : NONE;
     const Tensor *in = tensor_at(&x);
-    if (!in || in->ndim < 2 || layers < 1 || k->args[2].n < layers * dirs * each ||
+    // Not multiplied: the number of layers may be anything.
+    if (!in || in->ndim < 2 || layers < 1 || layers > k->args[2].n / (dirs * each) ||
         in->size[0] == 0 || in->size[0] > 1 << 20)
-        return k_fail(k, "RuntimeError: %s: expected %lld weights for %lld layers, got %d",
-                      k->op->name, (long long)(layers * dirs * each), (long long)layers,
-                      k->args[2].n);
+        return k_fail(k, "RuntimeError: %s: expected %d weights for each of %lld layers, got %d",
+                      k->op->name, dirs * each, (long long)layers, k->args[2].n);
     Value hs = val_list(k->x->arena, VAL_list, (int)layers * dirs),
           cs = val_list(k->x->arena, VAL_list, (int)layers * dirs);
     for (int64_t l = 0; l < layers && eager_ok(k->x); l++) {

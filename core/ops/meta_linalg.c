@@ -321,6 +321,11 @@ bool meta_lstsq(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const char *name = driver->kind == VAL_str ? driver->s : "gelsy";
     if (!a || !b)
         return false;
+    if (b->ndim < 1 || a->ndim - b->ndim > 1 || b->ndim > a->ndim)
+        return meta_fail(m,
+                         "RuntimeError: torch.linalg.lstsq: input.dim() must be greater or equal "
+                         "to other.dim() and (input.dim() - other.dim()) <= 1, got %d and %d",
+                         a->ndim, b->ndim);
     bool vector = b->ndim == a->ndim - 1, none = strcmp(name, "gels") == 0;
     bool values = strcmp(name, "gelss") == 0 || strcmp(name, "gelsd") == 0;
     const Expr *rows = a->size[a->ndim - 2], *cols = a->size[a->ndim - 1], *zero = meta_int(m, 0);

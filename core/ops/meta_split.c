@@ -396,6 +396,9 @@ bool meta_chunk_cat(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const Expr **size = ARENA_ARRAY(m->arena, dim + 2, const Expr *), *total = meta_int(m, 0);
     memcpy(size, t[0]->size, (size_t)dim * sizeof *size);
     for (int i = 0; i < n; i++) {
+        if (!t[i] || t[i]->ndim <= dim)
+            return meta_fail(m, "RuntimeError: _chunk_cat: tensor %d has %d dimensions, dim is %d",
+                             i, t[i] ? t[i]->ndim : 0, dim);
         const Expr *len = sym_ceildiv(m->sym, t[i]->size[dim], chunks);
         for (int k = dim + 1; k < t[i]->ndim; k++)
             len = sym_mul(m->sym, len, t[i]->size[k]);
