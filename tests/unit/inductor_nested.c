@@ -9,14 +9,12 @@
 
 static Arena arena;
 static Diag diag;
-static char *folder;
 static Session *session;
 
 static void setup(void) {
     arena = (Arena){0};
     diag = (Diag){.arena = &arena};
-    folder = dir_temp(&arena, &diag);
-    ck_assert_ptr_nonnull(folder);
+    unit_folder_make();
 }
 
 static void close_session(void) {
@@ -27,7 +25,7 @@ static void close_session(void) {
 
 static void teardown(void) {
     close_session();
-    dir_remove(folder, &diag);
+    unit_folder_drop();
     arena_free(&arena);
 }
 
@@ -116,8 +114,7 @@ static void open_case(const NestedCase *c) {
     close_session();
     const char *text = arena_printf(
         &arena, "class GraphModule(torch.nn.Module):\n    def forward(self, %s", c->text);
-    const char *path = path_join(&arena, folder, "graph.txt");
-    ck_assert(file_write(path, text, strlen(text), &diag));
+    const char *path = unit_file("graph.txt", text, strlen(text));
     SessionOptions o = {.grad = "none", .toolchain = "tcc"};
     session = session_open(path, &o, &diag);
     ck_assert_msg(session != NULL, "%s: %s", c->what, diag_first(&diag));

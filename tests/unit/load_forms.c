@@ -24,28 +24,8 @@ static LoadedModel *opens(const char *path) {
     return m;
 }
 
-// ---- a folder for files made here
-
-static char *folder;
-
-static void make_folder(void) {
-    static Arena keep;
-    Diag d = {.arena = &keep};
-    folder = dir_temp(&keep, &d);
-    ck_assert_ptr_nonnull(folder);
-}
-
-static void drop_folder(void) {
-    Arena a = {0};
-    Diag d = {.arena = &a};
-    dir_remove(folder, &d);
-    arena_free(&a);
-}
-
 static const char *write_file(const char *name, const char *text) {
-    const char *path = path_join(&arena, folder, name);
-    ck_assert(file_write(path, text, strlen(text), &diag));
-    return path;
+    return unit_file(name, text, strlen(text));
 }
 
 static const char *code_of(const Graph *g) {
@@ -400,7 +380,7 @@ Suite *suite_load_forms(void) {
     Suite *s = suite_create("load_forms");
     TCase *c = tcase_create("load_forms");
     tcase_set_timeout(c, 60);
-    tcase_add_unchecked_fixture(c, make_folder, drop_folder);
+    tcase_add_unchecked_fixture(c, unit_folder_make, unit_folder_drop);
     for (int i = 0; i < COUNT(tests); i++)
         tcase_add_test(c, tests[i]);
     suite_add_tcase(s, c);

@@ -26,34 +26,8 @@ static LoadedModel *opens(const char *path) {
     return m;
 }
 
-// ---- a folder for files made here
-
-static char *folder;
-
-static void make_folder(void) {
-    static Arena keep;
-    Diag d = {.arena = &keep};
-    folder = dir_temp(&keep, &d);
-    ck_assert_ptr_nonnull(folder);
-}
-
-static void drop_folder(void) {
-    Arena a = {0};
-    Diag d = {.arena = &a};
-    dir_remove(folder, &d);
-    arena_free(&a);
-}
-
-static const char *file(const char *name, const void *bytes, size_t len) {
-    static Arena keep;
-    Diag d = {.arena = &keep};
-    const char *path = path_join(&keep, folder, name);
-    ck_assert(file_write(path, bytes, len, &d));
-    return path;
-}
-
 static const char *text_file(const char *name, const char *text) {
-    return file(name, text, strlen(text));
+    return unit_file(name, text, strlen(text));
 }
 
 // ---- .pt2
@@ -104,7 +78,7 @@ START_TEST(pt2_as_json_is_the_same_graph) {
     Diag d = {.arena = &a};
     Zip *z = zip_open_file(&a, CORPUS "cnn_pool/model.pt2", &d);
     Str json = zip_read(z, zip_find(z, "model/models/model.json"), 1 << 20, &a, &d);
-    const char *path = file("program.txt", json.ptr, json.len);
+    const char *path = unit_file("program.txt", json.ptr, json.len);
     zip_shut(z);
     m = opens(path);
     ck_assert_str_eq(m->form, "exported_json");
@@ -385,7 +359,7 @@ static const char *zip_file(const char *name, const char *const entries[]) {
                              (unsigned char)(z.len >> 8)};
     buf_add(&z, dir.data, dir.len);
     buf_add(&z, end, sizeof end);
-    return file(name, z.data, z.len);
+    return unit_file(name, z.data, z.len);
 }
 
 static void refused(const char *path, const char *what) {
@@ -413,10 +387,10 @@ START_TEST(other_files_are_named) {
             "an ExportedProgram of schema 9, and this program reads 5.x to 8.x");
     refused(text_file("g.json", "{\"graph_module\": {\"graph\": {\"nodes\": [{}]}}}"),
             "a node without target");
-    refused(file("h", "\x08\x07\x12\x07pytorch", 11), "an ONNX model");
-    refused(file("i", "\x80\x02}q\x00.", 6), "a Python pickle");
+    refused(unit_file("h", "\x08\x07\x12\x07pytorch", 11), "an ONNX model");
+    refused(unit_file("i", "\x80\x02}q\x00.", 6), "a Python pickle");
     refused(CORPUS "chain/values.safetensors", "a safetensors file");
-    refused(folder, "a folder without a debug dump");
+    refused(unit_folder, "a folder without a debug dump");
     refused("tests/corpus/none", "no such file");
     refused(zip_file("j", (const char *const[]){"m/data.pkl", "m/code/__torch__.py", NULL}),
             "a TorchScript archive");
@@ -435,7 +409,7 @@ START_TEST(cut_archives_are_refused) {
     Diag d = {.arena = &a};
     Str whole = file_read(&a, CORPUS "inplace_view/model.pt2", &d);
     for (size_t i = 1; i < 40; i++)
-        refused(file("cut.pt2", whole.ptr, whole.len * i / 40), "");
+        refused(unit_file("cut.pt2", whole.ptr, whole.len * i / 40), "");
     arena_free(&a);
 }
 END_TEST
@@ -494,7 +468,7 @@ Suite *suite_load_models(void) {
     Suite *s = suite_create("load_models");
     TCase *c = tcase_create("load_models");
     tcase_set_timeout(c, 120);
-    tcase_add_unchecked_fixture(c, make_folder, drop_folder);
+    tcase_add_unchecked_fixture(c, unit_folder_make, unit_folder_drop);
     for (int i = 0; i < COUNT(tests); i++)
         tcase_add_test(c, tests[i]);
     suite_add_tcase(s, c);

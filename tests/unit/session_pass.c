@@ -9,28 +9,24 @@
 
 static Arena arena;
 static Diag diag;
-static char *folder;
 static Session *session;
 
 static void setup(void) {
     arena = (Arena){0};
     diag = (Diag){.arena = &arena};
-    folder = dir_temp(&arena, &diag);
-    ck_assert_ptr_nonnull(folder);
+    unit_folder_make();
 }
 
 static void teardown(void) {
     if (session)
         session_close(session);
     session = NULL;
-    dir_remove(folder, &diag);
+    unit_folder_drop();
     arena_free(&arena);
 }
 
 static const char *write_pass(const char *name, const char *body) {
-    const char *path = path_join(&arena, folder, name);
-    ck_assert(file_write(path, body, strlen(body), &diag));
-    return path;
+    return unit_file(name, body, strlen(body));
 }
 
 static void open_with(const char *model, const char *hook, const char *path) {

@@ -4,6 +4,7 @@
 #define TESTS_UNIT_UNIT_H
 
 #include <check.h>
+#include <stddef.h>
 
 #define SUITE(name) Suite *suite_##name(void);
 #include "tests/unit/suites.def"
@@ -11,5 +12,12 @@
 
 // A suite with one case made of `n` test functions.
 Suite *unit_suite(const char *name, const TTest *const tests[], int n);
+
+// folder.c: a folder for the files that tests make; make and drop are a fixture, checked or not.
+extern char *unit_folder;
+void unit_folder_make(void);
+void unit_folder_drop(void);
+// Writes a file of that name; its path, which lives as long as the folder.
+const char *unit_file(const char *name, const void *bytes, size_t n);
 
 #endif

@@ -1,5 +1,4 @@
 // views_query.c: find's conditions on a graph whose nodes are known.
-#include "core/base/file.h"
 #include "tests/unit/unit.h"
 #include "views/match.h"
 #include "views/query.h"
@@ -18,22 +17,19 @@ static const char model[] =
 
 static Session *session;
 static Arena arena;
-static char *folder;
 
 static void setup(void) {
     Diag d = {.arena = &arena};
-    folder = dir_temp(&arena, &d);
-    const char *path = path_join(&arena, folder, "model.txt");
-    ck_assert(file_write(path, model, sizeof model - 1, &d));
+    unit_folder_make();
+    const char *path = unit_file("model.txt", model, sizeof model - 1);
     session = session_open(path, &(SessionOptions){.grad = "none"}, &d);
     ck_assert_msg(session, "%s", diag_first(&d));
     ck_assert_ptr_nonnull(pipeline_build(session_pipeline(session), 0, STAGE_post_fusion));
 }
 
 static void teardown(void) {
-    Diag d = {.arena = &arena};
     session_close(session);
-    ck_assert(dir_remove(folder, &d));
+    unit_folder_drop();
     arena_free(&arena);
 }
 
