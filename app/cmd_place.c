@@ -24,6 +24,18 @@ static bool is_there(App *app, const Artifact *art) {
     return false;
 }
 
+// The same thing stays under the cursor if what is shown now has it too.
+static bool keep_thing(App *app, Pane *p, Item item, const Artifact *from) {
+    const Artifact *to = p->ctx.art;
+    Link *links = NULL;
+    if (!from || !to || item.id < 0 || !p->ctx.view->row_of || !is_there(app, from))
+        return false;
+    if (from == to)
+        return pane_goto_item(app, p, item);
+    return pipeline_links(session_pipeline(app->session), from, item.id, to, &app->frame, &links) &&
+           pane_goto_item(app, p, (Item){to->id, links[0].item});
+}
+
 bool app_show_stage(App *app, int stage, int unit) {
     return app_show_step(app, stage, unit, -1, -1);
 }
@@ -53,12 +65,8 @@ bool app_show_step(App *app, int stage, int unit, int step, int rewrite) {
             diag_fail(&app->diag, "%s", p->why);
         return false;
     }
-    // The same thing stays under the cursor if it is there too.
-    const Artifact *to = p->ctx.art;
-    Link *links = NULL;
-    if (from && to && from != to && item.id >= 0 && view->row_of && is_there(app, from) &&
-        pipeline_links(session_pipeline(app->session), from, item.id, to, &app->frame, &links))
-        found = pane_goto_item(app, p, (Item){to->id, links[0].item});
+    if (from != p->ctx.art)
+        found = keep_thing(app, p, item, from);
     if (same && step >= 0) { // what did not move stays where it was on the screen
         p->row = found ? p->row : row;
         p->top = p->row - offset;
@@ -148,6 +156,8 @@ bool cmd_view(App *app, Args *args) {
         p->ctx.step = step;
         p->ctx.rewrite = rewrite;
     }
+    if (ok && v->plane && pane_ready(app, p))
+        keep_thing(app, p, focus, focus_art);
     if (!ok)
         diag_fail(&app->diag, "%s", p->why);
     return ok;
