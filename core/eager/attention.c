@@ -155,8 +155,11 @@ bool kern_attention_math(K *k) {
     const Tensor *t = k->in[0];
     DType d = t->dtype;
     Value q = k->args[0], key = k->args[1], v = k->args[2];
-    if (t->ndim < 2 || !k->in[1] || !k->in[2])
-        return false;
+    for (int i = 0; i < 3; i++)
+        if (!k->in[i] || k->in[i]->ndim < 2)
+            return k_fail(k,
+                          "RuntimeError: scaled_dot_product_attention: query, key and value must "
+                          "each be at least 2 dimensional");
     Value p = CALL(k, aten__safe_softmax_default,
                    scores(k, q, key, kb(k, 5), k->args[3], scale_of(k, 7, t), d), INT(-1));
     k->out = tuple_value(k->x, CALL(k, aten_matmul_default, p, v), p, END);

@@ -79,7 +79,7 @@ static void put_info(K *k, int res, int64_t b, int info) {
 static int64_t *read_pivots(K *k, const Tensor *t) {
     int64_t n = tensor_numel(t), *p = ARENA_ARRAY(k->x->arena, n + 1, int64_t);
     for (int64_t i = 0; i < n; i++)
-        p[i] = tensor_get_i64(t, i) - 1;
+        p[i] = (int64_t)((uint64_t)tensor_get_i64(t, i) - 1);
     return p;
 }
 

@@ -400,6 +400,12 @@ static void avg_back_range(void *ctx, int64_t begin, int64_t end) {
 }
 
 static bool avg_backward(K *k, Pool *p) {
+    if (tensor_numel(k->in[0]) != p->planes * p->out_n)
+        return k_fail(k,
+                      "RuntimeError: %s: expected a gradient of %lld planes as the input's, got "
+                      "%lld elements for planes of %lld",
+                      k->op->name, (long long)p->planes, (long long)tensor_numel(k->in[0]),
+                      (long long)p->out_n);
     const Tensor *g = eager_contiguous(k->x, k->in[0], k->in[0]->dtype);
     Tensor *to = g ? dense_res(k, 0, k->res[0]->dtype) : NULL;
     if (!to)

@@ -205,8 +205,8 @@ static int64_t bin_of(DType d, double v, double lo, double hi, int64_t bins) {
         hi = round_to(d, hi);
         at = round_to(d, round_to(d, round_to(d, v - lo) * (double)bins) / round_to(d, hi - lo));
     }
-    int64_t b = (int64_t)at;
-    return b >= bins ? bins - 1 : b;
+    // A range that overflows gives NaN or infinity here.
+    return !(at > 0) ? 0 : at >= (double)bins ? bins - 1 : (int64_t)at;
 }
 
 // histc(self, bins, min, max)

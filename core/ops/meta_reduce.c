@@ -301,9 +301,22 @@ bool meta_diff(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *more[2] = {meta_arg_tensor(op, args, "prepend"),
                                  meta_arg_tensor(op, args, "append")};
     TensorMeta *t = meta_make(m, self->dtype, self->ndim, self->size, self->device);
-    for (int i = 0; i < 2; i++)
-        if (more[i] && more[i]->ndim == self->ndim)
-            t->size[dim] = sym_add(m->sym, t->size[dim], more[i]->size[dim]);
+    for (int i = 0; i < 2; i++) {
+        if (!more[i])
+            continue;
+        if (more[i]->ndim != self->ndim)
+            return meta_fail(m,
+                             "RuntimeError: diff expects prepend or append to be the same "
+                             "dimension as input: %d against %d",
+                             more[i]->ndim, self->ndim);
+        for (int d = 0; d < self->ndim; d++)
+            if (d != dim && !meta_eq(m, more[i]->size[d], self->size[d]))
+                return meta_fail(m,
+                                 "RuntimeError: diff expects the shape of tensor to prepend or "
+                                 "append to match that of input except along the differencing "
+                                 "dimension");
+        t->size[dim] = sym_add(m->sym, t->size[dim], more[i]->size[dim]);
+    }
     t->size[dim] = sym_add_int(m->sym, t->size[dim], -meta_arg_int(op, args, "n", 1));
     if (expr_int_or(t->size[dim], 1) < 0)
         t->size[dim] = meta_int(m, 0);
@@ -366,9 +379,13 @@ bool meta_segment_reduce(MetaCtx *m, const Op *op, const Value *args, Value *out
     const TensorMeta *offsets = meta_arg_tensor(op, args, "offsets"),
                      *by = lengths ? lengths : offsets;
     int axis;
-    if (!data || !by || !meta_dim(m, meta_arg_int(op, args, "axis", 0), data->ndim, &axis) ||
-        axis >= by->ndim)
+    if (!data || !by || !meta_dim(m, meta_arg_int(op, args, "axis", 0), data->ndim, &axis))
         return false;
+    if (axis >= by->ndim || axis >= data->ndim)
+        return meta_fail(m,
+                         "RuntimeError: segment_reduce: axis %d is none of the %d dimensions of "
+                         "data and the %d of lengths",
+                         axis, data->ndim, by->ndim);
     TensorMeta *t = meta_make(m, data->dtype, data->ndim, data->size, data->device);
     t->size[axis] = lengths ? by->size[axis] : sym_add_int(m->sym, by->size[axis], -1);
     meta_set_contiguous(m, t);
