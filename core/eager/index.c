@@ -1,4 +1,4 @@
-// index.c: reading and writing at places that tensors name: gather, index, embedding, masks.
+// index.c: reading and writing at places that tensors name: gather, index, embedding.
 // Indices are checked; writes happen in the order of the index, so that the last of duplicates
 // wins, as on PyTorch's CPU.
 #include "core/eager/along.h"
@@ -28,10 +28,6 @@ static bool needs_int(K *k, const Tensor *index) {
            k_fail(k, "IndexError: %s(): Expected dtype int32 or int64 for index", k->op->name);
 }
 
-static void move(const Tensor *to, int64_t at, const Tensor *from, int64_t src) {
-    memcpy(at_elem(to, at), at_elem(from, src), (size_t)dtype_info[to->dtype].bytes);
-}
-
 bool kern_gather(K *k) {
     const Tensor *in = k->in[0], *index = k->in[2], *out = k->res[0];
     int dim;
@@ -57,7 +53,7 @@ bool kern_gather(K *k) {
         if (in->ndim)
             for (int d = 0; d < in->ndim; d++)
                 at += (d == dim ? i : d < w.ndim ? w.index[d] : 0) * in->stride[d];
-        move(out, w.at[0], in, at);
+        move_elem(out, w.at[0], in, at);
     }
     return true;
 }
@@ -398,7 +394,7 @@ bool kern_index(K *k) {
         int64_t at;
         if (!place(k, self, &x, &p, w.index, false, &at))
             return false;
-        move(out, w.at[0], self, at);
+        move_elem(out, w.at[0], self, at);
     }
     return true;
 }
@@ -481,7 +477,7 @@ static bool index_put(K *k, Tensor *self, const Value *list, const Tensor *value
         if (add)
             accumulate(self, at, src, w.at[0]);
         else
-            move(self, at, src, w.at[0]);
+            move_elem(self, at, src, w.at[0]);
     }
     return true;
 }
@@ -513,7 +509,7 @@ bool kern_masked_index(K *k) {
         if (!on)
             put_d(out, w.at[0], kf(k, 3, 0));
         else if (place(k, self, &x, &p, w.index, true, &at))
-            move(out, w.at[0], self, at);
+            move_elem(out, w.at[0], self, at);
         else
             return false;
     }
@@ -544,113 +540,6 @@ bool kern_masked_index_put(K *k) {
     return true;
 }
 
-// masks
-
-bool kern_nonzero(K *k) {
-    const Tensor *in = k->in[0];
-    int64_t n = 0, row = 0;
-    bool is_static = strcmp(k->op->name, "nonzero_static") == 0;
-    WALK (w, walk_tensors(&in, 1))
-        n += is_int_like(in->dtype) ? get_i(in, w.at[0]) != 0 : get_d(in, w.at[0]) != 0;
-    int64_t size[2] = {is_static ? ki(k, 1, 0) : n, in->ndim};
-    if (size[0] < 0)
-        return k_fail(k, "RuntimeError: nonzero_static: 'size' must be an non-negative integer");
-    Tensor *out = eager_new(k->x, DT_i64, 2, size);
-    if (!out)
-        return false;
-    // nonzero's own memory is column by column.
-    if (!is_static) {
-        out->stride[0] = 1;
-        out->stride[1] = n;
-        live_sync(k->x,
-                  live_of(&(Value){.kind = VAL_tensor, .tensor = tensor_value(k->x, out).tensor}));
-    }
-    int64_t *to = tensor_data(out);
-    WALK (w, walk_tensors(&in, 1)) {
-        bool on = is_int_like(in->dtype) ? get_i(in, w.at[0]) != 0 : get_d(in, w.at[0]) != 0;
-        if (!on || row >= size[0])
-            continue;
-        for (int d = 0; d < in->ndim; d++)
-            to[row * out->stride[0] + d * out->stride[1]] = w.index[d];
-        row++;
-    }
-    for (; row < size[0]; row++)
-        for (int d = 0; d < in->ndim; d++)
-            put_i(out, row * out->stride[0] + d * out->stride[1], ki(k, 2, -1));
-    k->out = tensor_value(k->x, out);
-    return true;
-}
-
-// Both broadcast to one shape.
-static bool broadcast_pair(K *k, Value *a, Value *b) {
-    Value both = CALL(k, aten_broadcast_tensors_default, list_value(k->x, *a, *b, END));
-    if (!eager_ok(k->x))
-        return false;
-    *a = both.at[0];
-    *b = both.at[1];
-    return true;
-}
-
-bool kern_masked_select(K *k) {
-    Value a = k->args[0], b = k->args[1];
-    if (!broadcast_pair(k, &a, &b))
-        return false;
-    const Tensor *both[2] = {tensor_at(&b), tensor_at(&a)};
-    int64_t n = 0;
-    WALK (w, walk_tensors(both, 1))
-        n += get_i(both[0], w.at[0]) != 0;
-    Tensor *out = eager_new(k->x, both[1]->dtype, 1, &n);
-    if (!out)
-        return false;
-    n = 0;
-    WALK (w, walk_tensors(both, 2))
-        if (get_i(both[0], w.at[0]) != 0)
-            move(out, n++, both[1], w.at[1]);
-    k->out = tensor_value(k->x, out);
-    return true;
-}
-
-bool kern_masked_scatter(K *k) {
-    const Tensor *src = k->in[2];
-    Tensor *out = k->res[0];
-    int64_t n = 0, have = tensor_numel(src);
-    const Tensor *dense = eager_contiguous(k->x, src, src->dtype), *both[2] = {out, k->in[1]};
-    if (!dense || !copy_into(k->x, out, k->in[0]))
-        return false;
-    if (src->dtype != out->dtype)
-        return k_fail(k,
-                      "RuntimeError: masked_scatter: expected self and source to have same dtypes");
-    WALK (w, walk_tensors(both, 2)) {
-        if (get_i(both[1], w.at[1]) == 0)
-            continue;
-        if (n >= have)
-            return k_fail(k, "RuntimeError: Number of elements of source < number of ones in mask");
-        move(out, w.at[0], dense, n++);
-    }
-    return true;
-}
-
-// (grad_output, mask, sizes): the chosen gradients in order, then zeros
-bool kern_masked_scatter_backward(K *k) {
-    const Tensor *both[2] = {k->in[0], k->in[1]};
-    Tensor *dense = eager_like(k->x, k->res[0], k->res[0]->dtype);
-    int64_t n = 0, unused[TENSOR_DIMS];
-    if (!dense)
-        return false;
-    if (!both[1] || !broadcast_strides(both[1], both[0]->ndim, both[0]->size, unused))
-        return k_fail(k, "RuntimeError: masked_scatter_backward: mask of another shape");
-    WALK (w, walk_tensors(both, 2)) {
-        if (get_i(both[1], w.at[1]) == 0)
-            continue;
-        if (n >= tensor_numel(dense))
-            return k_fail(k, "RuntimeError: the mask chooses more elements than the source has");
-        move(dense, n++, both[0], w.at[0]);
-    }
-    for (; n < tensor_numel(dense); n++)
-        put_d(dense, n, 0);
-    return copy_into(k->x, k->res[0], dense);
-}
-
 bool kern_take(K *k) {
     const Tensor *in = eager_contiguous(k->x, k->in[0], k->in[0]->dtype),
                  *both[2] = {k->res[0], k->in[1]};
@@ -660,7 +549,7 @@ bool kern_take(K *k) {
         int64_t i = get_i(both[1], w.at[1]);
         if (!wrap(k, &i, tensor_numel(in), 0))
             return false;
-        move(both[0], w.at[0], in, i);
+        move_elem(both[0], w.at[0], in, i);
     }
     return true;
 }
@@ -682,7 +571,7 @@ bool kern_put(K *k) {
         if (kb(k, 3))
             accumulate(dense, i, src, at++);
         else
-            move(dense, i, src, at++);
+            move_elem(dense, i, src, at++);
     }
     return copy_into(k->x, k->res[0], dense);
 }

@@ -22,6 +22,8 @@ bool iter_init(Iter *it, const Tensor *const *t, int n);
 void iter_run(const Iter *it, int threads, RowFn *fn, void *ctx);
 // mapped.c: element (i, j, …) of out is in's at at[0][i] + at[1][j] + …, offsets in elements.
 void copy_mapped(Eager *x, const Tensor *out, const Tensor *in, const int64_t *const *at);
+// move.c: the window of t along dim from `start` on.
+Tensor window_along(const Tensor *t, int dim, int64_t start, int64_t len);
 // Do two windows share memory without being the same window?
 bool overlaps(const Tensor *a, const Tensor *b);
 

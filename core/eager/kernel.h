@@ -11,6 +11,8 @@
 #include "core/eager/eager.h"
 #include "core/ops/autocast.h"
 
+#include <string.h>
+
 // A tensor object, as Python has them: an in-place view op changes it for all who hold it.
 typedef struct Live {
     TensorMeta meta; // first: what a VAL_tensor points to; in step with t
@@ -101,6 +103,10 @@ void store_b(DType d, void *p, int64_t stride, int64_t n, const uint8_t *v);
 double round_to(DType d, double v); // what a value becomes when it is stored as d
 static inline char *at_elem(const Tensor *t, int64_t elems) {
     return (char *)storage_data(t->storage) + (t->offset + elems) * dtype_info[t->dtype].bytes;
+}
+// Copies an element between tensors of one dtype.
+static inline void move_elem(const Tensor *to, int64_t at, const Tensor *from, int64_t src) {
+    memcpy(at_elem(to, at), at_elem(from, src), (size_t)dtype_info[to->dtype].bytes);
 }
 double get_d(const Tensor *t, int64_t elem); // element at an offset in elements from t's first
 int64_t get_i(const Tensor *t, int64_t elem);

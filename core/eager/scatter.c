@@ -270,6 +270,32 @@ static int slices_fast(K *k, const Scatter *s, const Tensor *index, double alpha
     return 1;
 }
 
+// The i-th slice of a dimension, which is kept with size 1.
+static Tensor slice_at(const Tensor *t, int dim, int64_t i) {
+    Tensor one = *t;
+    if (t->ndim) {
+        one.offset += i * t->stride[dim];
+        one.size[dim] = 1;
+    }
+    return one;
+}
+
+// The value, or alpha times an element of from, put or joined to one element of to.
+static void put_one(const Scatter *s, Tensor *to, int64_t at, const Tensor *from, int64_t src,
+                    double alpha) {
+    bool is_int = is_int_like(to->dtype);
+    if (!from && is_int)
+        put_i(to, at, s->ivalue);
+    else if (!from)
+        put_d(to, at, s->value);
+    else if (alpha != 1 && is_int)
+        join_int(to, at, (int64_t)((uint64_t)get_i(from, src) * (uint64_t)(int64_t)alpha), s->how);
+    else if (alpha != 1)
+        join_float(to, at, get_d(from, src) * alpha, s->how);
+    else
+        join(to, at, from, src, s->how);
+}
+
 // An index of one dimension stands for all the others: slices.
 static bool slices(K *k, Scatter *s, const Tensor *index, double alpha) {
     int64_t count = tensor_numel(index), n = s->out->ndim ? s->out->size[s->dim] : 1;
@@ -291,17 +317,9 @@ static bool slices(K *k, Scatter *s, const Tensor *index, double alpha) {
                           "IndexError: index %lld is out of bounds for dimension %d with size %lld",
                           (long long)i, s->dim, (long long)n);
         i += i < 0 ? n : 0;
-        Tensor to = *out, from = s->src ? *s->src : *out;
-        if (out->ndim) {
-            to.offset += i * out->stride[s->dim];
-            to.size[s->dim] = 1;
-        }
-        if (s->src && from.ndim) {
-            if (j >= from.size[s->dim])
-                return k_fail(k, "IndexError: %s(): source is smaller than index", k->op->name);
-            from.offset += j * from.stride[s->dim];
-            from.size[s->dim] = 1;
-        }
+        if (s->src && s->src->ndim && j >= s->src->size[s->dim])
+            return k_fail(k, "IndexError: %s(): source is smaller than index", k->op->name);
+        Tensor to = slice_at(out, s->dim, i), from = s->src ? slice_at(s->src, s->dim, j) : to;
         bool first = counts[i]++ == 0 && !s->include_self;
         const Tensor *both[2] = {&to, s->src ? &from : &to};
         int64_t strides[TENSOR_DIMS];
@@ -310,26 +328,11 @@ static bool slices(K *k, Scatter *s, const Tensor *index, double alpha) {
         WALK (w, walk_tensors(both, 2)) {
             if (first)
                 put_start(&to, w.at[0], s->how);
-            if (fill && is_int_like(out->dtype))
-                put_i(&to, w.at[0], s->ivalue);
-            else if (fill)
-                put_d(&to, w.at[0], s->value);
-            else if (alpha != 1 && is_int_like(out->dtype))
-                join_int(&to, w.at[0],
-                         (int64_t)((uint64_t)get_i(&from, w.at[1]) * (uint64_t)(int64_t)alpha),
-                         s->how);
-            else if (alpha != 1)
-                join_float(&to, w.at[0], get_d(&from, w.at[1]) * alpha, s->how);
-            else
-                join(&to, w.at[0], &from, w.at[1], s->how);
+            put_one(s, &to, w.at[0], s->src ? &from : NULL, w.at[1], alpha);
         }
     }
     for (int64_t i = 0; s->how == JOIN_mean && i < n; i++) {
-        Tensor to = *out;
-        if (out->ndim) {
-            to.offset += i * out->stride[s->dim];
-            to.size[s->dim] = 1;
-        }
+        Tensor to = slice_at(out, s->dim, i);
         const Tensor *one = &to;
         WALK (w, walk_tensors(&one, 1))
             divide(&to, w.at[0], counts[i] + (s->include_self && counts[i] ? 1 : 0));
@@ -428,6 +431,21 @@ bool kern_segment_reduce(K *k) {
     return true;
 }
 
+// Row i of the table joins bag b: added to the sums, or compared with the maxima, whose rows stand
+// in top.
+static void add_to_bag(const Tensor *w, int64_t i, double scale, double *acc, Tensor *top,
+                       int64_t b, bool first) {
+    for (int64_t c = 0; c < w->size[1]; c++) {
+        double v = get_d(w, i * w->stride[0] + c * w->stride[1]) * scale;
+        if (!top) {
+            acc[c] += v;
+        } else if (first || v > acc[c]) {
+            acc[c] = v;
+            put_i(top, b * w->size[1] + c, i);
+        }
+    }
+}
+
 // (weight, indices, offsets, scale_grad, mode, sparse, per_sample_weights, include_last_offset,
 // padding_idx)
 bool kern_embedding_bag(K *k) {
@@ -474,16 +492,7 @@ bool kern_embedding_bag(K *k) {
             if (i == pad)
                 continue;
             double scale = psw ? get_d(psw, j * psw->stride[0]) : 1;
-            for (int64_t c = 0; c < width; c++) {
-                double v = get_d(w, i * w->stride[0] + c * w->stride[1]) * scale;
-                if (mode != 2) {
-                    acc[c] += v;
-                } else if (used == 0 || v > acc[c]) {
-                    acc[c] = v;
-                    put_i(top, b * width + c, i);
-                }
-            }
-            used++;
+            add_to_bag(w, i, scale, acc, mode == 2 ? top : NULL, b, used++ == 0);
         }
         for (int64_t c = 0; c < width; c++)
             put_d(out, b * width + c, mode == 1 && used ? acc[c] / (double)used : acc[c]);

@@ -295,62 +295,45 @@ static double erfinv(double y) {
     return x;
 }
 
+// Of one argument, by LoopOpKind; NULL: computed below.
+static double (*const math_fn[LOOP_n_kinds])(double) = {
+    [LOOP_exp] = exp,
+    [LOOP_exp2] = exp2,
+    [LOOP_expm1] = expm1,
+    [LOOP_log] = log,
+    [LOOP_log1p] = log1p,
+    [LOOP_log2] = log2,
+    [LOOP_log10] = log10,
+    [LOOP_sqrt] = sqrt,
+    [LOOP_sin] = sin,
+    [LOOP_cos] = cos,
+    [LOOP_tan] = tan,
+    [LOOP_asin] = asin,
+    [LOOP_acos] = acos,
+    [LOOP_atan] = atan,
+    [LOOP_sinh] = sinh,
+    [LOOP_cosh] = cosh,
+    [LOOP_tanh] = tanh,
+    [LOOP_asinh] = asinh,
+    [LOOP_acosh] = acosh,
+    [LOOP_atanh] = atanh,
+    [LOOP_erf] = erf,
+    [LOOP_erfc] = erfc,
+    [LOOP_erfinv] = erfinv,
+    [LOOP_lgamma] = lgamma,
+    [LOOP_digamma] = digamma,
+};
+
 static double apply_math(LoopOpKind kind, double a, double b) {
+    if (math_fn[kind])
+        return math_fn[kind](a);
     switch (kind) {
-    case LOOP_exp:
-        return exp(a);
-    case LOOP_exp2:
-        return exp2(a);
-    case LOOP_expm1:
-        return expm1(a);
-    case LOOP_log:
-        return log(a);
-    case LOOP_log1p:
-        return log1p(a);
-    case LOOP_log2:
-        return log2(a);
-    case LOOP_log10:
-        return log10(a);
-    case LOOP_sqrt:
-        return sqrt(a);
     case LOOP_rsqrt:
         return 1 / sqrt(a);
-    case LOOP_sin:
-        return sin(a);
-    case LOOP_cos:
-        return cos(a);
-    case LOOP_tan:
-        return tan(a);
-    case LOOP_asin:
-        return asin(a);
-    case LOOP_acos:
-        return acos(a);
-    case LOOP_atan:
-        return atan(a);
+    case LOOP_square:
+        return a * a;
     case LOOP_atan2:
         return atan2(a, b);
-    case LOOP_sinh:
-        return sinh(a);
-    case LOOP_cosh:
-        return cosh(a);
-    case LOOP_tanh:
-        return tanh(a);
-    case LOOP_asinh:
-        return asinh(a);
-    case LOOP_acosh:
-        return acosh(a);
-    case LOOP_atanh:
-        return atanh(a);
-    case LOOP_erf:
-        return erf(a);
-    case LOOP_erfc:
-        return erfc(a);
-    case LOOP_erfinv:
-        return erfinv(a);
-    case LOOP_lgamma:
-        return lgamma(a);
-    case LOOP_digamma:
-        return digamma(a);
     case LOOP_hypot:
         return hypot(a, b);
     case LOOP_sigmoid:
@@ -398,8 +381,6 @@ static double apply_float(LoopOpKind kind, DType d, double a, double b, double c
         return a != a || b != b ? quiet_nan() : a < b ? a : b;
     case LOOP_reciprocal:
         return 1 / a;
-    case LOOP_square:
-        return a * a;
     case LOOP_sign:
         return (a > 0) - (a < 0);
     case LOOP_copysign:

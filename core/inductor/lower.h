@@ -339,7 +339,9 @@ Box *avg_pool_box(Lower *l, Box *x, const Value *kernel, const Value *divisor,
 Box *pool_offsets_box(Lower *l, Box *offsets, const Value *kernel, const Value *stride,
                       const Value *pad, const Value *dilation, const Expr *const *input);
 Box *sum_box(Lower *l, Box *x, const bool *axis, bool keepdim, DType dtype);
-Data *diagonal_data(Lower *l, Data *x, int64_t offset, int d1, int d2); // lower_view.c
+// lower_view.c
+int arg_dim(Lower *l, const Value *args, int i, int ndim); // argument i, wrapped
+Data *diagonal_data(Lower *l, Data *x, int64_t offset, int d1, int d2);
 Box *unsqueeze_box(Lower *l, Box *x, int dim);
 Box *squeeze_box(Lower *l, Box *x, const bool *dims);
 Box *full_box(Lower *l, Value fill, DType dtype, Device dev, int n, const Expr *const *size);

@@ -217,34 +217,17 @@ TVal t_bitcast(Tracer *t, TVal a, DType dtype, DType src) {
 }
 
 static DType result_dtype(LoopOpKind kind, const TVal *a, int n) {
-    switch (loop_op_info[kind].cls) {
-    case LC_COMPARE:
-    case LC_LOGIC:
+    LoopClass cls = loop_op_info[kind].cls;
+    if (cls == LC_COMPARE || cls == LC_LOGIC)
         return DT_b8;
-    case LC_SELECT:
+    if (cls == LC_SELECT)
         return dtype_promote(a[1].dtype, a[2].dtype);
-    case LC_RANDOM:
+    if (cls == LC_RANDOM)
         return kind == LOOP_randint64 ? DT_i64 : DT_f32;
-    case LC_ARITH:
-    case LC_MATH:
-    case LC_ROUND:
-    case LC_BITS:
-    case LC_NONE:
-    case LC_MEMORY:
-    case LC_REDUCE:
-    case LC_LEAF:
-    case LC_CAST:
-    case LC_BLOCK:
-    case LC_INDIRECT:
-    case LC_ITEM:
-    case LC_CHECK:
-        break;
-    }
     DType d = a[0].dtype;
     for (int i = 1; i < n; i++)
         d = dtype_promote(d, a[i].dtype);
-    bool to_float =
-        loop_op_info[kind].cls == LC_MATH || kind == LOOP_truediv || kind == LOOP_reciprocal;
+    bool to_float = cls == LC_MATH || kind == LOOP_truediv || kind == LOOP_reciprocal;
     return to_float && !dtype_is_float(d) && dtype_info[d].cls != DTC_COMPLEX ? DT_f32 : d;
 }
 

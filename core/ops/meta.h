@@ -63,6 +63,8 @@ DType meta_float_of(DType d);   // what true division makes of it: f32 for integ
 DType meta_real_of(DType d);    // f32 for c64, else itself
 
 // meta_view.c
+// Fresh contiguous memory if the operator is a copying twin (`_copy`), else the view itself.
+bool meta_out_view(MetaCtx *m, const Op *op, TensorMeta *t, Value *out);
 // Strides of a view with new sizes; false if memory does not allow it.
 bool meta_view_strides(MetaCtx *m, const TensorMeta *t, int ndim, const Expr *const *size,
                        const Expr **stride);

@@ -317,6 +317,35 @@ static const Expr *fold(Sym *s, SymKind kind, const Expr *const args[], int n) {
     return e;
 }
 
+// Comparisons, logic, and what is kept as it stands.
+static const Expr *make_other(Sym *s, SymKind kind, const Expr *const args[], int n) {
+    switch (kind) {
+    case SYM_eq:
+    case SYM_ne:
+    case SYM_lt:
+    case SYM_le:
+    case SYM_gt:
+    case SYM_ge:
+        return sym_cmp(s, kind, args[0], args[1]);
+    case SYM_and:
+    case SYM_or:
+        return fold(s, kind, args, n);
+    case SYM_not:
+        return sym_not(s, args[0]);
+    case SYM_trunc:
+    case SYM_floor:
+    case SYM_ceil:
+    case SYM_round:
+    case SYM_tofloat:
+    case SYM_inttruediv:
+    case SYM_realdiv:
+    case SYM_realpow:
+        return expr_intern(s, kind, args, n);
+    default:
+        return s->overflow;
+    }
+}
+
 const Expr *sym_make(Sym *s, SymKind kind, const Expr *const args[], int n) {
     if (n < 1 || (sym_kinds[kind].n_args >= 0 && sym_kinds[kind].n_args != n))
         return s->overflow;
@@ -357,35 +386,7 @@ const Expr *sym_make(Sym *s, SymKind kind, const Expr *const args[], int n) {
     case SYM_lshift:
     case SYM_rshift:
         return shift(s, kind, args[0], args[1]);
-    case SYM_eq:
-    case SYM_ne:
-    case SYM_lt:
-    case SYM_le:
-    case SYM_gt:
-    case SYM_ge:
-        return sym_cmp(s, kind, args[0], args[1]);
-    case SYM_and:
-    case SYM_or:
-        return fold(s, kind, args, n);
-    case SYM_not:
-        return sym_not(s, args[0]);
-    case SYM_trunc:
-    case SYM_floor:
-    case SYM_ceil:
-    case SYM_round:
-    case SYM_tofloat:
-    case SYM_inttruediv:
-    case SYM_realdiv:
-    case SYM_realpow:
-        return expr_intern(s, kind, args, n);
-    case SYM_int:
-    case SYM_symbol:
-    case SYM_true:
-    case SYM_false:
-    case SYM_inf:
-    case SYM_overflow:
-    case SYM_n_kinds:
-        break;
+    default:
+        return make_other(s, kind, args, n);
     }
-    return s->overflow;
 }

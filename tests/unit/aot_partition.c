@@ -1,6 +1,5 @@
 // aot_partition.c: joint graphs as PyTorch logged them, through the joint passes and the
 // partitioner, against the forward and backward graphs that it logged; and small ones by hand.
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,11 +66,6 @@ static PartitionRequest request(Arena *a, const Graph *joint, Diag *d) {
 static int differences(Arena *a, const char *want, const char *got) {
     TextDiff t;
     text_diff(&t, a, want, got, false);
-    if (getenv("SHOW")) {
-        Buf b = {.arena = a};
-        text_diff_print(&b, &t, 2);
-        printf("%s\n", buf_str(&b));
-    }
     return t.added + t.removed;
 }
 

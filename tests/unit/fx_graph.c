@@ -165,7 +165,7 @@ START_TEST(copies_stand_alone) {
 }
 END_TEST
 
-// Lines as front.md §1.3 gives them, from PyTorch.
+// Lines as PyTorch 2.11 prints them.
 START_TEST(prints_every_form) {
     Graph *g = fresh();
     g->class_name = "<lambda>";
@@ -173,7 +173,7 @@ START_TEST(prints_every_form) {
     Node *y = call2(g, "_operator.add", "y", x, x);
     static const StackFrame frame = {"m.py", 7, "forward", "y += 1", NULL};
     y->stack = &frame;
-    Value v[3] = {val_node(y), val_int(1)};
+    Value v[3] = {val_node(y), val_int(1)}, out = val_list(&arena, VAL_tuple, 3);
     Node *i = graph_node(g, FX_call_function, "_operator.iadd", "y", v, 2, NULL, 0);
     i->stack = &frame;
     v[0] = val_node(i);
@@ -190,7 +190,6 @@ START_TEST(prints_every_form) {
     Node *shape = graph_node(g, FX_call_function, "getattr", NULL, v, 2, NULL, 0);
     Node *lin = graph_node(g, FX_call_module, "layers.0", "lin", v, 1, NULL, 0);
     Node *weight = graph_get_attr(g, "fc.weight", NULL);
-    Value out = val_list(&arena, VAL_tuple, 3);
     out.at[0] = val_node(shape);
     out.at[1] = val_node(lin);
     out.at[2] = val_node(weight);

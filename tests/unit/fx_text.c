@@ -119,7 +119,7 @@ static Graph *body(const char *params, const char *lines, FxText *out) {
     return doc.at[0].graph;
 }
 
-// Statements as torch.fx's code generator writes them (front.md §1.3, §1.4).
+// Statements as torch.fx's code generator writes them.
 START_TEST(every_statement_form) {
     Graph *g = body(
         ", L_x_: \"f32[s77, 4]\", s77: \"Sym(s77)\", k : int = 3, *args",

@@ -224,7 +224,7 @@ static const Artifact *step(int i) {
     return pipeline_unit(session->pipeline, 0)->steps.at[i];
 }
 
-// Where PyTorch has them: front.md 3.7 of the facts.
+// Where torch/_inductor/fx_passes/{joint_graph,post_grad}.py call them.
 START_TEST(places_of_the_hooks) {
     setup();
     const char *path =
