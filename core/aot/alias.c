@@ -240,7 +240,7 @@ static const TensorMeta *base_meta(Merge *m, int storage) {
     flat->stride = ARENA_ARRAY(m->arena, 1, const Expr *);
     flat->size[0] = most;
     flat->stride[0] = sym_int(m->sym, 1);
-    flat->offset = NULL;
+    flat->offset = sym_int(m->sym, 0);
     return flat;
 }
 

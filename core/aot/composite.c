@@ -109,10 +109,44 @@ bool rule_isfinite(Trace *t, const Op *op, const Value *a, Value *out) {
         *out = CALL(t, aten_ones_like_default, a[0], DTY(DT_b8));
         return true;
     }
-    Value eq = CALL(t, aten_eq_Tensor, a[0], a[0]);
+    // Of C++'s `(x == x) * (x.abs() != inf)` the right operand is made first.
     Value abs = CALL(t, aten_abs_default, a[0]);
     Value ne = CALL(t, aten_ne_Scalar, abs, FLT(INFINITY));
+    Value eq = CALL(t, aten_eq_Tensor, a[0], a[0]);
     *out = CALL(t, aten_mul_Tensor, eq, ne);
+    return true;
+}
+
+// isclose(self, other, rtol, atol, equal_nan)
+bool rule_isclose(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    double rtol = float_arg(&a[2], 1e-5), atol = float_arg(&a[3], 1e-8);
+    DType d = dtype_of(a[0]);
+    *out = CALL(t, aten_eq_Tensor, a[0], a[1]);
+    if (bool_arg(&a[4]) && dtype_is_float(d)) {
+        Value other = CALL(t, aten_isnan_default, a[1]);
+        Value both = CALL(t, aten_bitwise_and__Tensor, CALL(t, aten_isnan_default, a[0]), other);
+        *out = CALL(t, aten_bitwise_or__Tensor, *out, both);
+    }
+    if (rtol == 0 && atol == 0)
+        return true;
+    Value x = d == DT_b8 ? to_dtype(t, a[0], DT_f32) : a[0];
+    Value y = dtype_is_float(d) ? a[1] : to_dtype(t, a[1], DT_f32);
+    Value allowed = CALL(t, aten_abs_default, CALL(t, aten_mul_Scalar, y, FLT(rtol)));
+    allowed = CALL(t, aten_add_Scalar, allowed, FLT(atol));
+    Value error = CALL(t, aten_abs_default, CALL(t, aten_sub_Tensor, x, y));
+    Value finite = CALL(t, aten_isfinite_default, error);
+    Value close = CALL(t, aten_le_Tensor, error, allowed);
+    close = CALL(t, aten_bitwise_and__Tensor, finite, close);
+    *out = CALL(t, aten_bitwise_or__Tensor, *out, close);
+    return true;
+}
+
+// ldexp(self, other): mantissas times powers of two
+bool rule_ldexp(Trace *t, const Op *op, const Value *a, Value *out) {
+    Value power = CALL(t, aten_pow_Scalar, FLT(2), a[1]);
+    *out = op->id == OP_aten_ldexp__default ? CALL(t, aten_mul__Tensor, a[0], power)
+                                            : CALL(t, aten_mul_Tensor, a[0], power);
     return true;
 }
 

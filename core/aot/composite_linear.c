@@ -303,9 +303,13 @@ bool rule_cosine_similarity(Trace *t, const Op *op, const Value *a, Value *out) 
         norm[k] = CALL(t, aten_linalg_vector_norm_default, x[k], INT(2), dims, BOOL(true));
         norm[k] = CALL(t, aten_clone_default, norm[k]);
     }
+    Value eps = CALL(t, aten_scalar_tensor_default, a[3], DTY(d), NONE,
+                     device_value(a[0].tensor->device));
+    bool was = tape_enable(t, false);
     for (int k = 0; k < 2; k++)
-        norm[k] = CALL(t, aten_clamp_min__default, norm[k], a[3]);
-    for (int k = 0; k < 2; k++)
+        norm[k] = CALL(t, aten_clamp_min__Tensor, norm[k], eps);
+    tape_enable(t, was);
+    for (int k = 1; k >= 0; k--)
         x[k] = CALL(t, aten_div_Tensor, x[k], norm[k]);
     Value p = CALL(t, aten_mul_Tensor, x[0], x[1]);
     *out = CALL(t, aten_sum_dim_IntList, p, dims);

@@ -217,9 +217,11 @@ static void move_scale(PassCtx *ctx, Node *n) {
     if (!find_scaled(n, &s))
         return;
     Value x = val_node(s.x);
-    if (s.convert)
+    if (s.convert) {
         x = val_node(put2(ctx, n, OP_prims_convert_element_type_default, x,
                           *node_arg(s.convert, 1, "dtype")));
+        x.node->original_aten = "aten._to_copy.default"; // the replacement says inp.to(dtype)
+    }
     Value sign = sign_of(ctx, n, &s.other, node_tensor(x.node));
     Node *scaled = put2(ctx, n, OP_aten_mul_Tensor, x, sign);
     Value max_args[3] = {val_node(scaled), s.amax->args[1], s.amax->args[2]};

@@ -46,14 +46,14 @@ bool scatter_upon_const(const Node *n) {
     return sym_known_eq(s, place->size[dim], sym_int(s, 1));
 }
 
-static Value device_value(const TensorMeta *m) {
+static Value device_of(const TensorMeta *m) {
     return (Value){.kind = VAL_device, .device = m->device};
 }
 
 static Node *number(PassCtx *ctx, Node *at, Value v, DType dtype, const TensorMeta *like) {
     Kwarg kw[3] = {{"dtype", val_dtype(dtype)},
                    {"layout", {.kind = VAL_layout, .layout = LAYOUT_strided}},
-                   {"device", device_value(like)}};
+                   {"device", device_of(like)}};
     return joint_put(ctx, at, OP_aten_scalar_tensor_default, &v, 1, kw, 3);
 }
 
@@ -66,7 +66,7 @@ void scatter_by_where(PassCtx *ctx, Node *n) {
     Kwarg kw[5] = {{"start", val_int(0)},
                    {"step", val_int(1)},
                    {"dtype", val_dtype(DT_i64)},
-                   {"device", device_value(place)},
+                   {"device", device_of(place)},
                    {"requires_grad", val_bool(false)}};
     Node *iota = joint_put(ctx, n, OP_prims_iota_default, &length, 1, kw, 5);
     iota->original_aten = "aten.arange.default"; // which it is a decomposition of

@@ -242,7 +242,7 @@ Value unsqueeze_to(Trace *t, Value x, int ndim) {
     return x;
 }
 
-static Value device_value(Device d) {
+Value device_value(Device d) {
     return (Value){.kind = VAL_device, .device = d};
 }
 

@@ -299,8 +299,12 @@ bool fn_sym_sum(Trace *t, const TorchCall *c, Value *out) {
             return false;
         sum = sym_add(t->sym, sum, e);
     }
-    *out = val_sym(sum);
-    return list.kind == VAL_list || list.kind == VAL_tuple;
+    if (list.kind != VAL_list && list.kind != VAL_tuple)
+        return false;
+    list.kind = VAL_tuple;
+    TorchCall one = {.target = c->target, .args = &list, .n_args = 1};
+    *out = size_node(t, &one, sum);
+    return true;
 }
 
 static bool larger(Trace *t, const TorchCall *c, bool max, Value *out) {

@@ -44,6 +44,25 @@ Value call_packet_args(Trace *t, const char *name, ...) {
     return out;
 }
 
+// A size computed by a call, and the node that PyTorch traces for it.
+Value size_node(Trace *t, const TorchCall *c, const Expr *r) {
+    Value out = val_sym(r);
+    const Op *op = op_find(c->target);
+    if (out.kind != VAL_sym || map_get_id(&t->proxies, expr_id(r)) || !op)
+        return out;
+    Value *args = ARENA_ARRAY(t->arena, c->n_args + 1, Value);
+    for (int i = 0; i < c->n_args; i++)
+        args[i] = trace_node_value(t, &c->args[i]);
+    if (t->failed)
+        return out;
+    Node *n = graph_call(t->graph, op, op->name, args, c->n_args, NULL, 0);
+    n->val = out;
+    n->stack = t->stack;
+    map_put_id(&t->proxies, expr_id(r), n);
+    origins_add(t->origins, n->id, trace_home(t)->id, LINK_part);
+    return out;
+}
+
 // Python's operators
 
 typedef struct Operator {
@@ -94,7 +113,7 @@ static const Operator operators[] = {
     {"not_", "logical_not", NULL, SYM_not},
 };
 
-// Arithmetic on sizes: a value, and the node that PyTorch traces for it.
+// Arithmetic on sizes.
 static bool sym_arithmetic(Trace *t, const Operator *o, const TorchCall *c, Value *out) {
     const Expr *e[2], *r = NULL;
     for (int i = 0; i < c->n_args && i < 2; i++)
@@ -116,19 +135,7 @@ static bool sym_arithmetic(Trace *t, const Operator *o, const TorchCall *c, Valu
                            : sym_make(t->sym, o->sym, (const Expr *const[]){e[0]}, 1);
     if (!r)
         return false;
-    *out = val_sym(r);
-    if (out->kind == VAL_sym && !map_get_id(&t->proxies, expr_id(r))) {
-        Value args[2] = {trace_node_value(t, &c->args[0]),
-                         c->n_args > 1 ? trace_node_value(t, &c->args[1]) : NONE};
-        const Op *op = op_find(c->target);
-        if (op && !t->failed) {
-            Node *n = graph_call(t->graph, op, op->name, args, c->n_args, NULL, 0);
-            n->val = *out;
-            n->stack = t->stack;
-            map_put_id(&t->proxies, expr_id(r), n);
-            origins_add(t->origins, n->id, trace_home(t)->id, LINK_part);
-        }
-    }
+    *out = size_node(t, c, r);
     return true;
 }
 
@@ -173,6 +180,40 @@ static bool python_operator(Trace *t, const char *name, const TorchCall *c, Valu
         return o->reflected && call_packet(t, o->reflected, &r, out);
     }
     return false;
+}
+
+// by core/ops/torch: the steps that a call stands for, dispatched one by one
+
+static Value step_value(Trace *t, const Value *v, const Value *done) {
+    int step;
+    if (torch_step_ref(v, &step))
+        return done[step];
+    if (v->kind != VAL_list && v->kind != VAL_tuple)
+        return *v;
+    Value list = val_list(t->arena, v->kind, v->n);
+    for (int i = 0; i < v->n; i++)
+        list.at[i] = step_value(t, &v->at[i], done);
+    return list;
+}
+
+static bool resolved(Trace *t, const TorchCall *c, Value *out) {
+    Diag quiet = {.arena = t->arena};
+    MetaCtx m = trace_meta_ctx(t);
+    m.diag = &quiet;
+    TorchResult r;
+    if (!ops_resolve_torch(&m, c, &r))
+        return false;
+    Value *done = ARENA_ARRAY(t->arena, r.n + 1, Value);
+    for (int i = 0; i < r.n && !t->failed; i++) {
+        const TorchStep *s = &r.steps[i];
+        Value *args = ARENA_ARRAY(t->arena, s->op->n_args + 1, Value);
+        for (int k = 0; k < s->op->n_args; k++)
+            args[k] = step_value(t, &s->args[k], done);
+        done[i] = s->op->id == OP_operator_getitem ? item_of(args[0], (int)args[1].i)
+                                                   : trace_dispatch(t, s->op, args);
+    }
+    *out = step_value(t, &r.result, done);
+    return true;
 }
 
 // names
@@ -235,8 +276,5 @@ bool torch_call(Trace *t, const TorchCall *c, Value *out) {
         if (strcmp(c->method ? methods[i].name : functions[i].name, name) == 0 &&
             (c->method ? methods[i].rule : functions[i].rule)(t, c, out))
             return true;
-    bool any_tensor = c->method;
-    for (int i = 0; i < c->n_args && !any_tensor; i++)
-        any_tensor = c->args[i].kind != VAL_none;
-    return t->failed || call_packet(t, name, c, out);
+    return t->failed || call_packet(t, name, c, out) || resolved(t, c, out);
 }

@@ -14,6 +14,9 @@ Value call_arg(const TorchCall *c, int pos, const char *kw, Value dflt);
 // dispatched. False: no such packet, or none fits (nothing on record).
 bool call_packet(Trace *t, const char *name, const TorchCall *c, Value *out);
 Value call_packet_args(Trace *t, const char *name, ...); // positional, up to END
+// The value of a size expression that a call computes. A node for it joins the graph if none stands
+// for it yet.
+Value size_node(Trace *t, const TorchCall *c, const Expr *r);
 // A number or nested lists of numbers as a constant tensor on the CPU; DT_none: Python's type
 // decides. False: no such data (nothing on record).
 bool constant_tensor(Trace *t, const Value *data, DType dtype, Value *out);

@@ -193,6 +193,7 @@ Value unsqueeze_to(Trace *t, Value x, int ndim); // trailing ones up to ndim dim
 Value full_of(Trace *t, Value size, Value fill, DType d, Device dev);
 Value arange_of(Trace *t, Value start, Value end, Value step, DType d, Device dev);
 Value scalar_tensor(Trace *t, Value v, DType d, Device dev);
+Value device_value(Device d);
 bool value_is_zero(const Value *v);
 bool value_is_one(const Value *v);
 // Computation and result type of pointwise ops (elementwise_dtypes): over the tensors of args.

@@ -237,6 +237,7 @@ bool is_contiguous_storage(Lower *l, const Data *d);
 Data *view_reshape(Lower *l, Data *x, int n, const Expr *const *size);
 Data *view_permute(Lower *l, Data *x, const int *dims);
 Data *view_expand(Lower *l, Data *x, int n, const Expr *const *size);
+Data *view_squeeze(Lower *l, Data *x);
 Data *view_slice(Lower *l, Data *x, int dim, const Expr *start, const Expr *end, const Expr *step,
                  bool clamp);
 Data *view_generic(Lower *l, Data *x, int n, const Expr *const *size, Reindex *fn, const void *ctx);

@@ -97,9 +97,11 @@ LVal lower_squeeze(Lower *l, const Value *args, LoopOpKind kind) {
     Box *x = arg_box(l, args, 0);
     bool dims[64];
     (void)kind;
-    if (l->node->def->n_args > 1 && args[1].kind == VAL_list && !args[1].n)
+    if (l->node->def->n_args < 2)
+        return boxed(l, view_squeeze(l, x->data));
+    if (args[1].kind == VAL_list && !args[1].n)
         return lv_box(x);
-    reduction_axes(l, l->node->def->n_args > 1 ? &args[1] : &(Value){0}, data_ndim(x->data), dims);
+    reduction_axes(l, &args[1], data_ndim(x->data), dims);
     return lv_box(squeeze_box(l, x, dims));
 }
 

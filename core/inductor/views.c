@@ -364,6 +364,27 @@ Data *view_slice(Lower *l, Data *x, int dim, const Expr *start, const Expr *end,
     return view_generic(l, x, n, size, reindex_slice, c);
 }
 
+// Without dimensions of size 1. On a buffer a view of its own even if there are none.
+Data *view_squeeze(Lower *l, Data *x) {
+    const Expr *const *old = data_size(x);
+    int n = 0, *from = ARENA_ARRAY(l->arena, data_ndim(x) + 1, int);
+    const Expr **size = ARENA_ARRAY(l->arena, data_ndim(x) + 1, const Expr *);
+    for (int i = 0; i < data_ndim(x); i++)
+        if (!size_is_one(l, old[i])) {
+            from[n] = i;
+            size[n++] = old[i];
+        }
+    if (!is_storage_and_layout(x))
+        return view_reshape(l, x, n, size);
+    Data *st = storage_of(l, x);
+    const IrLayout *y = data_layout(x);
+    IrLayout *v =
+        layout_new(l, IRL_fixed, y->device, y->dtype, n, size, y->stride, layout_offset(l, y));
+    for (int i = 0; i < n; i++)
+        v->stride[i] = y->stride[from[i]];
+    return view_strided(l, st, v);
+}
+
 // ---- reshape
 
 typedef struct ReshapeCtx {

@@ -186,7 +186,7 @@ static const TensorMeta *hidden_base(Resolver *r, const AliasDecl *x, const Tens
     }
     TensorMeta *m = ARENA_NEW(r->a, TensorMeta);
     *m = *like;
-    m->offset = NULL;
+    m->offset = sym_int(r->sym, 0);
     m->ndim = exprs_of(r, by, by->base, &m->size);
     if (m->ndim < 0)
         return NULL;

@@ -37,5 +37,7 @@ BuildRule *build_rule(const char *name, size_t len);        // NULL if there is 
 BuildRule build_getitem, build_setitem;
 // torch_functional.c
 BuildRule build_interpolate, build_multi_head_attention, build_adaptive;
+// torch_nn.c
+BuildRule build_local_response_norm, build_lp_pool, build_multilabel_soft_margin;
 
 #endif

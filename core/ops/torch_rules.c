@@ -286,6 +286,9 @@ static const struct {
     {"interpolate", build_interpolate},
     {"adaptive", build_adaptive},
     {"multi_head_attention", build_multi_head_attention},
+    {"local_response_norm", build_local_response_norm},
+    {"lp_pool", build_lp_pool},
+    {"multilabel_soft_margin", build_multilabel_soft_margin},
 };
 
 BuildRule *build_rule(const char *name, size_t len) {

@@ -1,0 +1,122 @@
+// torch_nn.c: functions that torch.nn.functional computes in Python, call by call as it makes them.
+#include "core/ops/torch_build.h"
+
+// One operator on x, whose result takes x's place. second: none is left out.
+static bool then(Build *b, const char *op, Value *x, Value second) {
+    Value args[2] = {*x, second};
+    return build_call(b, false, op, args, second.kind == VAL_none ? 1 : 2, NULL, x);
+}
+
+static bool fail(Build *b, const char *what) {
+    diag_error(b->m->diag, b->m->at, "%s: %s", b->call->target, what);
+    return false;
+}
+
+static Value ints(Build *b, const int64_t *v, int n) {
+    Value list = val_list(b->m->arena, VAL_list, n);
+    for (int i = 0; i < n; i++)
+        list.at[i] = val_int(v[i]);
+    return list;
+}
+
+// The mean over `size` neighbouring channels, as pooling of one dimension more.
+static bool mean_of_channels(Build *b, const TensorMeta *t, int64_t size, Value *x) {
+    bool flat = t->ndim == 3;
+    int64_t pad[6] = {0, 0, 0, 0, size / 2, (size - 1) / 2}, kernel[3] = {size, 1, 1};
+    Value one = val_int(1), sizes = val_exprs(b->m->arena, t->size, t->ndim);
+    if (flat) {
+        if (!then(b, "unsqueeze", x, one))
+            return false;
+    } else {
+        const Expr *split[5] = {t->size[0], sym_int(b->m->sym, 1), t->size[1], t->size[2],
+                                sym_int(b->m->sym, -1)};
+        if (!then(b, "view", x, val_exprs(b->m->arena, split, 5)))
+            return false;
+    }
+    if (!then(b, "pad", x, flat ? ints(b, pad + 2, 4) : ints(b, pad, 6)))
+        return false;
+    Value args[3] = {*x, ints(b, kernel, flat ? 2 : 3), one};
+    return build_call(b, false, flat ? "avg_pool2d" : "avg_pool3d", args, 3, NULL, x) &&
+           then(b, "squeeze.dim", x, one) && (flat || then(b, "view", x, sizes));
+}
+
+bool build_local_response_norm(Build *b, const char *words, Value *out) {
+    const Op *sig;
+    (void)words;
+    Value *p = build_params(
+        b, "(Tensor input, int size, float alpha=0.0001, float beta=0.75, float k=1.0) -> Any", &sig);
+    const TensorMeta *t = p ? build_tensor(b, &p[0]) : NULL;
+    int64_t size;
+    if (!t || !val_as_int(&p[1], &size) || size < 1 || t->ndim < 3)
+        return p && fail(b, "expected an input of at least 3 dimensions and a positive size");
+    Value x = p[0];
+    if (!then(b, "mul", &x, p[0]) || !mean_of_channels(b, t, size, &x) ||
+        !then(b, "mul", &x, p[2]) || !then(b, "add", &x, p[4]) || !then(b, "pow", &x, p[3]))
+        return false;
+    return build_call(b, false, "div", (Value[]){p[0], x}, 2, NULL, out);
+}
+
+// Product of a kernel's sizes in so many dimensions.
+static int64_t window_size(const Value *kernel, int n) {
+    int64_t all = 1, one = 0;
+    bool list = kernel->kind == VAL_list || kernel->kind == VAL_tuple;
+    for (int i = 0; i < n; i++) {
+        const Value *v = list ? &kernel->at[i < kernel->n ? i : 0] : kernel;
+        if ((list && !kernel->n) || !val_as_int(v, &one) || __builtin_mul_overflow(all, one, &all))
+            return 0;
+    }
+    return all;
+}
+
+// words: the number of dimensions.
+bool build_lp_pool(Build *b, const char *words, Value *out) {
+    const Op *sig;
+    int n = words[0] - '0';
+    Value *p = build_params(
+        b, "(Tensor input, float norm_type, Any kernel_size, Any stride=None, bool ceil_mode=False) -> Any",
+        &sig);
+    double norm;
+    int64_t window = p ? window_size(&p[2], n) : 0;
+    if (!window || !val_as_float(&p[1], &norm) || norm == 0)
+        return p && fail(b, "expected a norm and a kernel of positive sizes");
+    Value x = p[0], sign, pad = val_int(0);
+    if (!then(b, "pow", &x, p[1]))
+        return false;
+    Value args[5] = {x, p[2], p[3].kind == VAL_none ? val_list(b->m->arena, VAL_list, 0) : p[3], pad,
+                     p[4]};
+    if (!build_call(b, false, arena_printf(b->m->arena, "avg_pool%dd", n), args, 5, NULL, &x))
+        return false;
+    sign = x;
+    return then(b, "sign", &sign, val_none()) && then(b, "abs", &x, val_none()) &&
+           then(b, "relu", &x, val_none()) && then(b, "mul", &sign, x) &&
+           then(b, "mul", &sign, val_int(window)) && then(b, "pow", &sign, val_float(1 / norm)) &&
+           (*out = sign, true);
+}
+
+bool build_multilabel_soft_margin(Build *b, const char *words, Value *out) {
+    const Op *sig;
+    (void)words;
+    Value *p = build_params(b,
+                            "(Tensor input, Tensor target, Tensor? weight=None, Any "
+                            "size_average=None, Any reduce=None, str reduction='mean') -> Any",
+                            &sig);
+    const TensorMeta *t = p ? build_tensor(b, &p[0]) : NULL;
+    if (!t || t->ndim < 1)
+        return p && fail(b, "the input is not a known tensor of at least 1 dimension");
+    Value hit = p[0], miss = p[0], rest = p[1], last = val_list(b->m->arena, VAL_list, 1);
+    last.at[0] = val_int(t->ndim - 1);
+    if (!then(b, "log_sigmoid", &hit, val_none()) || !then(b, "mul", &hit, p[1]) ||
+        !then(b, "rsub", &rest, val_int(1)) || !then(b, "neg", &miss, val_none()) ||
+        !then(b, "log_sigmoid", &miss, val_none()) || !then(b, "mul", &rest, miss) ||
+        !then(b, "add", &hit, rest) || !then(b, "neg", &hit, val_none()) ||
+        (p[2].kind != VAL_none && !then(b, "mul", &hit, p[2])) ||
+        !then(b, "sum.dim_IntList", &hit, last) ||
+        !then(b, "div", &hit, val_sym(t->size[t->ndim - 1])))
+        return false;
+    *out = hit;
+    static const char *const kinds[] = {"none", "mean", "sum"};
+    int kind = p[5].kind == VAL_str ? str_index(p[5].s, kinds, COUNT(kinds)) : -1;
+    if (kind < 0)
+        return fail(b, "ValueError: reduction must be none, mean or sum");
+    return kind == 0 || then(b, kinds[kind], out, val_none());
+}
