@@ -261,6 +261,8 @@ static void prompt_event(App *app, PromptEvent e) {
         complete(app, p);
         if (!prompt_extend(p))
             prompt_choose(p, 1);
+        if (!p->choice.n) // it was the only one: what may come behind it
+            complete(app, p);
         break;
     case PROMPT_moved:
     case PROMPT_ignored:

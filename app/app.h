@@ -96,6 +96,10 @@ typedef struct App {
     Lines output;
     Theme theme;
     int colors;             // 256, 16, 0
+    unsigned given;         // bit of each ScreenSetting that somebody chose (config.h)
+    int sort[N_VIEWS];      // column that each view was last sorted by
+    const char *first_layout;   // that panes begin with, of the configuration; NULL none
+    struct Config *config;  // config.c
     bool full_spelling;
     bool hide_times;        // measured times are drawn as ·
     bool plain_layout;      // drawings are laid out without Graphviz
@@ -271,10 +275,17 @@ bool app_poll(App *app);                    // takes in results; true if the scr
 void arrange_print(App *app, Buf *out);
 // contents: also what the panes show. False and an error if the text is no arrangement.
 bool arrange_read(App *app, const char *text, bool contents);
+bool arrange_check(App *app, const char *text);
 const char *arrange_named(App *app, const char *name);  // NULL: none of that name
 void arrange_names(App *app, void (*visit)(void *ctx, const char *name, const char *text),
                    void *ctx);
 bool arrange_keep(App *app, const char *name, const char *text);    // text NULL: forgets it
+
+// ---- cmd_window.c ----
+
+// Whether `layout` would take it: a number, auto, a name or an arrangement.
+bool layout_check(App *app, const char *text, Diag *d);
+bool layout_take(App *app, const char *text);
 
 // ---- cmd_session.c ----
 

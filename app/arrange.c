@@ -167,6 +167,11 @@ static bool read_all(Arena *a, const char *text, Arranged *out) {
     return out->layout.n > 0 && layout_has(&out->layout, out->layout.focus);
 }
 
+bool arrange_check(App *app, const char *text) {
+    Arranged got;
+    return read_all(&app->frame, text, &got);
+}
+
 // Shows in a pane what the text says, if this model has it; else what it showed before.
 static void show_pane(App *app, const PaneText *t) {
     const View *v = view_find(t->view);
@@ -225,7 +230,8 @@ static char *layouts_path(App *app) {
 static Str layouts_read(App *app, const char *path) {
     Diag quiet = {.arena = &app->frame};
     Str none = {"", 0};
-    return path && file_exists(path) ? file_read(&app->frame, path, &quiet) : none;
+    bool there = path && file_exists(path) && !file_is_stream(path);
+    return there ? file_read(&app->frame, path, &quiet) : none;
 }
 
 const char *arrange_named(App *app, const char *name) {

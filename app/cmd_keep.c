@@ -1,6 +1,7 @@
 // cmd_keep.c: commands that keep something: a page or the screen in a file, a line on the
 // clipboard, a key binding, a script.
 #include "app/app.h"
+#include "app/config.h"
 #include "app/model.h"
 #include "core/base/file.h"
 #include "views/drawing.h"
@@ -23,6 +24,14 @@ static void print_html(App *app, Buf *out) {
         html_print(app->session, app_pane(app)->ctx.unit, out);
 }
 
+static bool save_settings(App *app, const char *path) {
+    path = path ? path : config_path(&app->frame, &app->diag);
+    if (!path || !config_write(app, path, &app->diag))
+        return false;
+    app_message(app, ST_text, "written to %s", path);
+    return true;
+}
+
 bool cmd_save(App *app, Args *args) {
     static const struct {
         const char *what, *file;
@@ -32,6 +41,8 @@ bool cmd_save(App *app, Args *args) {
                  {"html", "fxray.html", print_html}};
     if (!strcmp(args->at[0], "session"))
         return app_save_session(app, args->n > 1 ? args->at[1] : "session.fxr");
+    if (!strcmp(args->at[0], "settings"))
+        return save_settings(app, args->n > 1 ? args->at[1] : NULL);
     int k = 0;
     while (k < COUNT(forms) - 1 && strcmp(forms[k].what, args->at[0]) != 0)
         k++;

@@ -130,9 +130,14 @@ bool cmd_sort(App *app, Args *args) {
     }
     while (p->ctx.view->sorts[n])
         n++;
-    int to = number(args, 0, p->ctx.opt.sort + 1);
+    int to = p->ctx.opt.sort + 1;
+    if (args->n && !args_int(args->at[0], &to)) {
+        diag_fail(&app->diag, "sort takes the number of a column, not '%s'", args->at[0]);
+        return false;
+    }
     assert(n > 0);
     p->ctx.opt.sort = ((to % n) + n) % n;
+    app->sort[view_number(p->ctx.view)] = p->ctx.opt.sort;
     p->ready = false;
     app_message(app, ST_dim, "sorted by %s", p->ctx.view->sorts[p->ctx.opt.sort]);
     return true;

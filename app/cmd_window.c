@@ -66,21 +66,31 @@ bool cmd_arrange(App *app, Args *args) {
     return arrange_read(app, args->rest, true);
 }
 
+bool layout_check(App *app, const char *text, Diag *d) {
+    int n;
+    if (!strcmp(text, "auto") || (args_int(text, &n) && n >= 1 && n <= PANES) ||
+        arrange_named(app, text) || (strchr(text, ':') && arrange_check(app, text)))
+        return true;
+    diag_fail(d, "layout takes 1..%d, auto or a name, not '%s'", PANES, text)->hint =
+        "layout save NAME keeps this one, layout list tells the names";
+    return false;
+}
+
+bool layout_take(App *app, const char *text) {
+    return strchr(text, ':') ? arrange_read(app, text, false)
+                             : app_run(app, arena_printf(&app->arena, "layout %s", text));
+}
+
 bool cmd_layout(App *app, Args *args) {
     int n = 0;
     const char *named = layout_word(app, args);
     if (named)
         return !*named || arrange_read(app, named, false);
-    if (!strcmp(args->at[0], "auto")) {
-        n = layout_auto(app->screen.cols, app->screen.rows);
-        app->layout.by_hand = false;
-    } else if (args_int(args->at[0], &n) && n >= 1 && n <= PANES) {
-        app->layout.by_hand = true;
-    } else {
-        diag_fail(&app->diag, "layout takes 1..%d, auto or a name, not '%s'", PANES, args->at[0])
-            ->hint = "layout save NAME keeps this one, layout list tells the names";
+    if (!layout_check(app, args->at[0], &app->diag))
         return false;
-    }
+    app->layout.by_hand = strcmp(args->at[0], "auto") != 0;
+    if (!app->layout.by_hand || !args_int(args->at[0], &n))
+        n = layout_auto(app->screen.cols, app->screen.rows);
     app->layout.zoom = false;
     layout_columns(&app->layout, n);
     for (int i = 1; i < n; i++)

@@ -47,13 +47,25 @@ static void draw_menu(App *app, int bottom) {
     }
 }
 
+static void draw_choice(Screen *s, int row, const Choice *c, int widest, bool chosen) {
+    blank_row(s, row);
+    screen_put(s, row, 3, 3 + widest, ST_text, c->text);
+    screen_put(s, row, 5 + widest, s->cols - 1, ST_dim, c->doc);
+    if (chosen) {
+        screen_put(s, row, 1, s->cols, ST_key, "▶");
+        screen_over(s, row, 0, s->cols, ST_chosen);
+    }
+}
+
+// The choices, and under them what the command takes and does.
 static void draw_choices(App *app, int bottom) {
     Screen *s = &app->screen;
     Prompt *p = &app->prompt;
-    int rows = p->choice.n < 8 ? p->choice.n : 8, top = bottom - rows - 1;
+    int told = p->usage && bottom > 6, rows = p->choice.n < 8 ? p->choice.n : 8;
+    int top = bottom - told - rows - 1;
     if (top < 1)
         rows += top - 1, top = 1;
-    if (rows < 1)
+    if (rows < 0 || rows + told < 1)
         return;
     int first = p->chosen < rows ? 0 : p->chosen - rows + 1, widest = 0;
     for (int i = 0; i < p->choice.n; i++) {
@@ -61,24 +73,19 @@ static void draw_choices(App *app, int bottom) {
         widest = w > widest ? w : widest;
     }
     widest = widest > s->cols / 2 ? s->cols / 2 : widest;
-    box_head(s, top, arena_printf(&app->frame, "%d of %d", p->chosen + 1, p->choice.n),
-             "Tab next  Enter run  Esc cancel");
-    for (int i = 0; i < rows; i++) {
-        const Choice *c = &p->choice.at[first + i];
-        int row = top + 1 + i;
-        bool chosen = first + i == p->chosen;
-        blank_row(s, row);
-        screen_put(s, row, 3, 3 + widest, ST_text, c->text);
-        screen_put(s, row, 5 + widest, s->cols - 1, ST_dim, c->doc);
-        if (chosen) {
-            screen_put(s, row, 1, s->cols, ST_key, "▶");
-            screen_over(s, row, 0, s->cols, ST_chosen);
-        }
+    box_head(s, top,
+             p->choice.n ? arena_printf(&app->frame, "%d of %d", p->chosen + 1, p->choice.n) : "",
+             p->choice.n ? "Tab next  Enter run  Esc cancel" : "Enter run  Esc cancel");
+    for (int i = 0; i < rows; i++)
+        draw_choice(s, top + 1 + i, &p->choice.at[first + i], widest, first + i == p->chosen);
+    if (told) {
+        blank_row(s, top + 1 + rows);
+        screen_put(s, top + 1 + rows, 1, s->cols - 1, ST_dim, p->usage);
     }
 }
 
 void draw_popups(App *app, int bottom) {
-    if (app->prompt.open && app->prompt.choice.n)
+    if (app->prompt.open && (app->prompt.choice.n || app->prompt.usage))
         draw_choices(app, bottom);
     else if (app->pending[0] && app->menu)
         draw_menu(app, bottom);

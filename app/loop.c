@@ -2,6 +2,7 @@
 // was handled are taken in before drawing, so the screen never falls behind the fingers.
 #include "app/loop.h"
 
+#include "app/config.h"
 #include "app/model.h"
 #include "app/term.h"
 #include "core/base/file.h"
@@ -30,6 +31,10 @@ static void handle(App *app, const TermEvent *e) {
     case TERM_resize:
         term_size(&cols, &rows);
         app_resize(app, cols, rows);
+        break;
+    case TERM_background:
+        if (!(app->given & 1u << SCREEN_theme))
+            app->theme = e->light ? THEME_light : THEME_dark;
         break;
     case TERM_hangup:
         app->quit = true;
@@ -98,6 +103,7 @@ static bool show_progress(App *app, const char *what, int done, int total) {
 // ---- what is remembered between two sittings
 
 static void remember(App *app) {
+    config_keep(app);
     Buf b = {.arena = &app->frame};
     if (app->layout.by_hand && app->session)
         arrange_print(app, &b);
@@ -108,27 +114,47 @@ static void remember(App *app) {
 
 static void recall(App *app) {
     const char *last = arrange_named(app, "last");
-    if (last && !arrange_read(app, last, false))
+    if (app->first_layout)
+        layout_take(app, app->first_layout);
+    else if (last && !arrange_read(app, last, false))
         arrange_keep(app, "last", NULL);
     app->diag = (Diag){.arena = &app->frame};
     app->home = app->session != NULL;
 }
 
+// What the person wants, then what the terminal can. A broken file is told on the first screen.
+static void configure(App *app) {
+    Diag d = {.arena = &app->arena};
+    char *path = config_path(&app->arena, &d);
+    if (path && !config_read(app, path, &d))
+        app_message(app, ST_bad, "%s   nothing of the file holds",
+                    diag_first_placed(&d, &app->frame));
+}
+
+static void take_terminal(App *app) {
+    if (!(app->given & 1u << SCREEN_colors))
+        app->colors = term_colors();
+    if (!(app->given & 1u << SCREEN_theme))
+        app->theme = term_theme();
+    if (!(app->given & 1u << SCREEN_marks))
+        app->screen.ascii = !term_is_utf8();
+}
+
 int loop_run(App *app, const char *model) {
-    if (!term_open()) {
+    configure(app);
+    if (!term_open(!(app->given & 1u << SCREEN_theme))) {
         fprintf(stderr, "fxray: no terminal to draw on; --screen 120x40 prints the screen, --repl "
                         "is a plain prompt\n");
         return 2;
     }
     int cols, rows, fds[16];
     term_size(&cols, &rows);
-    app->colors = term_colors();
-    app->theme = term_theme();
-    app->screen.ascii = !term_is_utf8();
+    take_terminal(app);
     app->interactive = true;
     app_resize(app, cols, rows);
     if (!app->layout.by_hand) // a session brings its own
         recall(app);
+    config_begin(app);
     app->progress = show_progress;
     term_title(model);
     while (!app->quit) {

@@ -1,6 +1,7 @@
 // main.c: the entry. Decides between the explorer, one command, a script, the plain prompt, and
 // prints what has no screen to go to: text on standard output, messages on standard error.
 #include "app/app.h"
+#include "app/config.h"
 #include "app/loop.h"
 #include "app/model.h"
 #include "app/options.h"
@@ -303,7 +304,7 @@ int main(int argc, char **argv) {
     if (no && *no)
         app.colors = 0;
     if (o.value[FLAG_theme])
-        app.theme = (Theme)str_index(o.value[FLAG_theme], theme_names, THEMES);
+        screen_set(&app, "theme", o.value[FLAG_theme]);
     app.sink = sink;
     bool ok = take_sets(&app, &o);
     app.sink = NULL;

@@ -58,7 +58,7 @@ static void print_flags(Buf *out) {
 }
 
 static void print_settings(Buf *out) {
-#define SETTING(name, values, doc) entry(out, name, values, doc);
+#define SETTING(id, name, values, doc) entry(out, name, values, doc);
 #include "app/settings.def"
 #undef SETTING
     for (int i = 0; i < settings_count(); i++) {

@@ -87,7 +87,8 @@ bool pane_show_step(App *app, int number, const View *view, int stage, int unit,
     p->ctx.step = step;
     p->ctx.rewrite = rewrite;
     p->ctx.arg = arena_strdup(&app->arena, arg ? arg : "");
-    p->ctx.opt.alter = p->ctx.opt.sort = 0;
+    p->ctx.opt.alter = 0;
+    p->ctx.opt.sort = view ? app->sort[view_number(view)] : 0;
     p->ready = false;
     p->row = p->top = p->left = 0;
     p->fresh = true;

@@ -25,6 +25,7 @@ void prompt_clear_choices(Prompt *p) {
     p->choice.n = p->choice.cap = 0;
     p->choice.at = NULL;
     p->chosen = -1;
+    p->usage = NULL;
     arena_free(&p->choices_arena);
     p->choices_arena = (Arena){0};
 }

@@ -25,6 +25,7 @@ typedef struct Prompt {
     char typed[PROMPT_BYTES];   // that line, while history is walked
     VEC(Choice) choice;     // completions of the word at the cursor
     int chosen;             // one of them, -1: none yet
+    const char *usage;      // what the command takes and does, NULL: none is known yet
     int word_at, word_len;  // the word that a choice replaces, bytes
 } Prompt;
 

@@ -102,7 +102,7 @@ static void print_keys(Buf *out) {
 
 static void print_settings(Buf *out) {
     head(out, "setting | values | default | rebuilds from | what it does");
-#define SETTING(name, values, doc) ROW(out, "`" name "`", "`" values "`", "", "", doc);
+#define SETTING(id, name, values, doc) ROW(out, "`" name "`", "`" values "`", "", "", doc);
 #include "app/settings.def"
 #undef SETTING
     for (int i = 0; i < settings_count(); i++) {

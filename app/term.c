@@ -4,6 +4,7 @@
 // keys.
 #define NCURSES_WIDECHAR 1
 #include "app/term.h"
+#include "app/reply.h"
 
 #include "app/app.h"
 #include "core/base/file.h"
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <termios.h>
 #include <unistd.h>
 
 static struct {
@@ -30,6 +32,7 @@ static struct {
     int colors;
     int64_t click_ns; // of the last press, for double clicks
     int click_row, click_col;
+    bool light; // the terminal says that its background is
 } term;
 
 static void raw_out(const char *bytes) {
@@ -80,7 +83,60 @@ static bool wants_sync(void) {
     return t && strcmp(t, "linux") && strcmp(t, "dumb") && strncmp(t, "vt", 2);
 }
 
-bool term_open(void) {
+// ---- the background
+
+// -1: COLORFGBG says nothing.
+static int light_by_environment(void) {
+    const char *v = getenv("COLORFGBG");
+    const char *bg = v ? strrchr(v, ';') : NULL;
+    return !bg ? -1 : !strcmp(bg, ";7") || !strcmp(bg, ";15");
+}
+
+// Reads answers until they are complete or the time is over.
+static void read_answers(Reply *out) {
+    char bytes[REPLY_BYTES];
+    size_t n = 0;
+    int64_t end = clock_ns() + ANSWER_MS * 1000000LL;
+    reply_read(bytes, 0, out);
+    while (!out->done && n < sizeof bytes) {
+        int64_t left = (end - clock_ns()) / 1000000;
+        struct pollfd p = {.fd = term.input, .events = POLLIN};
+        if (left <= 0 || poll(&p, 1, (int)left) <= 0)
+            break;
+        ssize_t got = read(term.input, bytes + n, sizeof bytes - n);
+        if (got <= 0)
+            break;
+        n += (size_t)got;
+        reply_read(bytes, n, out);
+    }
+}
+
+// Before curses takes the terminal, which would take the answer for keys.
+static void ask_background(Reply *out) {
+    struct termios was, now;
+    *out = (Reply){.known = false};
+    if (light_by_environment() >= 0 || !isatty(STDOUT_FILENO) || tcgetattr(term.input, &was))
+        return;
+    now = was;
+    now.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+    now.c_cc[VMIN] = 1;
+    now.c_cc[VTIME] = 0;
+    if (tcsetattr(term.input, TCSANOW, &now))
+        return;
+    raw_out(REPLY_QUESTION);
+    read_answers(out);
+    tcsetattr(term.input, TCSANOW, &was);
+    term.light = out->known && out->light;
+}
+
+// What was typed meanwhile comes first when keys are read.
+static void give_back(const Reply *r) {
+    for (size_t i = r->n_typed; i-- > 0;)
+        ungetch((unsigned char)r->typed[i]);
+}
+
+bool term_open(bool ask) {
+    Reply reply = {.known = false};
     setlocale(LC_CTYPE, "");
     set_escdelay(25);
     term.input = STDIN_FILENO;
@@ -90,6 +146,8 @@ bool term_open(void) {
             return false;
         term.input = fileno(term.tty);
     }
+    if (ask && wants_sync())
+        ask_background(&reply);
     term.curses = newterm(NULL, stdout, term.tty ? term.tty : stdin);
     if (!term.curses)
         return false;
@@ -116,6 +174,7 @@ bool term_open(void) {
         start_color();
         use_default_colors();
     }
+    give_back(&reply);
     set_signals();
     die_set_hook(restore);
     return true;
@@ -149,9 +208,8 @@ bool term_is_utf8(void) {
 }
 
 Theme term_theme(void) {
-    const char *v = getenv("COLORFGBG");
-    const char *bg = v ? strrchr(v, ';') : NULL;
-    return bg && (!strcmp(bg, ";7") || !strcmp(bg, ";15")) ? THEME_light : THEME_dark;
+    int light = light_by_environment();
+    return light > 0 || (light < 0 && term.light) ? THEME_light : THEME_dark;
 }
 
 // ---- output ----
@@ -306,10 +364,34 @@ static void name_mouse(TermEvent *e) {
         e->kind = TERM_none;
 }
 
+// The rest of an answer that came too late, or of a sequence that curses does not know: behind
+// ESC ] up to its end, behind ESC [ up to its final byte. False: nothing follows.
+static bool swallow(TermEvent *e, bool osc) {
+    char body[REPLY_BYTES];
+    size_t n = 0;
+    wint_t ch;
+    bool end = false, any = false;
+    while (!end && get_wch(&ch) == OK) {
+        any = true;
+        if (osc && ch == 27)
+            end = get_wch(&ch) != OK || ch == '\\';
+        else
+            end = osc ? ch == '\a' : ch >= 0x40;
+        if (!end && n < sizeof body && ch < 127)
+            body[n++] = (char)ch;
+    }
+    if (!any)
+        return false;
+    e->kind = osc && reply_background(body, n, &e->light) ? TERM_background : TERM_none;
+    return true;
+}
+
 // An Esc with another character right behind it is Alt and that character.
 static void alt(TermEvent *e) {
     wint_t ch;
     if (get_wch(&ch) != OK || ch < 32 || ch > 126)
+        return;
+    if ((ch == ']' || ch == '[') && swallow(e, ch == ']'))
         return;
     snprintf(e->key, sizeof e->key, "<M-%c>", (char)ch);
 }

@@ -9,6 +9,7 @@ typedef enum TermEventKind {
     TERM_key,
     TERM_mouse,
     TERM_resize,
+    TERM_background, // the terminal told its background, late: `light`
     TERM_hangup
 } TermEventKind;
 
@@ -17,15 +18,19 @@ typedef struct TermEvent {
     char key[32]; // name of a key: "j", "<Down>", "<C-l>"
     int row, col; // of the mouse
     int mouse;    // MOUSE_…
+    bool light;   // of the background
 } TermEvent;
 
 // Takes the terminal over; false if there is none. Restores it on exit, on die() and on a crash.
-bool term_open(void);
+// ask: finds out whether the background is light, which takes at most ANSWER_MS.
+enum { ANSWER_MS = 150 };
+bool term_open(bool ask);
 void term_close(void);
 void term_size(int *cols, int *rows);
 int term_colors(void); // 256, 16, or 0 (NO_COLOR, or a terminal without any)
 bool term_is_utf8(void);
-Theme term_theme(void); // by COLORFGBG; dark if it says nothing
+// By COLORFGBG, else by what the terminal answered; dark if neither says anything.
+Theme term_theme(void);
 // Copies the grid to the terminal: cells that differ from the last one shown, in one go.
 void term_show(const Screen *s, Theme theme, int colors);
 void term_repaint(void); // the next term_show sends every cell

@@ -114,6 +114,17 @@ static bool model_has(const LoadedModel *m, const Expr *symbol) {
     return false;
 }
 
+// A size outside of what the file declares would be a model that is not this one.
+static bool hint_fits(Session *s, const Expr *symbol, const char *name, long long v, Diag *d) {
+    SymRange r = sym_range(s->model->sym, symbol);
+    if (v >= r.lo && v <= r.hi)
+        return true;
+    const char *most =
+        r.hi >= SYM_POS_INF ? "any size" : arena_printf(d->arena, "%lld", (long long)r.hi);
+    diag_fail(d, "--hint %s=%lld: %s is from %lld to %s", name, v, name, (long long)r.lo, most);
+    return false;
+}
+
 // --hint s77=6,s27=4
 static bool apply_hints(Session *s, const char *hints, Diag *d) {
     while (hints && *hints) {
@@ -131,6 +142,8 @@ static bool apply_hints(Session *s, const char *hints, Diag *d) {
             diag_fail(d, "--hint %s=%lld: no size of the model has a symbol '%s'", name, v, name);
             return false;
         }
+        if (!hint_fits(s, symbol, name, v, d))
+            return false;
         sym_set_hint(s->model->sym, symbol, v);
         hints = *end ? end + 1 : end;
     }

@@ -187,8 +187,15 @@ typedef struct View {
 // text_time, or · if measured times are hidden.
 const char *view_time(const ViewCtx *ctx, Arena *a, double ns);
 
+enum {
+    N_VIEWS = 0
+#define VIEW(name) +1
+#include "views/views.def"
+#undef VIEW
+};
 // All views in the order of views.def, ended by NULL.
 extern const View *const views[];
 const View *view_find(const char *name);
+int view_number(const View *v); // its place in views
 
 #endif

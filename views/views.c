@@ -16,3 +16,10 @@ const View *view_find(const char *name) {
             return views[i];
     return NULL;
 }
+
+int view_number(const View *v) {
+    int i = 0;
+    while (views[i] != v)
+        i++;
+    return i;
+}

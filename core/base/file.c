@@ -303,19 +303,24 @@ char *path_stem(Arena *a, const char *path) {
 }
 
 // The specification says that a relative value is to be ignored.
-static char *xdg_dir(Arena *a, const char *variable, const char *below_home, Diag *d) {
+static char *xdg_path(Arena *a, const char *variable, const char *below_home, Diag *d) {
     const char *root = getenv(variable), *home = getenv("HOME");
-    char *path = NULL;
-    if (root && *root == '/') {
-        path = path_join(a, root, "fxray");
-    } else if (home && *home) {
-        path = path_join(a, path_join(a, home, below_home), "fxray");
-    } else {
-        diag_fail(d, "no place for files: neither %s nor HOME is set", variable)->hint =
-            "set HOME to a folder that can be written";
-        return NULL;
-    }
-    return dir_make(path, d) ? path : NULL;
+    if (root && *root == '/')
+        return path_join(a, root, "fxray");
+    if (home && *home)
+        return path_join(a, path_join(a, home, below_home), "fxray");
+    diag_fail(d, "no place for files: neither %s nor HOME is set", variable)->hint =
+        "set HOME to a folder that can be written";
+    return NULL;
+}
+
+static char *xdg_dir(Arena *a, const char *variable, const char *below_home, Diag *d) {
+    char *path = xdg_path(a, variable, below_home, d);
+    return path && dir_make(path, d) ? path : NULL;
+}
+
+char *path_config(Arena *a, Diag *d) {
+    return xdg_path(a, "XDG_CONFIG_HOME", ".config", d);
 }
 
 char *dir_cache(Arena *a, Diag *d) {

@@ -32,6 +32,7 @@ char *path_stem(Arena *a, const char *path);                // base without its 
 // if missing.
 char *dir_cache(Arena *a, Diag *d);
 char *dir_state(Arena *a, Diag *d);
+char *path_config(Arena *a, Diag *d);   // $XDG_CONFIG_HOME/fxray or ~/.config/fxray; not made
 // Monotonic clock.
 int64_t clock_ns(void);
 

@@ -173,12 +173,31 @@ START_TEST(grep_leads_to_what_it_found) {
 }
 END_TEST
 
+START_TEST(a_hint_must_lie_in_the_range_that_the_file_declares) {
+    static const struct {
+        const char *hint;
+        bool taken;
+    } cases[] = {{"s77=2", true},  {"s77=64", true}, {"s77=1", false}, {"s77=65", false},
+                 {"s77=0", false}, {"s7=8", false},  {"s77=", false},  {"s77=-3", false}};
+    for (int i = 0; i < COUNT(cases); i++) {
+        start(120, 40);
+        options.hints = cases[i].hint;
+        bool ok = app_open(&app, "samples/forms/counter_export.txt");
+        ck_assert_msg(ok == cases[i].taken, "%s", cases[i].hint);
+        if (i == 2)
+            ck_assert_str_eq(diag_first(&app.diag), "--hint s77=1: s77 is from 2 to 64");
+        end();
+    }
+}
+END_TEST
+
 Suite *suite_app_session(void) {
     const TTest *const tests[] = {
         a_session_does_it_again,
         layouts_are_kept_by_name,
         broken_arrangements_are_refused,
         grep_leads_to_what_it_found,
+        a_hint_must_lie_in_the_range_that_the_file_declares,
     };
     return unit_suite("app_session", tests, COUNT(tests));
 }
