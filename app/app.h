@@ -119,6 +119,7 @@ typedef struct App {
     RunLog runs;
     const char *clipboard;  // text that the terminal is to put on the clipboard, NULL none
     struct RunState *run;   // what runs in a helper now, NULL nothing (cmd_run.c)
+    struct Minify *minify;  // the last search, under way or done; NULL none (cmd_minify.c)
     struct Changes *changes;    // what undo and redo know (cmd_change.c)
     int drag_border;        // column whose border the mouse holds, -1 none
     bool json;              // --json: reports are JSON
@@ -268,6 +269,9 @@ void app_forget_runs(App *app);              // their graphs are gone
 // After a change of a decision: compiled code that was timed before is run again, and its time held
 // against the one before.
 void app_retime(App *app);
+// cmd_minify.c: the same of a search under way; its descriptors for poll(2).
+bool app_poll_minify(App *app);
+void app_drop_minify(App *app);
 bool app_poll(App *app);                    // takes in results; true if the screen changed
 
 // ---- arrange.c: panes as one line of text, and layouts by name ----

@@ -178,12 +178,13 @@ static void take_run(App *app) {
 }
 
 bool app_poll(App *app) {
+    bool changed = app_poll_minify(app);
     if (!app->session || !app->run)
-        return false;
+        return changed;
     helpers_poll(session_helpers(app->session));
     RequestState state = request_state(app->run->request);
     if (state == REQ_waiting || state == REQ_running)
-        return false;
+        return changed;
     bool probe = app->run->probe;
     if (probe)
         app->runs.bytes_per_s = session_bandwidth_result(app->run->request);

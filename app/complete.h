@@ -22,6 +22,7 @@ const char *complete_word(const Gather *g, int i);
 
 void list_commands(Gather *g);
 void list_query(Gather *g);     // fields of a query, and their values
+void list_minify(Gather *g);    // cmd_minify.c: what may stand behind the first word of `minify`
 // Everything of a kind: a name that commands.def uses, or words joined by |. False: no such kind.
 bool list_kind(Gather *g, const char *kind);
 

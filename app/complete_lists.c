@@ -588,6 +588,7 @@ static const struct {
     {"breaknumber", list_numbers},
     {"openoption", list_open_options},
     {"half", list_half},
+    {"minify", list_minify},
     {"prompt", list_shells},
 };
 

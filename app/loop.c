@@ -1,6 +1,7 @@
 // loop.c: the main loop: wait for a key or for a helper, do it, draw once. Keys that came while one
 // was handled are taken in before drawing, so the screen never falls behind the fingers.
 #include "app/loop.h"
+#include "core/debug/minify.h"
 
 #include "app/config.h"
 #include "app/model.h"
@@ -161,7 +162,9 @@ int loop_run(App *app, const char *model) {
         busy_since = 0;
         app_draw(app);
         term_show(&app->screen, app->theme, app->colors);
-        int n = app->run ? helpers_fds(session_helpers(app->session), fds, 16) : 0;
+        int n = app->run ? helpers_fds(session_helpers(app->session), fds, 8) : 0;
+        if (app->minify)
+            n += helpers_fds(minify_helpers(app->minify), fds + n, 8);
         bool sequence = app->pending[0] && !app->menu;
         TermEvent e = next_event(wait_ms(app), fds, n);
         if (e.kind == TERM_none && sequence)

@@ -86,23 +86,41 @@ static int run_diff(App *app, const Options *o) {
     return 2;
 }
 
+static void put_word(Buf *b, const char *word) {
+    bool plain = *word && !strpbrk(word, " \"\\\t");
+    buf_puts(b, plain ? " " : " \"");
+    for (const char *p = word; *p; p++) {
+        if (*p == '"' || *p == '\\')
+            buf_putc(b, '\\');
+        buf_putc(b, *p);
+    }
+    buf_puts(b, plain ? "" : "\"");
+}
+
 // The command line that a subcommand with its words and flags stands for.
 static const char *command_line(App *app, const Command *c, const Options *o, int first) {
+    // What a flag is among the words of a command.
+    static const struct {
+        const char *command, *word;
+        FlagId flag;
+    } meant[] = {{"dump", "", FLAG_out},
+                 {"minify", "", FLAG_check},
+                 {"minify", "to", FLAG_out},
+                 {"minify", "command", FLAG_check_cmd},
+                 {"minify", "limit", FLAG_limit}};
     Buf b = {.arena = &app->arena};
     buf_puts(&b, c->name);
-    for (int i = first; i < o->words.n; i++) {
-        bool plain = o->words.at[i][0] && !strpbrk(o->words.at[i], " \"\\\t");
-        buf_putc(&b, ' ');
-        buf_puts(&b, plain ? "" : "\"");
-        for (const char *p = o->words.at[i]; *p; p++) {
-            if (*p == '"' || *p == '\\')
-                buf_putc(&b, '\\');
-            buf_putc(&b, *p);
-        }
-        buf_puts(&b, plain ? "" : "\"");
+    for (int i = first; i < o->words.n; i++)
+        put_word(&b, o->words.at[i]);
+    for (int i = 0; i < COUNT(meant); i++) {
+        const char *value = o->value[meant[i].flag];
+        bool both = !strcmp(c->name, "dump") && first < o->words.n;
+        if (!value || both || strcmp(meant[i].command, c->name) != 0)
+            continue;
+        if (*meant[i].word)
+            put_word(&b, meant[i].word);
+        put_word(&b, value);
     }
-    if (!strcmp(c->name, "dump") && first >= o->words.n && o->value[FLAG_out])
-        buf_printf(&b, " \"%s\"", o->value[FLAG_out]);
     return buf_str(&b);
 }
 
@@ -309,6 +327,7 @@ int main(int argc, char **argv) {
     bool ok = take_sets(&app, &o);
     app.sink = NULL;
     int code = ok ? dispatch(&app, &o) : 2;
+    app_drop_minify(&app);
     if (app.session)
         session_close(app.session);
     app_free(&app);

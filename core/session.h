@@ -234,6 +234,12 @@ struct Compare *session_compare_start(Session *s, int unit, Diag *d);
 // The fault library scored over sample models, in helpers of its own; name NULL: all faults.
 int session_report_score(const char *name, Buf *out, bool json, Diag *d);
 int session_report_compare(Session *s, Buf *out, bool json, Diag *d); // exit code
+struct Minify;
+struct MinifyOptions;
+struct Minify *session_minify_start(Session *s, int unit, const struct MinifyOptions *o, Diag *d);
+// Into a folder, if dir is not NULL, which also keeps what a search that is cut off has found.
+int session_report_minify(Session *s, const struct MinifyOptions *o, const char *dir, Buf *out,
+                          bool json, Diag *d);
 bool session_probe_query(Session *s, int unit, Arena *a, struct ProbeQuery *out, Diag *d);
 // Measures the memory bandwidth in a helper (triad on all threads); NULL if it cannot be started.
 Request *session_bandwidth_start(Session *s);

@@ -204,6 +204,27 @@ static void found(Search *x, const Shown *got, const Shown *want, const Judged *
     o->want = (RtValue){.kind = RT_tensor, .tensor = tensor_keep(&want->t)};
 }
 
+// The nodes of the graph asked about that items of an artifact come from, each once.
+static void name_origins(Search *x, const Artifact *from, const int *items, int n) {
+    Pipeline *p = probe_session_pipeline(x->probe);
+    int root = probe_session_unit(x->probe)->index;
+    const Artifact *first = pipeline_at(p, root, pipeline_first_stage(p, root));
+    Buf out = {.arena = x->arena};
+    Map told = {.arena = x->arena};
+    for (int i = 0; first && first->kind == ART_graph && i < n; i++) {
+        Link itself = {items[i], LINK_same}, *links = &itself;
+        int k = from == first ? 1 : pipeline_links(p, from, items[i], first, x->arena, &links);
+        for (int q = 0; q < k && links[q].strength == links[0].strength; q++) {
+            const Node *node = graph_by_id(first->graph, links[q].item);
+            if (node && !map_find(&told, node->name)) {
+                map_put(&told, node->name, x);
+                buf_printf(&out, "%s%s", out.len ? " " : "", node->name);
+            }
+        }
+    }
+    x->out->origins = buf_str(&out);
+}
+
 // ---- graphs
 
 static const Artifact *unchanged_from(const Artifact *a) {
@@ -273,6 +294,7 @@ static bool search_graph(Search *x, const Level *l, const Artifact *a, const Lev
             continue;
         found(x, s, want, &j);
         x->out->op = n->target ? n->target : "";
+        name_origins(x, a, &n->id, 1);
         return true;
     }
     return false;
@@ -302,6 +324,19 @@ static const Node *node_of_buffer(const Search *x, int half, const char *buf, co
                 if ((*op)->origins.at[i] == n->id)
                     last = n;
     return last;
+}
+
+// The last of the origins first.
+static void name_op_origins(Search *x, int half, const IrOp *op, const Node *last) {
+    const Artifact *lowered = schedule_of(x, half, STAGE_post_grad);
+    int *items = ARENA_ARRAY(x->arena, op ? op->origins.n + 1 : 1, int), n = 0;
+    if (!op || !last || !lowered || lowered->kind != ART_graph)
+        return;
+    items[n++] = last->id;
+    for (int i = 0; i < op->origins.n; i++)
+        if (op->origins.at[i] != last->id)
+            items[n++] = op->origins.at[i];
+    name_origins(x, lowered, items, n);
 }
 
 static const char *kernel_of(const Search *x, int half, const IrOp *op) {
@@ -343,6 +378,7 @@ static bool search_buffers(Search *x, const Level *l, const Level *before) {
             probe_session_unit(x->probe)->forward ? s->half ? "backward" : "forward" : "";
         if (l->rung == RUNG_full)
             x->out->kernel = kernel_of(x, s->half, op);
+        name_op_origins(x, s->half, op, n);
         return true;
     }
     return false;
@@ -437,7 +473,8 @@ static void reply(Search *x) {
     } texts[] = {
         {"pass", o->pass},       {"half", o->half},          {"node", o->node}, {"op", o->op},
         {"against", o->against}, {"kernel", o->kernel},      {"type", o->type}, {"at", o->at},
-        {"pattern", o->pattern}, {"first_nan", o->first_nan}};
+        {"pattern", o->pattern}, {"first_nan", o->first_nan},
+        {"origins", o->origins}};
     for (int i = 0; i < COUNT(texts); i++)
         message_text(m, texts[i].name, texts[i].text ? texts[i].text : "");
     ProbeRow row = {.name = "", .type = "", .judged = o->judged, .got = o->got, .want = o->want};

@@ -3,6 +3,7 @@
 // question.
 #include <string.h>
 
+#include "core/debug/minify.h"
 #include "core/session_private.h"
 #include "core/session_probe.h"
 
@@ -322,8 +323,39 @@ static bool answer_probe(HelperCall *c, bool search) {
     return ok;
 }
 
+// The graph of a question run by eager, its values shown.
+typedef struct Shown {
+    ProbeSession *o;
+    HelperCall *call;
+} Shown;
+
+static bool run_shown(void *ctx, HelperCall *tapped) {
+    const Shown *x = ctx;
+    ProbeRun r = {.rung = RUNG_eager, .plain = true};
+    StageId failed;
+    bool ok = probe_session_build(x->o, RUNG_eager, true, &failed, x->call->diag) &&
+              probe_session_run(x->o, &r, tapped, x->call->arena, x->call->diag);
+    for (int i = 0; i < r.values.n; i++)
+        rt_drop(&r.values.at[i].v);
+    return ok;
+}
+
+static bool answer_values(HelperCall *c) {
+    ProbeQuery q;
+    Shown x = {.call = c};
+    if (!probe_read(c, &q) || !(x.o = probe_session_open(c, &q, false, c->diag)))
+        return false;
+    bool ok = minify_values_reply(c, run_shown, &x);
+    probe_session_close(x.o);
+    return ok;
+}
+
 bool session_call(HelperCall *c) {
     const char *what = message_get_text(c->message, "call", "");
+    if (!strcmp(what, "values"))
+        return answer_values(c);
+    if (!strcmp(what, "command"))
+        return minify_command_reply(c);
     if (!strcmp(what, "probe") || !strcmp(what, "diverge"))
         return answer_probe(c, *what == 'd');
     diag_tool(c->diag, "a request that no helper knows");

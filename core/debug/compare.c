@@ -23,7 +23,7 @@ Compare *compare_new(Helpers *h) {
     Compare *c = ARENA_NEW(&arena, Compare);
     c->arena = arena;
     c->helpers = h;
-    c->bad = -1;
+    c->bad = c->only = -1;
     c->want_place = true;
     return c;
 }
@@ -39,7 +39,7 @@ static const char **with_set(Arena *a, const char *const *sets, const char *more
     return out;
 }
 
-static ProbeQuery query_of(Compare *c, const CompareRung *r) {
+ProbeQuery compare_query(Compare *c, const CompareRung *r) {
     ProbeQuery q = c->query;
     q.rung = r->rung;
     q.toolchain = r->toolchain;
@@ -52,8 +52,12 @@ static ProbeQuery query_of(Compare *c, const CompareRung *r) {
 }
 
 static void send(Compare *c, CompareRung *r) {
-    ProbeQuery q = query_of(c, r);
+    ProbeQuery q = compare_query(c, r);
     r->request = probe_send(c->helpers, &q);
+}
+
+static bool is_wanted(const Compare *c, int rung) {
+    return rung == RUNG_eager || c->only < 0 || rung == c->only;
 }
 
 void compare_start(Compare *c, const Toolchain *const *with) {
@@ -62,7 +66,7 @@ void compare_start(Compare *c, const Toolchain *const *with) {
         n_full++;
     c->rungs = ARENA_ARRAY(&c->arena, RUNG_count + n_full, CompareRung);
     for (int k = 0; k < RUNG_count; k++)
-        for (int t = 0; t < (k == RUNG_full ? n_full : 1); t++) {
+        for (int t = 0; is_wanted(c, k) && t < (k == RUNG_full ? n_full : 1); t++) {
             CompareRung *r = &c->rungs[c->n++];
             r->rung = (CaseRung)k;
             r->label = rung_names[k];
@@ -108,13 +112,14 @@ static bool over(const Request *r) {
 
 static void search_place(Compare *c) {
     for (int i = 0; i < c->n && c->bad < 0; i++)
-        if (c->rungs[i].answer.valid && is_bad(&c->rungs[i]))
+        if (c->rungs[i].answer.valid &&
+            failure_matches((FailureKind)c->check, &c->rungs[i].answer.failure))
             c->bad = i;
     if (c->bad < 0 || !c->want_place || c->rungs[c->bad].answer.failure.kind != FAIL_accuracy) {
         c->done = true;
         return;
     }
-    ProbeQuery q = query_of(c, &c->rungs[c->bad]);
+    ProbeQuery q = compare_query(c, &c->rungs[c->bad]);
     c->search = divergence_send(c->helpers, &q);
 }
 
@@ -193,7 +198,8 @@ void divergence_take(const Request *r, Arena *a, Divergence *out) {
                  {"node", &out->node},       {"op", &out->op},
                  {"against", &out->against}, {"kernel", &out->kernel},
                  {"type", &out->type},       {"at", &out->at},
-                 {"pattern", &out->pattern}, {"first_nan", &out->first_nan}};
+                 {"pattern", &out->pattern}, {"first_nan", &out->first_nan},
+                 {"origins", &out->origins}};
     for (int i = 0; i < COUNT(texts); i++)
         *texts[i].text = done ? arena_strdup(a, message_get_text(m, texts[i].name, "")) : "";
     if (!out->found)

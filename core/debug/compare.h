@@ -20,6 +20,7 @@ typedef struct Divergence {
     Judged judged;         // of that node
     const char *at;        // [0,0,23]
     const char *pattern;   // which elements are wrong, in words
+    const char *origins;   // nodes of the graph asked about that it was made from, the last first
     const char *first_nan; // first node in order with a NaN or infinity that eager has not
     int nodes;             // that were compared
     RtValue got, want;     // owned
@@ -47,6 +48,8 @@ typedef struct Compare {
     Request *search; // for the place; NULL: none
     bool done;
     bool want_place; // look for the place
+    int check;       // FailureKind that makes a rung bad; FAIL_none: any
+    int only;        // rung that is asked besides eager; -1: all
     Divergence place;
 } Compare;
 
@@ -57,6 +60,8 @@ void compare_start(Compare *c, const Toolchain *const *with);
 // Takes in what has come; true when all is there.
 bool compare_poll(Compare *c);
 void compare_wait(Compare *c);
+// What a rung was asked at last.
+ProbeQuery compare_query(Compare *c, const CompareRung *r);
 void compare_free(Compare *c);
 bool compare_failed(const Compare *c);
 // What a rung says of a result by name; NULL: it has none.

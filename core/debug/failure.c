@@ -19,6 +19,14 @@ int failure_kind_find(const char *name) {
     return str_index(name, kind_names, COUNT(kind_names));
 }
 
+bool failure_matches(FailureKind wanted, const Failure *f) {
+    if (wanted == FAIL_none)
+        return f->kind != FAIL_none;
+    if (f->kind == FAIL_error && (wanted == FAIL_crash || wanted == FAIL_compile))
+        return (f->stage == STAGE_run) == (wanted == FAIL_crash);
+    return f->kind == wanted;
+}
+
 static bool same_text(const char *a, const char *b) {
     return !strcmp(a ? a : "", b ? b : "");
 }

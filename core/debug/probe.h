@@ -95,6 +95,9 @@ void probe_free(ProbeAnswer *answer);                                        // 
 bool failure_same(const Failure *a, const Failure *b);
 const char *failure_kind_name(FailureKind k);
 int failure_kind_find(const char *name); // -1: none
+// Is it what somebody looks for who names a kind? none: any failure is; crash: an error while
+// running, too; compile: an error before that, too.
+bool failure_matches(FailureKind wanted, const Failure *f);
 // One line: `crash: Segmentation fault in cpp_fused_add_0`.
 void failure_print(Buf *out, const Failure *f);
 void failure_json(JsonOut *j, const char *key, const Failure *f);

@@ -94,6 +94,10 @@ void helper_main(int sock, char *shared, HelperCallFn *call) {
     for (int i = 0; i < COUNT(plain); i++)
         signal(plain[i], SIG_DFL);
     signal(SIGTERM, on_term);
+    sigset_t term;
+    sigemptyset(&term);
+    sigaddset(&term, SIGTERM);
+    sigprocmask(SIG_UNBLOCK, &term, NULL);
     struct rlimit none = {0, 0};
     setrlimit(RLIMIT_CORE, &none);
     for (;;) {

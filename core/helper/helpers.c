@@ -53,7 +53,14 @@ static bool start_worker(const Helpers *h, Worker *w, Diag *d) {
         diag_tool(d, "cannot start a helper: %s", strerror(errno));
         return false;
     }
+    // Until a helper has its own, the program's handler would run in it: it is not stopped before.
+    sigset_t term, was;
+    sigemptyset(&term);
+    sigaddset(&term, SIGTERM);
+    sigprocmask(SIG_BLOCK, &term, &was);
     pid_t pid = fork();
+    if (pid)
+        sigprocmask(SIG_SETMASK, &was, NULL);
     if (pid < 0) {
         diag_tool(d, "cannot start a helper: %s", strerror(errno));
         close(pair[0]);

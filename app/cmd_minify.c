@@ -1,0 +1,173 @@
+// cmd_minify.c: `minify`. Without a screen it searches to the end and prints what came out; on the
+// screen the search runs beside everything else, can be paused, steered and taken up again.
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/app.h"
+#include "app/complete.h"
+#include "core/debug/minify.h"
+
+// ---- words
+
+typedef struct Wanted {
+    MinifyOptions options;
+    const char *dir; // NULL: nothing is written
+} Wanted;
+
+static bool take_kind(Wanted *w, const char *word) {
+    int kind = failure_kind_find(word);
+    if (kind < 0 && strcmp(word, "any") != 0)
+        return false;
+    w->options.check = kind < 0 ? FAIL_none : kind;
+    return true;
+}
+
+static bool take_words(App *app, const Args *args, Wanted *w) {
+    for (int i = 0; i < args->n; i++) {
+        const char *word = args->at[i], *value = i + 1 < args->n ? args->at[i + 1] : NULL;
+        int limit;
+        if (take_kind(w, word))
+            continue;
+        if (!value) {
+            diag_fail(&app->diag, "'%s' is no kind of failure, or has no value behind it", word)
+                ->hint = "minify [accuracy|crash|compile|hang] [to DIR] [command CMD] [limit MS]";
+            return false;
+        }
+        i++;
+        if (!strcmp(word, "to")) {
+            w->dir = value;
+        } else if (!strcmp(word, "command")) {
+            w->options.command = arena_strdup(&app->arena, value);
+        } else if (!strcmp(word, "limit") && args_int(value, &limit) && limit > 0) {
+            w->options.limit_ms = limit;
+        } else {
+            diag_fail(&app->diag, "minify knows no '%s %s'", word, value)->hint =
+                "minify [accuracy|crash|compile|hang] [to DIR] [command CMD] [limit MS]";
+            return false;
+        }
+    }
+    return true;
+}
+
+// ---- on the screen
+
+void app_drop_minify(App *app) {
+    if (app->minify)
+        minify_free(app->minify);
+    app->minify = NULL;
+}
+
+static void tell(App *app) {
+    const MinifyStep *first = minify_first(app->minify), *best = minify_best(app->minify);
+    if (minify_state(app->minify) == MINIFY_refused)
+        app_message(app, ST_warn, "nothing to minify: %s", minify_why(app->minify));
+    else
+        app_message(app, ST_ok, "minified: %d -> %d nodes in %d queries", first->nodes, best->nodes,
+                    minify_queries(app->minify));
+}
+
+bool app_poll_minify(App *app) {
+    if (!app->minify)
+        return false;
+    MinifyState was = minify_state(app->minify);
+    if (was == MINIFY_done || was == MINIFY_refused)
+        return false;
+    int tries = minify_n_tries(app->minify);
+    bool over = minify_poll(app->minify);
+    if (over)
+        tell(app);
+    return over || minify_n_tries(app->minify) != tries || minify_state(app->minify) != was;
+}
+
+static bool do_pause(App *app, const char *node) {
+    (void)node;
+    minify_pause(app->minify);
+    return true;
+}
+
+static bool do_resume(App *app, const char *node) {
+    (void)node;
+    minify_resume(app->minify);
+    return true;
+}
+
+static bool do_stop(App *app, const char *node) {
+    (void)node;
+    app_drop_minify(app);
+    return true;
+}
+
+static bool do_undo(App *app, const char *node) {
+    (void)node;
+    if (minify_undo(app->minify))
+        return true;
+    diag_fail(&app->diag, "there is no step to take back");
+    return false;
+}
+
+static bool do_keep(App *app, const char *node) {
+    return minify_keep(app->minify, node, &app->diag);
+}
+
+static bool do_drop(App *app, const char *node) {
+    return minify_drop(app->minify, node, &app->diag);
+}
+
+// What can be done to a search.
+static const struct {
+    const char *name;
+    bool node; // it is about one
+    bool (*run)(App *app, const char *node);
+} actions[] = {{"pause", false, do_pause}, {"resume", false, do_resume}, {"stop", false, do_stop},
+               {"undo", false, do_undo},   {"keep", true, do_keep},      {"drop", true, do_drop}};
+
+static bool act(App *app, const Args *args, int action) {
+    if (!app->minify) {
+        diag_fail(&app->diag, "no search is under way")->hint = "minify starts one";
+        return false;
+    }
+    if (args->n != 1 + actions[action].node) {
+        diag_fail(&app->diag,
+                  actions[action].node ? "minify %s takes a node" : "minify %s takes nothing",
+                  actions[action].name);
+        return false;
+    }
+    return actions[action].run(app, args->n > 1 ? args->at[1] : NULL);
+}
+
+void list_minify(Gather *g) {
+    const char *last = complete_word(g, g->index);
+    const MinifyStep *best = g->app->minify ? minify_best(g->app->minify) : NULL;
+    if (!strcmp(last, "keep") || !strcmp(last, "drop")) {
+        if (best)
+            GRAPH_EACH (best->candidate->graph, n)
+                complete_offer(g, n->name, n->target);
+        return;
+    }
+    if (!strcmp(last, "to")) {
+        list_kind(g, "dir");
+        return;
+    }
+    complete_offer(g, "to", "a folder for what comes out");
+    complete_offer(g, "command", "that tells whether a graph fails");
+    complete_offer(g, "limit", "milliseconds of one question");
+}
+
+bool cmd_minify(App *app, Args *args) {
+    Wanted w = {0};
+    for (int i = 0; args->n && i < COUNT(actions); i++)
+        if (!strcmp(args->at[0], actions[i].name))
+            return act(app, args, i);
+    if (!take_words(app, args, &w))
+        return false;
+    if (app->interactive && !app->sink) {
+        app_drop_minify(app);
+        app->minify = session_minify_start(app->session, 0, &w.options, &app->diag);
+        return app->minify != NULL;
+    }
+    int code = session_report_minify(app->session, &w.options, w.dir, &app->out, app->json,
+                                     &app->diag);
+    if (code > app->exit_code)
+        app->exit_code = code;
+    return app->diag.errors == 0;
+}
