@@ -1,7 +1,6 @@
-// torchlevel.c: a call as Python code writes it becomes an op call: the function's name, the
-// overload that its arguments fit (PyTorch's argument parser), Python's operators with their
-// reflected forms, and sizes computed in Python. Functions that do more than their op have a rule
-// in torchlevel.def.
+// torchlevel.c: a call as Python code writes it, in a trace: what a trace alone knows (sizes as
+// nodes, the tape's switch, constants) has a rule in torchlevel.def, all else is taken apart by
+// core/ops/torch.
 #include "core/aot/torchlevel.h"
 
 #include <string.h>
@@ -13,35 +12,6 @@ Value call_arg(const TorchCall *c, int pos, const char *kw, Value dflt) {
         if (strcmp(c->kw[i], kw) == 0)
             return c->kwargs[i];
     return dflt;
-}
-
-// choosing an overload
-
-bool call_packet(Trace *t, const char *name, const TorchCall *c, Value *out) {
-    Diag quiet = {.arena = t->arena};
-    MetaCtx m = trace_meta_ctx(t);
-    m.diag = &quiet;
-    Value *bound;
-    const Op *op = torch_pick(&m, c, name, &bound);
-    if (!op)
-        return false;
-    *out = trace_dispatch(t, op, bound);
-    return true;
-}
-
-Value call_packet_args(Trace *t, const char *name, ...) {
-    VEC(Value) args = {0};
-    va_list list;
-    va_start(list, name);
-    for (Value v = va_arg(list, Value); !(v.kind == VAL_opaque && v.n == -1);
-         v = va_arg(list, Value))
-        vec_push(t->arena, &args, v);
-    va_end(list);
-    TorchCall c = {.target = name, .args = args.at, .n_args = args.n};
-    Value out = NONE;
-    if (!t->failed && !call_packet(t, name, &c, &out))
-        trace_fail(t, "no overload of aten.%s fits", name);
-    return out;
 }
 
 // A size computed by a call, and the node that PyTorch traces for it.
@@ -66,51 +36,20 @@ Value size_node(Trace *t, const TorchCall *c, const Expr *r) {
 // Python's operators
 
 typedef struct Operator {
-    const char *name;   // of module operator
-    const char *packet; // tensor op x
-    const char
-        *reflected; // number op tensor: this packet with swapped arguments; NULL: not swapped
-    SymKind sym;    // on sizes; SYM_int: none
+    const char *name; // of module operator
+    SymKind sym;      // on sizes; SYM_int: written out below, or none
 } Operator;
 
 static const Operator operators[] = {
-    {"add", "add", "add", SYM_add},
-    {"sub", "sub", "rsub", SYM_int},
-    {"mul", "mul", "mul", SYM_mul},
-    {"truediv", "div", NULL, SYM_int},
-    {"floordiv", "floor_divide", NULL, SYM_floordiv},
-    {"mod", "remainder", NULL, SYM_pymod},
-    {"pow", "pow", NULL, SYM_int},
-    {"matmul", "matmul", NULL, SYM_int},
-    {"and_", "__and__", "__and__", SYM_and},
-    {"or_", "__or__", "__or__", SYM_or},
-    {"xor", "__xor__", "__xor__", SYM_int},
-    {"lshift", "__lshift__", NULL, SYM_lshift},
-    {"rshift", "__rshift__", NULL, SYM_rshift},
-    {"eq", "eq", "eq", SYM_eq},
-    {"ne", "ne", "ne", SYM_ne},
-    {"lt", "lt", "gt", SYM_lt},
-    {"le", "le", "ge", SYM_le},
-    {"gt", "gt", "lt", SYM_gt},
-    {"ge", "ge", "le", SYM_ge},
-    {"iadd", "add_", NULL, SYM_add},
-    {"isub", "sub_", NULL, SYM_int},
-    {"imul", "mul_", NULL, SYM_mul},
-    {"itruediv", "div_", NULL, SYM_int},
-    {"ifloordiv", "floor_divide_", NULL, SYM_floordiv},
-    {"imod", "remainder_", NULL, SYM_pymod},
-    {"ipow", "pow_", NULL, SYM_int},
-    {"iand", "__iand__", NULL, SYM_and},
-    {"ior", "__ior__", NULL, SYM_or},
-    {"ixor", "__ixor__", NULL, SYM_int},
-    {"ilshift", "__ilshift__", NULL, SYM_int},
-    {"irshift", "__irshift__", NULL, SYM_int},
-    {"imatmul", "matmul", NULL, SYM_int},
-    {"neg", "neg", NULL, SYM_int},
-    {"pos", "positive", NULL, SYM_int},
-    {"abs", "abs", NULL, SYM_int},
-    {"invert", "bitwise_not", NULL, SYM_int},
-    {"not_", "logical_not", NULL, SYM_not},
+    {"add", SYM_add}, {"sub", SYM_int}, {"mul", SYM_mul}, {"truediv", SYM_int},
+    {"floordiv", SYM_floordiv}, {"mod", SYM_pymod}, {"pow", SYM_int}, {"matmul", SYM_int},
+    {"and_", SYM_and}, {"or_", SYM_or}, {"xor", SYM_int}, {"lshift", SYM_lshift},
+    {"rshift", SYM_rshift}, {"eq", SYM_eq}, {"ne", SYM_ne}, {"lt", SYM_lt}, {"le", SYM_le},
+    {"gt", SYM_gt}, {"ge", SYM_ge}, {"iadd", SYM_add}, {"isub", SYM_int}, {"imul", SYM_mul},
+    {"itruediv", SYM_int}, {"ifloordiv", SYM_floordiv}, {"imod", SYM_pymod}, {"ipow", SYM_int},
+    {"iand", SYM_and}, {"ior", SYM_or}, {"ixor", SYM_int}, {"ilshift", SYM_int},
+    {"irshift", SYM_int}, {"imatmul", SYM_int}, {"neg", SYM_int}, {"pos", SYM_int},
+    {"abs", SYM_int}, {"invert", SYM_int}, {"not_", SYM_not},
 };
 
 // Arithmetic on sizes.
@@ -139,46 +78,17 @@ static bool sym_arithmetic(Trace *t, const Operator *o, const TorchCall *c, Valu
     return true;
 }
 
-// Plain Python numbers: constants folded by Python itself.
-static bool reflected_division(Trace *t, const char *name, Value number, Value x, Value *out) {
-    if (strcmp(name, "truediv") == 0) {
-        Value r = CALL(t, aten_reciprocal_default, x);
-        *out = call_packet_args(t, "mul", r, number, END);
-        return true;
-    }
-    if (strcmp(name, "floordiv") == 0 || strcmp(name, "mod") == 0 || strcmp(name, "pow") == 0) {
-        if (strcmp(name, "pow") == 0)
-            *out = CALL(t, aten_pow_Scalar, number, x);
-        else if (strcmp(name, "mod") == 0)
-            *out = CALL(t, aten_remainder_Scalar_Tensor, number, x);
-        else
-            *out = CALL(t, aten_floor_divide_default, number, x);
-        return true;
-    }
+static bool on_sizes(Trace *t, const char *name, const TorchCall *c, Value *out) {
+    for (int i = 0; i < COUNT(operators); i++)
+        if (strcmp(operators[i].name, name) == 0)
+            return sym_arithmetic(t, &operators[i], c, out);
     return false;
 }
 
-static bool python_operator(Trace *t, const char *name, const TorchCall *c, Value *out) {
-    if (strcmp(name, "getitem") == 0)
-        return fn_getitem(t, c, out);
-    if (strcmp(name, "setitem") == 0)
-        return fn_setitem(t, c, out);
-    for (int i = 0; i < COUNT(operators); i++) {
-        const Operator *o = &operators[i];
-        if (strcmp(o->name, name) != 0)
-            continue;
-        bool first = c->n_args > 0 && c->args[0].kind == VAL_tensor;
-        bool second = c->n_args > 1 && c->args[1].kind == VAL_tensor;
-        if (!first && !second)
-            return sym_arithmetic(t, o, c, out);
-        if (first)
-            return call_packet(t, o->packet, c, out);
-        if (reflected_division(t, name, c->args[0], c->args[1], out))
+static bool any_tensor(const TorchCall *c) {
+    for (int i = 0; i < c->n_args; i++)
+        if (c->args[i].kind == VAL_tensor)
             return true;
-        Value swapped[2] = {c->args[1], c->args[0]};
-        TorchCall r = {.target = c->target, .args = swapped, .n_args = 2};
-        return o->reflected && call_packet(t, o->reflected, &r, out);
-    }
     return false;
 }
 
@@ -201,7 +111,9 @@ static bool resolved(Trace *t, const TorchCall *c, Value *out) {
     MetaCtx m = trace_meta_ctx(t);
     m.diag = &quiet;
     TorchResult r;
-    if (!ops_resolve_torch(&m, c, &r))
+    TorchCall lazy = *c; // autocast changes what ops are given
+    lazy.lazy = true;
+    if (!ops_resolve_torch(&m, &lazy, &r))
         return false;
     Value *done = ARENA_ARRAY(t->arena, r.n + 1, Value);
     for (int i = 0; i < r.n && !t->failed; i++) {
@@ -237,44 +149,18 @@ static const struct {
 #undef TORCH_METHOD
 };
 
-static const char *const dunders[][2] = {
-    {"__eq__", "eq"},         {"__ne__", "ne"},
-    {"__lt__", "lt"},         {"__le__", "le"},
-    {"__gt__", "gt"},         {"__ge__", "ge"},
-    {"__add__", "add"},       {"__radd__", "add"},
-    {"__sub__", "sub"},       {"__mul__", "mul"},
-    {"__rmul__", "mul"},      {"__truediv__", "div"},
-    {"__neg__", "neg"},       {"__invert__", "bitwise_not"},
-    {"__matmul__", "matmul"}, {"__pow__", "pow"},
-    {"__mod__", "remainder"}, {"__floordiv__", "floor_divide"},
-    {"__rsub__", "rsub"},     {"ge", "ge"},
-};
-
-// The function's own name, and the prefix that it needs below: torch._C._linalg.linalg_norm is
-// linalg_norm.
-static const char *plain_name(Trace *t, const char *target) {
-    const char *dot = strrchr(target, '.');
-    const char *name = dot ? dot + 1 : target;
-    if (str_starts(target, "torch.linalg."))
-        return arena_printf(t->arena, "linalg_%s", name);
-    if (str_starts(target, "torch.special."))
-        return arena_printf(t->arena, "special_%s", name);
-    if (str_starts(target, "torch.fft."))
-        return arena_printf(t->arena, "fft_%s", name);
-    for (int i = 0; i < COUNT(dunders); i++)
-        if (strcmp(name, dunders[i][0]) == 0)
-            return dunders[i][1];
-    return name;
-}
-
 bool torch_call(Trace *t, const TorchCall *c, Value *out) {
-    if (str_starts(c->target, "_operator.") || str_starts(c->target, "operator."))
-        return python_operator(t, strchr(c->target, '.') + 1, c, out);
-    const char *name = plain_name(t, c->target);
+    const char *dot = strrchr(c->target, '.'), *name = dot ? dot + 1 : c->target;
+    if (str_starts(c->target, "_operator.") || str_starts(c->target, "operator.")) {
+        bool items = strcmp(name, "getitem") == 0;
+        if (items || strcmp(name, "setitem") == 0)
+            return (items ? fn_getitem : fn_setitem)(t, c, out);
+        return any_tensor(c) ? resolved(t, c, out) : on_sizes(t, name, c, out);
+    }
     int n = c->method ? COUNT(methods) : COUNT(functions);
     for (int i = 0; i < n; i++)
         if (strcmp(c->method ? methods[i].name : functions[i].name, name) == 0 &&
             (c->method ? methods[i].rule : functions[i].rule)(t, c, out))
             return true;
-    return t->failed || call_packet(t, name, c, out) || resolved(t, c, out);
+    return t->failed || resolved(t, c, out);
 }

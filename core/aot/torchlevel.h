@@ -10,10 +10,6 @@ typedef bool TorchRule(Trace *t, const TorchCall *c, Value *out);
 
 // Argument by position or keyword, or dflt.
 Value call_arg(const TorchCall *c, int pos, const char *kw, Value dflt);
-// The overload of an aten packet that fits, chosen as PyTorch's argument parser does, bound and
-// dispatched. False: no such packet, or none fits (nothing on record).
-bool call_packet(Trace *t, const char *name, const TorchCall *c, Value *out);
-Value call_packet_args(Trace *t, const char *name, ...); // positional, up to END
 // The value of a size expression that a call computes. A node for it joins the graph if none stands
 // for it yet.
 Value size_node(Trace *t, const TorchCall *c, const Expr *r);

@@ -330,6 +330,32 @@ bool meta_bool(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     return pointwise(m, op, args, out, RULE_bool);
 }
 
+// prelu: one weight, or one for each channel.
+bool meta_prelu(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *self = meta_self(m, op, args), *w = meta_arg_tensor(op, args, "weight");
+    if (!self || !w)
+        return false;
+    if (self->dtype != w->dtype)
+        return meta_fail(m, "RuntimeError: prelu: Type promoting not supported. Got %s and %s",
+                         dtype_info[self->dtype].torch_name, dtype_info[w->dtype].torch_name);
+    if (w->ndim > 1)
+        return meta_fail(m,
+                         "RuntimeError: prelu: Expected `weight` to be a scalar or 1D tensor, but "
+                         "got: ndim = %d",
+                         w->ndim);
+    if (w->ndim && !meta_is(m, w->size[0], 1)) {
+        if (!self->ndim)
+            return meta_fail(m, "RuntimeError: Not allow zero-dim input tensor.");
+        const Expr *channels = self->ndim > 1 ? self->size[1] : sym_int(m->sym, 1);
+        if (!meta_eq(m, w->size[0], channels))
+            return meta_fail(m,
+                             "RuntimeError: Mismatch of parameter numbers and input channel size. "
+                             "Found parameter numbers = %s, and channel size = %s.",
+                             sym_str(m->arena, w->size[0]), sym_str(m->arena, channels));
+    }
+    return meta_out(out, meta_iterate(m, self->dtype, &self, 1, false));
+}
+
 // self * 2 ** other, the power taken first.
 bool meta_ldexp(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *other = meta_arg_tensor(op, args, "other");

@@ -72,10 +72,15 @@ bool ops_knows_torch(bool method, const char *target) {
     return known;
 }
 
+static bool step_meta(Build *b, TorchStep *step);
+
 Value build_value(Build *b, const Value *v) {
     int step;
-    if (torch_step_ref(v, &step))
+    if (torch_step_ref(v, &step)) {
+        if (!b->steps.at[step].seen)
+            step_meta(b, &b->steps.at[step]);
         return b->steps.at[step].val;
+    }
     return v->kind == VAL_node && b->call->look ? b->call->look(v, b->call->ctx) : *v;
 }
 
@@ -103,18 +108,22 @@ static bool settled(Build *b, const Value *v, Value *out) {
     return true;
 }
 
-static bool add_step(Build *b, const Op *op, Value *bound, Value *out) {
-    Arena *a = b->m->arena;
-    Value *args = ARENA_ARRAY(a, op->n_args + 1, Value), val = val_none();
+// What a step yields, by its meta function; none if it has none or an argument is not known.
+static bool step_meta(Build *b, TorchStep *step) {
+    const Op *op = step->op;
+    Value *args = ARENA_ARRAY(b->m->arena, op->n_args + 1, Value);
     bool known = op->meta != NULL;
+    step->seen = true;
     for (int i = 0; i < op->n_args && known; i++)
-        known = settled(b, &bound[i], &args[i]);
-    if (known && !op_meta(b->m, op, args, &val))
-        return false;
-    TorchStep step = {op, bound, val};
-    vec_push(a, &b->steps, step);
+        known = settled(b, &step->args[i], &args[i]);
+    return !known || op_meta(b->m, op, args, &step->val);
+}
+
+static bool add_step(Build *b, const Op *op, Value *bound, Value *out) {
+    TorchStep step = {.op = op, .args = bound, .val = val_none()};
+    vec_push(b->m->arena, &b->steps, step);
     *out = (Value){.kind = VAL_opaque, .n = b->steps.n - 1};
-    return true;
+    return b->call->lazy || step_meta(b, &b->steps.at[b->steps.n - 1]);
 }
 
 bool build_op(Build *b, const Op *op, const Value *args, int n, Value *out) {

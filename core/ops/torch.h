@@ -16,12 +16,14 @@ typedef struct TorchCall {
     int n_kwargs;
     Value (*look)(const Value *node, void *ctx); // what a VAL_node yields; NULL if there are none
     void *ctx;
+    bool lazy;                  // meta functions of steps run only where a later step asks
 } TorchCall;
 
 typedef struct TorchStep {
     const Op *op;
     Value *args;                // in schema order; op->n_args of them, see torch_step_ref
     Value val;                  // what it yields, by its meta function; none if it has no meta
+    bool seen;                  // the meta function was asked
 } TorchStep;
 
 typedef struct TorchResult {

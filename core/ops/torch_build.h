@@ -25,6 +25,8 @@ const TensorMeta *build_tensor(Build *b, const Value *v);   // NULL if it is no 
 bool build_call(Build *b, bool method, const char *name, const Value *args, int n,
                 const BuildKw *kw, Value *out);
 bool build_op(Build *b, const Op *op, const Value *args, int n, Value *out);
+// False: the call's target and what is wrong with it.
+bool build_fail(Build *b, const char *what);
 // The call's arguments by the parameters of a Python function's signature; NULL and an error if
 // they do not fit.
 Value *build_params(Build *b, const char *signature, const Op **sig);
@@ -36,8 +38,10 @@ BuildRule *build_rule(const char *name, size_t len);        // NULL if there is 
 // torch_index.c
 BuildRule build_getitem, build_setitem;
 // torch_functional.c
-BuildRule build_interpolate, build_multi_head_attention, build_adaptive;
+BuildRule build_interpolate, build_multi_head_attention, build_adaptive, build_adaptive_max,
+    build_tensordot;
 // torch_nn.c
-BuildRule build_local_response_norm, build_lp_pool, build_multilabel_soft_margin;
+BuildRule build_local_response_norm, build_lp_pool, build_multilabel_soft_margin, build_kl_div,
+    build_grid_sample, build_embedding, build_embedding_bag;
 
 #endif

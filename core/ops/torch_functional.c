@@ -4,26 +4,63 @@
 
 #include <string.h>
 
-static bool fail(Build *b, const char *what) {
+bool build_fail(Build *b, const char *what) {
     diag_error(b->m->diag, b->m->at, "%s: %s", b->call->target, what);
     return false;
 }
 
 // A None among the sizes keeps the input's.
+static bool keep_sizes(Build *b, Value *p) {
+    const TensorMeta *t = build_tensor(b, &p[0]);
+    if (!t)
+        return build_fail(b, "the input is not a known tensor");
+    if (p[1].kind != VAL_list && p[1].kind != VAL_tuple)
+        return true;
+    Value size = val_list(b->m->arena, VAL_list, p[1].n);
+    for (int i = 0; i < size.n && i < t->ndim; i++)
+        size.at[i] =
+            p[1].at[i].kind == VAL_none ? val_sym(t->size[t->ndim - size.n + i]) : p[1].at[i];
+    p[1] = size;
+    return true;
+}
+
 bool build_adaptive(Build *b, const char *words, Value *out) {
     const Op *sig;
     Value *p = build_params(b, "(Tensor input, Any output_size) -> Any", &sig);
-    const TensorMeta *t = p ? build_tensor(b, &p[0]) : NULL;
-    if (!t)
-        return p && fail(b, "the input is not a known tensor");
-    if (p[1].kind == VAL_list || p[1].kind == VAL_tuple) {
-        Value size = val_list(b->m->arena, VAL_list, p[1].n);
-        for (int i = 0; i < size.n && i < t->ndim; i++)
-            size.at[i] =
-                p[1].at[i].kind == VAL_none ? val_sym(t->size[t->ndim - size.n + i]) : p[1].at[i];
-        p[1] = size;
+    return p && keep_sizes(b, p) && build_call(b, false, words, p, 2, NULL, out);
+}
+
+bool build_adaptive_max(Build *b, const char *words, Value *out) {
+    const Op *sig;
+    Value both, *p = build_params(
+                    b, "(Tensor input, Any output_size, bool return_indices=False) -> Any", &sig);
+    if (!p || !keep_sizes(b, p) || !build_call(b, false, words, p, 2, NULL, &both))
+        return false;
+    *out = both;
+    return p[2].b ||
+           build_op(b, op_at(OP_operator_getitem), (Value[]){both, val_int(0)}, 2, out);
+}
+
+// dims: so many of the last and first ones, or which of either.
+bool build_tensordot(Build *b, const char *words, Value *out) {
+    const Op *sig;
+    (void)words;
+    Value *p = build_params(b, "(Tensor a, Tensor b, Any dims=2, Any out=None) -> Any", &sig);
+    const TensorMeta *a = p ? build_tensor(b, &p[0]) : NULL;
+    if (!a)
+        return p && build_fail(b, "the first operand is not a known tensor");
+    Value of[2];
+    int64_t n;
+    bool pair = (p[2].kind == VAL_list || p[2].kind == VAL_tuple) && p[2].n == 2;
+    if (!pair && (!val_as_int(&p[2], &n) || n < 0 || n > a->ndim))
+        return build_fail(b, "dims must be a number of dimensions or two lists of them");
+    for (int k = 0; k < 2; k++) {
+        bool list = pair && (p[2].at[k].kind == VAL_list || p[2].at[k].kind == VAL_tuple);
+        of[k] = list ? p[2].at[k] : val_list(b->m->arena, VAL_list, pair ? 1 : (int)n);
+        for (int i = 0; !list && i < of[k].n; i++)
+            of[k].at[i] = pair ? p[2].at[k] : val_int(k ? i : a->ndim - n + i);
     }
-    return build_call(b, false, words, p, 2, NULL, out);
+    return build_call(b, false, "tensordot", (Value[]){p[0], p[1], of[0], of[1]}, 4, NULL, out);
 }
 
 static Value spread(Build *b, const Value *v, int n) {
@@ -73,7 +110,7 @@ bool build_interpolate(Build *b, const char *words, Value *out) {
         &sig);
     const TensorMeta *t = p ? build_tensor(b, &p[0]) : NULL;
     if (!t)
-        return p && fail(b, "the input is not a known tensor");
+        return p && build_fail(b, "the input is not a known tensor");
     Value size = spread(b, &p[1], t->ndim - 2), scales = floats(b, spread(b, &p[2], t->ndim - 2));
     for (int i = 0; i < COUNT(modes); i++) {
         if (strcmp(modes[i].mode, p[3].s) != 0 || modes[i].rank != t->ndim)
@@ -87,7 +124,7 @@ bool build_interpolate(Build *b, const char *words, Value *out) {
         int n = str_starts(op, "adaptive") ? 2 : modes[i].aligns ? 4 : 3;
         return build_call(b, false, op, args, n, NULL, out);
     }
-    return fail(b,
+    return build_fail(b,
                 arena_printf(b->m->arena, "mode '%s' for an input of %d dimensions is not defined",
                              p[3].s, t->ndim));
 }
@@ -165,12 +202,12 @@ bool build_multi_head_attention(Build *b, const char *words, Value *out) {
         &sig);
     const TensorMeta *q = p ? build_tensor(b, &p[Q]) : NULL;
     if (!q)
-        return p && fail(b, "the query is not a known tensor");
+        return p && build_fail(b, "the query is not a known tensor");
     bool self = val_equal(&p[Q], &p[K]) && val_equal(&p[Q], &p[V]);
     if (!self || q->ndim != 3 || p[NEED_WEIGHTS].b || p[BIAS_K].kind != VAL_none ||
         p[ZERO_ATTN].b || p[KEY_PADDING].kind != VAL_none || p[ATTN_MASK].kind != VAL_none ||
         p[SEPARATE_W].b)
-        return fail(
+        return build_fail(
             b, "only self-attention without masks and without weights in the result is modelled");
     Sym *s = b->m->sym;
     const Expr *len = q->size[0], *batch = q->size[1], *embed = q->size[2], *heads;

@@ -288,6 +288,12 @@ static const struct {
     {"multi_head_attention", build_multi_head_attention},
     {"local_response_norm", build_local_response_norm},
     {"lp_pool", build_lp_pool},
+    {"kl_div", build_kl_div},
+    {"grid_sample", build_grid_sample},
+    {"embedding", build_embedding},
+    {"embedding_bag", build_embedding_bag},
+    {"adaptive_max", build_adaptive_max},
+    {"tensordot", build_tensordot},
     {"multilabel_soft_margin", build_multilabel_soft_margin},
 };
 
