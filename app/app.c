@@ -28,6 +28,7 @@ void app_init(App *app, int cols, int rows) {
                                      .rewrite = -1,
                                      .arg = "",
                                      .runs = &app->runs,
+                                     .work = &app->work,
                                      .output = &app->output,
                                      .taken = app->taken,
                                      .focus = ITEM_NONE,
@@ -100,6 +101,8 @@ static bool run_one(App *app, const char *line) {
     int units = app->session ? model_units(app->session) : 0;
     bool ok = args.cmd->run(app, &args) && app->diag.errors == errors;
     pane_forget_dead(app);
+    if (app->session && app->work.version && !strcmp(args.cmd->group, "change"))
+        work_check(app);
     if (app->session && model_units(app->session) != units)
         units_changed(app);
     return ok;

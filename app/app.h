@@ -12,6 +12,7 @@
 #include "core/record/decide.h"
 #include "views/runlog.h"
 #include "views/view.h"
+#include "views/work.h"
 
 // ---- pane.c: one window on one view ----
 
@@ -117,6 +118,7 @@ typedef struct App {
     Item twin_from;         // `goto twin` again from here takes the next one
     int twin_turn;
     RunLog runs;
+    Work work;              // what the debugger does and found (cmd_compare.c)
     const char *clipboard;  // text that the terminal is to put on the clipboard, NULL none
     struct RunState *run;   // what runs in a helper now, NULL nothing (cmd_run.c)
     struct Minify *minify;  // the last search, under way or done; NULL none (cmd_minify.c)
@@ -182,6 +184,7 @@ bool pane_goto_item(App *app, Pane *p, Item item);
 // What it shows, for other panes to hold: not what lies in its own document.
 const Artifact *pane_shared_art(const Pane *p);
 void pane_follow(App *app);                 // locked panes go to the strongest link of the focus
+int pane_head(Pane *p);                         // first rows that stay in sight
 void pane_scroll(Pane *p, int count);            // keeps the cursor on screen
 Spot spot_here(App *app);                       // of the pane with the focus
 Spot spot_of(App *app, int number);            // of a pane
@@ -273,6 +276,21 @@ void app_retime(App *app);
 bool app_poll_minify(App *app);
 void app_drop_minify(App *app);
 bool app_poll(App *app);                    // takes in results; true if the screen changed
+
+// ---- cmd_compare.c: the debugger's long work
+
+bool work_poll(App *app);       // takes in what has come; true if the screen changed
+bool work_busy(const App *app); // something is under way in helpers
+bool work_stop(App *app);       // true if something was
+void work_forget(App *app);     // its graphs are gone, or its helpers will be
+uint64_t work_version(App *app); // of all that an answer depends on
+// cmd_tensor.c: the same for tensors that are looked at.
+bool looks_poll(App *app);
+bool looks_busy(const App *app);
+bool looks_stop(App *app);
+void looks_forget(App *app);
+void work_touch(App *app);      // it changes: what panes show of it is made anew
+void work_check(App *app);      // after a change: is what was found still of the model as it is?
 
 // ---- arrange.c: panes as one line of text, and layouts by name ----
 

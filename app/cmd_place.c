@@ -110,6 +110,11 @@ static void widen(App *app, const View *v) {
         app->layout.zoom = true;
 }
 
+// A drawing is of a graph, whatever stage the pane stands on.
+static bool draws(const App *app, const View *v) {
+    return v->plane && !(v->flags & VIEW_work) && app->session;
+}
+
 bool cmd_view(App *app, Args *args) {
     const View *v = view_find(args->at[0]);
     if (!v) {
@@ -145,18 +150,18 @@ bool cmd_view(App *app, Args *args) {
         p->ctx.focus = focus;
         p->ctx.focus_art = focus_art;
     }
-    if (v->plane && app->session)
+    if (draws(app, v))
         stage = stage_to_draw(from);
-    if (v->stage >= 0 || (v->plane && app->session))
+    if (v->stage >= 0 || draws(app, v))
         unit = model_unit_for(app->session, unit, v->stage >= 0 ? v->stage : stage);
     if (v->flags & VIEW_joint && app->session && session_joint(app->session, unit))
         unit = session_joint(app->session, unit)->index;
     bool ok = pane_show(app, pane, v, v->stage >= 0 ? v->stage : stage, unit, arg);
-    if (v->flags & VIEW_stage || (v->plane && stage == from->ctx.stage)) {
+    if (v->flags & VIEW_stage || (draws(app, v) && stage == from->ctx.stage)) {
         p->ctx.step = step;
         p->ctx.rewrite = rewrite;
     }
-    if (ok && v->plane && pane_ready(app, p))
+    if (ok && draws(app, v) && pane_ready(app, p))
         keep_thing(app, p, focus, focus_art);
     if (!ok)
         diag_fail(&app->diag, "%s", p->why);

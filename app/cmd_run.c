@@ -124,6 +124,7 @@ static void stop(App *app) {
 
 void app_forget_runs(App *app) {
     stop(app);
+    work_forget(app);
     app->runs.rows.n = 0;
     app->runs.last = -1;
     app->runs.version++;
@@ -178,7 +179,7 @@ static void take_run(App *app) {
 }
 
 bool app_poll(App *app) {
-    bool changed = app_poll_minify(app);
+    bool changed = app_poll_minify(app) | work_poll(app);
     if (!app->session || !app->run)
         return changed;
     helpers_poll(session_helpers(app->session));
@@ -246,7 +247,7 @@ void app_retime(App *app) {
 
 bool cmd_cancel(App *app, Args *args) {
     (void)args;
-    bool was_running = app->run && !app->run->probe;
+    bool was_running = (app->run && !app->run->probe) | work_stop(app);
     stop(app);
     if (was_running) {
         app_message(app, ST_warn, "stopped");
@@ -293,14 +294,6 @@ bool cmd_cases(App *app, Args *args) {
     static const SessionOptions none;
     int code = session_cases(args->at[0], app->options ? app->options : &none, &app->out, app->json,
                              &app->diag);
-    if (code > app->exit_code)
-        app->exit_code = code;
-    return app->diag.errors == 0;
-}
-
-bool cmd_compare(App *app, Args *args) {
-    (void)args;
-    int code = session_report_compare(app->session, &app->out, app->json, &app->diag);
     if (code > app->exit_code)
         app->exit_code = code;
     return app->diag.errors == 0;

@@ -265,8 +265,10 @@ void app_mouse(App *app, int row, int col, int kind) {
     if (kind == MOUSE_click || kind == MOUSE_double) {
         if (!app->home)
             app->layout.focus = hit;
-        if (row > top && pane_ready(app, p) && p->top + row - top - 1 < pane_count(app, p)) {
-            pane_move_to(app, p, p->top + row - top - 1, col_in(app, hit, rect, col));
+        int at = row - top - 1;
+        at += pane_ready(app, p) && at >= pane_head(p) ? p->top : 0;
+        if (row > top && p->ok && at < pane_count(app, p)) {
+            pane_move_to(app, p, at, col_in(app, hit, rect, col));
             if (kind == MOUSE_double)
                 app_run(app, "enter");
         }

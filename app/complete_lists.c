@@ -30,7 +30,7 @@ static void list_views(Gather *g) {
         offer(g, views[i]->name, views[i]->doc);
 }
 
-static void list_backends(Gather *g) {
+void list_backends(Gather *g) {
     for (int i = 0; i < BACKEND_count; i++)
         offer(g, backend_info[i].name, backend_info[i].doc);
 }
@@ -192,7 +192,7 @@ static void list_terms(Gather *g) {
 }
 
 // Items of the artifact in the pane, each name once.
-static void list_nodes(Gather *g) {
+void list_nodes(Gather *g) {
     Pane *p = app_pane(g->app);
     const Artifact *a = p->ctx.art;
     if (!a || !p->ready)
@@ -358,7 +358,7 @@ static void list_files(Gather *g) {
 
 // ---- things of the model
 
-static const Artifact *built(const Gather *g, StageId stage) {
+const Artifact *list_built(const Gather *g, StageId stage) {
     if (!g->app->session)
         return NULL;
     int unit = model_unit_for(g->app->session, app_pane(g->app)->ctx.unit, (int)stage);
@@ -384,7 +384,7 @@ static void list_marks(Gather *g) {
 // What is in the pane, then scheduler nodes by name, alone and fused.
 static void list_things(Gather *g) {
     list_nodes(g);
-    const Artifact *pre = built(g, STAGE_pre_fusion), *post = built(g, STAGE_post_fusion);
+    const Artifact *pre = list_built(g, STAGE_pre_fusion), *post = list_built(g, STAGE_post_fusion);
     for (int i = 0; pre && i < pre->schedule->nodes.n; i++) {
         const SchedNode *n = pre->schedule->nodes.at[i];
         offer(g, n->name, n->op ? n->op->cls_name : "");
@@ -433,7 +433,7 @@ static void list_decision_keys(Gather *g) {
 }
 
 // mul of torch.ops.aten.mul.Tensor; others (operator.add, math.ceil) as they are.
-static const char *bare_name(Arena *a, const char *qualname) {
+const char *list_bare_name(Arena *a, const char *qualname) {
     if (!str_starts(qualname, "torch.ops."))
         return qualname;
     const char *key = qualname + strlen("torch.ops.");
@@ -444,7 +444,7 @@ static const char *bare_name(Arena *a, const char *qualname) {
 static void list_ops(Gather *g) {
     const char *before = "";
     for (int id = 1; id < OP_count; id++) {
-        const char *name = bare_name(&g->p->choices_arena, op_at((OpId)id)->qualname);
+        const char *name = list_bare_name(&g->p->choices_arena, op_at((OpId)id)->qualname);
         if (strcmp(name, before))
             offer(g, name, op_at((OpId)id)->qualname);
         before = name;
@@ -500,44 +500,6 @@ static void list_shells(Gather *g) {
     list_commands(g);
 }
 
-// ---- queries
-
-static void offer_field(Gather *g, QueryField field, const char *value, const char *doc) {
-    offer(g, arena_printf(&g->p->choices_arena, "%s:%s", query_info[field].name, value), doc);
-}
-
-static void list_targets(Gather *g) {
-    const Artifact *a = app_pane(g->app)->ctx.art;
-    Arena *arena = &g->p->choices_arena;
-    Map seen = {.arena = arena};
-    if (!a || a->kind != ART_graph)
-        a = built(g, STAGE_joint_passes);
-    if (!a || !str_starts(g->word, "op:"))
-        return;
-    GRAPH_EACH (a->graph, n) {
-        const char *name = str_starts(n->target, "torch.ops.") ? bare_name(arena, n->target) : NULL;
-        if (!name || map_get(&seen, name))
-            continue;
-        map_put(&seen, name, (void *)name);
-        offer_field(g, QUERY_op, name, n->target);
-    }
-}
-
-void list_query(Gather *g) {
-    Arena *a = &g->p->choices_arena;
-    size_t n = strcspn(g->word, ":<>=");
-    if (!g->word[n])
-        for (int i = 0; i < QUERY_fields; i++)
-            offer(g, arena_printf(a, "%s%c", query_info[i].name, query_info[i].number ? '>' : ':'),
-                  query_info[i].doc);
-    for (int i = 0; g->word[n] && i < STAGE_count; i++)
-        offer_field(g, QUERY_stage, stage_info[i].name, stage_info[i].doc);
-    for (int i = 0; g->word[n] && i < DT_count; i++)
-        offer_field(g, QUERY_dtype, dtype_info[i].abbr, dtype_info[i].torch_name);
-    list_targets(g);
-    list_nodes(g);
-}
-
 // ---- the table
 
 static void list_break(Gather *g) {
@@ -590,6 +552,8 @@ static const struct {
     {"half", list_half},
     {"minify", list_minify},
     {"prompt", list_shells},
+    {"rung", list_rungs},
+    {"slice", list_slices},
 };
 
 // N among words is a number.

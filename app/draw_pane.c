@@ -251,8 +251,9 @@ void draw_pane(App *app, Pane *p, int number, Rect r, bool focus) {
     light(app, p);
     p->ctx.linked = links.cursor;
     p->ctx.n_linked = links.n[PINS];
+    int head = pane_head(p);
     for (int i = 0; i < r.rows - 1 && p->top + i < n; i++)
-        draw_line(app, p, p->top + i, r.row + 1 + i, r, focus, &links);
+        draw_line(app, p, i < head ? i : p->top + i, r.row + 1 + i, r, focus, &links);
     draw_minimap(app, p, r, &links, n);
     p->ctx.lit = p->ctx.linked = NULL; // they lived in this frame
     p->ctx.n_lit = p->ctx.n_linked = 0;

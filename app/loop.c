@@ -45,10 +45,14 @@ static void handle(App *app, const TermEvent *e) {
     }
 }
 
+static bool busy(const App *app) {
+    return app->run || work_busy(app) || app->minify;
+}
+
 static int wait_ms(const App *app) {
     if (app->pending[0] && !app->menu)
         return MENU_DELAY_MS;
-    return app->run ? 100 : -1;
+    return busy(app) ? 100 : -1;
 }
 
 static TermEvent next_event(int timeout_ms, const int *fds, int n) {
@@ -162,7 +166,7 @@ int loop_run(App *app, const char *model) {
         busy_since = 0;
         app_draw(app);
         term_show(&app->screen, app->theme, app->colors);
-        int n = app->run ? helpers_fds(session_helpers(app->session), fds, 8) : 0;
+        int n = busy(app) ? helpers_fds(session_helpers(app->session), fds, 8) : 0;
         if (app->minify)
             n += helpers_fds(minify_helpers(app->minify), fds + n, 8);
         bool sequence = app->pending[0] && !app->menu;

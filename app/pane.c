@@ -67,6 +67,8 @@ static uint64_t version_of(const App *app, const Pane *p, const Artifact *art) {
     uint64_t v = art ? (uint64_t)art->id + 1 : model_version(app->session);
     if (p->ctx.view->flags & VIEW_width)
         v = hash_mix(v, (uint64_t)p->ctx.opt.cols);
+    if (p->ctx.view->flags & VIEW_work)
+        v = hash_mix(v, app->work.version);
     if (p->ctx.view->flags & VIEW_joint) // it shows what a run took
         v = hash_mix(v, app->runs.version);
     return hash_mix(v, (uint64_t)app->full_spelling);
@@ -89,6 +91,7 @@ bool pane_show_step(App *app, int number, const View *view, int stage, int unit,
     p->ctx.arg = arena_strdup(&app->arena, arg ? arg : "");
     p->ctx.opt.alter = 0;
     p->ctx.opt.sort = view ? app->sort[view_number(view)] : 0;
+    p->ctx.plane_row = p->ctx.plane_col = 0;
     p->ready = false;
     p->row = p->top = p->left = 0;
     p->fresh = true;
@@ -228,11 +231,17 @@ void pane_print(App *app, Pane *p, Buf *out) {
     }
 }
 
+int pane_head(Pane *p) {
+    const View *v = p->ctx.view;
+    int n = v && v->head && p->ok && p->ready ? v->head(&p->ctx) : 0;
+    return n * 2 > p->rows_shown ? 0 : n; // where they would take more than half they go, too
+}
+
 void pane_scroll(Pane *p, int count) {
-    int rows = p->rows_shown > 0 ? p->rows_shown : 1;
-    int margin = rows > 8 ? 2 : 0;
-    if (p->row < p->top + margin)
-        p->top = p->row - margin;
+    int rows = p->rows_shown > 0 ? p->rows_shown : 1, head = pane_head(p);
+    int margin = rows - head > 8 ? 2 : 0;
+    if (p->row < p->top + head + margin)
+        p->top = p->row - head - margin;
     if (p->row >= p->top + rows - margin)
         p->top = p->row - rows + 1 + margin;
     if (p->top > count - rows)

@@ -231,6 +231,10 @@ struct Compare;
 // The ladder of a unit's tree, under way in helpers (core/debug/compare.h); NULL and an error if it
 // cannot be started.
 struct Compare *session_compare_start(Session *s, int unit, Diag *d);
+// A value of a unit's tree, computed in a helper (core/debug/look.h).
+struct LookPlace;
+Request *session_look_start(Session *s, int unit, const struct LookPlace *place,
+                            const char *against, Diag *d);
 // The fault library scored over sample models, in helpers of its own; name NULL: all faults.
 int session_report_score(const char *name, Buf *out, bool json, Diag *d);
 int session_report_compare(Session *s, Buf *out, bool json, Diag *d); // exit code

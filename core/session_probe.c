@@ -350,6 +350,15 @@ static bool answer_values(HelperCall *c) {
     return ok;
 }
 
+static bool answer_look(HelperCall *c) {
+    LookQuery q;
+    ProbeSession *o = look_read(c, &q) ? probe_session_open(c, &q.probe, true, c->diag) : NULL;
+    bool ok = o && session_look(c, o, &q);
+    if (o)
+        probe_session_close(o);
+    return ok;
+}
+
 bool session_call(HelperCall *c) {
     const char *what = message_get_text(c->message, "call", "");
     if (!strcmp(what, "values"))
@@ -358,6 +367,8 @@ bool session_call(HelperCall *c) {
         return minify_command_reply(c);
     if (!strcmp(what, "probe") || !strcmp(what, "diverge"))
         return answer_probe(c, *what == 'd');
+    if (!strcmp(what, "look"))
+        return answer_look(c);
     diag_tool(c->diag, "a request that no helper knows");
     return false;
 }

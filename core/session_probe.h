@@ -4,7 +4,7 @@
 #ifndef CORE_SESSION_PROBE_H
 #define CORE_SESSION_PROBE_H
 
-#include "core/debug/probe.h"
+#include "core/debug/look.h"
 #include "core/session.h"
 
 typedef struct ProbeSession ProbeSession;
@@ -24,5 +24,8 @@ StageId probe_rung_stage(CaseRung rung);
 
 // session_diverge.c
 bool session_diverge(HelperCall *c, ProbeSession *s, const ProbeQuery *q);
+
+// session_look.c
+bool session_look(HelperCall *c, ProbeSession *s, const LookQuery *q);
 
 #endif

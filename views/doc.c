@@ -87,7 +87,11 @@ int page_count(ViewCtx *c) {
 }
 
 void page_line_of(ViewCtx *c, int row, Line *out) {
-    const DocLine *l = &((Page *)c->doc)->lines.at[row];
+    page_put(c->doc, row, out);
+}
+
+void page_put(const Page *p, int row, Line *out) {
+    const DocLine *l = &p->lines.at[row];
     out->kind = l->kind;
     for (int i = 0; i < l->n; i++)
         line_add(out, l->span[i].style, l->span[i].text);

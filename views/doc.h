@@ -31,6 +31,8 @@ void page_section(Page *p, const char *fmt, ...) FX_PRINTF(2, 3);
 // `label   text`, the label dim.
 void page_field(Page *p, const char *label, const char *fmt, ...) FX_PRINTF(3, 4);
 
+// A line of a page that is a part of a view's document.
+void page_put(const Page *p, int row, Line *out);
 // The functions of a View whose document is a Page.
 int page_count(ViewCtx *c);
 void page_line_of(ViewCtx *c, int row, Line *out);

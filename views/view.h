@@ -119,10 +119,12 @@ typedef struct ViewCtx {
     const uint8_t *linked;  // link of the cursor's thing to each item of what is shown, as `lit`;
     int n_linked;           // for planes, NULL if unknown
     const struct RunLog *runs;  // runs of this sitting
+    const struct Work *work;    // comparisons and the like, under way or done
     const struct WatchList *watches;    // values that are watched
     const struct Results *results;  // that grep or find found last
     const struct Lines *taken;  // panes as text, as `diff` took them; the last one is held
     const struct Lines *output; // lines that a command printed (view output)
+    int plane_row, plane_col;   // of a plane: place of its cursor, kept when it is made anew
     Arena *arena;           // lives as long as the document
     Arena *tmp;             // one frame
     void *doc;              // the view's own, made by open in arena
@@ -141,6 +143,7 @@ typedef enum ViewFlag {
     VIEW_free = 4,          // needs no model
     VIEW_width = 16,        // its document depends on the columns it has
     VIEW_joint = 32,        // about a whole training graph: shown of the joint unit
+    VIEW_work = 64,         // shows long work: made anew when something came (views/work.h)
     VIEW_live = 8,          // made anew after every key: it shows the state of the program
 } ViewFlag;
 
@@ -176,6 +179,7 @@ typedef struct View {
     int (*next_change)(ViewCtx *ctx, int row, int dir);
     int (*start)(ViewCtx *ctx);     // row that the cursor begins on; NULL: the first
     const Plane *plane;     // NULL: the cursor is a line
+    int (*head)(ViewCtx *ctx);  // first rows that stay in sight while the others move; NULL: none
     int alters;             // forms that `a` steps through, 0 or 1: one
     const char *const *sorts;   // names of the columns that `#` sorts by, NULL-terminated, or NULL
 } View;

@@ -155,14 +155,25 @@ void compare_wait(Compare *c) {
     }
 }
 
-void compare_free(Compare *c) {
-    for (int i = 0; i < c->n; i++) {
-        if (c->rungs[i].request)
-            request_free(c->rungs[i].request);
-        probe_free(&c->rungs[i].answer);
+static void give_up(Request **r) {
+    if (*r) {
+        request_cancel(*r);
+        request_free(*r);
     }
-    if (c->search)
-        request_free(c->search);
+    *r = NULL;
+}
+
+void compare_stop(Compare *c) {
+    for (int i = 0; i < c->n; i++)
+        give_up(&c->rungs[i].request);
+    give_up(&c->search);
+    c->done = true;
+}
+
+void compare_free(Compare *c) {
+    compare_stop(c);
+    for (int i = 0; i < c->n; i++)
+        probe_free(&c->rungs[i].answer);
     rt_drop(&c->place.got);
     rt_drop(&c->place.want);
     for (int i = 0; i < c->query.n_inputs; i++)

@@ -62,6 +62,8 @@ bool compare_poll(Compare *c);
 void compare_wait(Compare *c);
 // What a rung was asked at last.
 ProbeQuery compare_query(Compare *c, const CompareRung *r);
+// Gives up what is under way; what has come stays.
+void compare_stop(Compare *c);
 void compare_free(Compare *c);
 bool compare_failed(const Compare *c);
 // What a rung says of a result by name; NULL: it has none.

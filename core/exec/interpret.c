@@ -246,9 +246,13 @@ static void before_node(void *ctx, const SchedNode *n) {
         l->began = clock_ns();
 }
 
+// By its operations: a schedule that was read from text knows no more of its buffers.
 static void show_buffers(Loops *l, const SchedNode *n) {
-    for (int i = 0; l->run->tap && i < n->outputs.n; i++) {
-        const char *name = n->outputs.at[i]->ir->name;
+    for (int i = 0; l->run->tap && i < n->snodes.n; i++)
+        if (n->snodes.at[i] != n)
+            show_buffers(l, n->snodes.at[i]);
+    for (int i = 0; l->run->tap && n->op && i < n->op->outputs.n; i++) {
+        const char *name = n->op->outputs.at[i]->name;
         const Tensor *t = interp_buffer(&l->interp, name);
         if (t && t->storage)
             l->run->tap(l->run->tap_ctx, name, t);

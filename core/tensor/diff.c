@@ -41,7 +41,7 @@ static int64_t step_of(DType d, double v) {
     return w < 0 ? -(int64_t)(w & INT32_MAX) : w;
 }
 
-static int64_t ulp_distance(DType d, double a, double b) {
+int64_t dtype_ulp_distance(DType d, double a, double b) {
     int64_t diff;
     if (__builtin_sub_overflow(step_of(d, a), step_of(d, b), &diff) || diff == INT64_MIN)
         return INT64_MAX;
@@ -72,7 +72,7 @@ static void compare_float(TensorDiff *out, DType d, int64_t i, double g, double 
         return;
     }
     double diff = fabs(g - w), rel = w != 0 ? diff / fabs(w) : (double)INFINITY;
-    int64_t ulp = ulp_distance(d, g, w);
+    int64_t ulp = dtype_ulp_distance(d, g, w);
     out->max_abs = diff > out->max_abs ? diff : out->max_abs;
     if (isfinite(rel) && rel > out->max_rel)
         out->max_rel = rel;

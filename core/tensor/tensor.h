@@ -79,6 +79,8 @@ typedef struct TensorDiff {
     bool same_bits;          // NaN payloads aside
 } TensorDiff;
 void tensor_diff(const Tensor *got, const Tensor *want, double rtol, double atol, TensorDiff *out);
+// Between two values of a float dtype, counted in its steps; both zeros are one value.
+int64_t dtype_ulp_distance(DType d, double a, double b);
 // Another judge of a float tensor: `exact` is the same in float64. True if every element of got is
 // within tolerance of it, or no further from it than twice want is, plus one unit in the last
 // place; NaN where want has them and nowhere else. False if want itself is further away than

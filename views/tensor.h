@@ -1,0 +1,13 @@
+// tensor.h: which element of a tensor is where in its view; used by the commands about slices.
+#ifndef VIEWS_TENSOR_H
+#define VIEWS_TENSOR_H
+
+#include "views/view.h"
+#include "views/work.h"
+
+// Index by dimension of the element under the cursor; false: the row shows none.
+bool tensor_index_at(ViewCtx *c, int row, int64_t *index);
+// Row and column of the view that show an element, if its slice is the one shown.
+int tensor_row_of(ViewCtx *c, const int64_t *index, int *col);
+
+#endif
