@@ -5,6 +5,7 @@
 
 #include "core/base/file.h"
 #include "views/results.h"
+#include "core/base/work.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -99,7 +100,11 @@ static bool run_one(App *app, const char *line) {
     int errors = app->diag.errors;
     app->moved = !strcmp(args.cmd->group, "place") || !strcmp(args.cmd->group, "step");
     int units = app->session ? model_units(app->session) : 0;
+    WorkPart part = work_enter(args.cmd->name, 0, 1);
     bool ok = args.cmd->run(app, &args) && app->diag.errors == errors;
+    work_leave(part);
+    if (work_stopped() && app->diag.errors == errors && !app->sink)
+        app_message(app, ST_warn, "stopped");
     pane_forget_dead(app);
     if (app->session && app->work.version && !strcmp(args.cmd->group, "change"))
         work_check(app);

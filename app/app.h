@@ -111,8 +111,6 @@ typedef struct App {
     Arena taken_arena[DIFF_HELD + 1];
     struct BreakList *breaks;   // breaks.c
     struct WatchList *watches;  // values that are watched (views/watch.h)
-    // Tells how far long work is and asks whether to go on; NULL: nobody watches (loop.c).
-    bool (*progress)(struct App *app, const char *what, int done, int total);
     Item turn_from;         // `goto arg` again from here takes the next argument
     int turn;
     Item twin_from;         // `goto twin` again from here takes the next one
@@ -221,6 +219,8 @@ void app_rects(const App *app, Rect out[PANES]);
 void draw_pane(App *app, Pane *p, int number, Rect r, bool focus);
 void draw_home(App *app, Rect r);
 void draw_popups(App *app, int bottom);
+// The last row while something takes long: how far it is (0..1, less: nobody knows) since when.
+void draw_progress(Screen *s, const char *what, double done, int64_t elapsed_ns);
 int app_units_row(const App *app);              // row of the list of graphs, -1: none
 void draw_units(App *app, int row);             // draw_units.c
 bool unit_hit(App *app, int col, int *unit);

@@ -5,6 +5,7 @@
 #include "views/match.h"
 #include "views/query.h"
 #include "views/results.h"
+#include "core/base/work.h"
 
 #include <string.h>
 
@@ -37,10 +38,8 @@ static void keep(Hunt *h, const char *name, const char *text, int at, int len, c
 }
 
 static bool goes_on(Hunt *h) {
-    App *app = h->app;
-    if (++h->seen % TICK == 0 && app->progress &&
-        !app->progress(app, "grep", h->unit * STAGE_count + h->stage,
-                       model_units(app->session) * STAGE_count))
+    if (++h->seen % TICK == 0 && !work_goes_on(NULL, h->unit * STAGE_count + h->stage,
+                                               model_units(h->app->session) * STAGE_count))
         h->stopped = true;
     return !h->stopped;
 }
@@ -144,12 +143,18 @@ bool cmd_grep(App *app, Args *args) {
         diag_fail(&app->diag, "grep needs a text or a regular expression");
         return false;
     }
-    for (int unit = 0; unit < model_units(app->session); unit++) {
+    WorkPart all = work_enter_all("grep");
+    int units = model_units(app->session);
+    for (int unit = 0; unit < units; unit++) {
         Diag quiet = {.arena = &app->frame};
+        WorkPart part = work_enter(NULL, 0.8 * unit / units, 0.8 * (unit + 1) / units);
         model_artifact(app->session, unit, STAGE_kernels, &quiet);
+        work_leave(part);
     }
     const Results *r = fresh(app, "grep", pattern);
+    work_enter(NULL, 0.8, 1);
     hunt(app, pattern, grep_artifact);
+    work_leave(all);
     if (!r->at.n) {
         diag_fail(&app->diag, "no line of any stage has '%s'", pattern);
         return false;

@@ -178,14 +178,25 @@ static void take_run(App *app) {
     arena_free(&tmp);
 }
 
+static const char stops_it[] = "Ctrl-C stops it";
+
+static void tell_running(App *app) {
+    double seconds = (double)(clock_ns() - app->runs.since) / 1e9;
+    const char *since = seconds < 0.1 ? " …" : arena_printf(&app->frame, " for %.1f s", seconds);
+    app_message(app, ST_dim, "%s runs%s   %s", app->runs.running, since, stops_it);
+}
+
 bool app_poll(App *app) {
     bool changed = app_poll_minify(app) | work_poll(app);
     if (!app->session || !app->run)
         return changed;
     helpers_poll(session_helpers(app->session));
     RequestState state = request_state(app->run->request);
-    if (state == REQ_waiting || state == REQ_running)
+    if (state == REQ_waiting || state == REQ_running) {
+        if (!app->run->probe && strstr(app->message, stops_it)) // no key was pressed since
+            tell_running(app);
         return changed;
+    }
     bool probe = app->run->probe;
     if (probe)
         app->runs.bytes_per_s = session_bandwidth_result(app->run->request);
@@ -207,7 +218,7 @@ bool cmd_run(App *app, Args *args) {
         return session_report_run(app->session, &app->out, app->json, &app->diag) == 0;
     if (app->interactive) {
         if (start(app))
-            app_message(app, ST_dim, "%s runs …  Ctrl-C stops it", app->runs.running);
+            tell_running(app);
         return !app->diag.errors;
     }
     RunRequest what = request_now(app);

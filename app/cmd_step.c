@@ -3,6 +3,7 @@
 #include "app/breaks.h"
 #include "app/model.h"
 #include "views/watch.h"
+#include "core/base/work.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,9 +89,9 @@ bool cmd_scrub(App *app, Args *args) {
 
 // ---- continue, until
 
-static bool goes_on(App *app, const char *what, At at) {
+static bool goes_on(App *app, At at) {
     const Unit *u = pipeline_unit(session_pipeline(app->session), at.unit);
-    return !app->progress || app->progress(app, what, at.step + 1, unit_n_steps(u));
+    return work_goes_on(NULL, at.step + 1, unit_n_steps(u));
 }
 
 // The step that a position lies in, as far as it is before or behind the position.
@@ -109,7 +110,7 @@ typedef struct Stop {
 typedef bool Finder(App *app, Window *w, int dir, int *k, Buf *why);
 
 // Walks from s->at until the finder stops it. False at the end, or if the user stopped it.
-static bool walk(App *app, const char *what, Stop *s, int dir, Finder *find, Buf *why) {
+static bool walk(App *app, Stop *s, int dir, Finder *find, Buf *why) {
     Window w = window_at(app, s->at, dir);
     for (int i = 0; i < STEPS_MAX; i++) {
         int k = 0;
@@ -120,7 +121,7 @@ static bool walk(App *app, const char *what, Stop *s, int dir, Finder *find, Buf
             return true;
         }
         At next = w.step;
-        if (!step_walk(app, &next, dir, STEP_pass) || !goes_on(app, what, next))
+        if (!step_walk(app, &next, dir, STEP_pass) || !goes_on(app, next))
             break;
         s->at = next;
         w = (Window){step_before(app, next), next, 0, window_size(app, next), NULL};
@@ -152,7 +153,9 @@ bool cmd_continue(App *app, Args *args) {
     if (!step_here(app, &stop.at))
         return false;
     bool any = break_list(app)->at.n || (app->watches && app->watches->at.n);
-    bool hit = walk(app, "continue", &stop, dir, find_break, &why);
+    WorkPart part = work_enter_all("continue");
+    bool hit = walk(app, &stop, dir, find_break, &why);
+    work_leave(part);
     spot_push(app);
     if (hit)
         return show_stop(app, &stop, buf_str(&why));
@@ -186,7 +189,10 @@ bool cmd_until(App *app, Args *args) {
     if (!strcmp(what, "@"))
         what = arena_strdup(&app->frame, item_name(p->ctx.art, pane_item(app, p).id));
     until_break = (Break){.kind = BREAK_node, .what = what};
-    if (!walk(app, "until", &stop, 1, find_until, &why)) {
+    WorkPart part = work_enter_all("until");
+    bool hit = walk(app, &stop, 1, find_until, &why);
+    work_leave(part);
+    if (!hit) {
         diag_fail(&app->diag,
                   "no later step is called '%s', and none makes, alters or takes away "
                   "a node of that name",

@@ -84,6 +84,28 @@ static void draw_choices(App *app, int bottom) {
     }
 }
 
+void draw_progress(Screen *s, const char *what, double done, int64_t elapsed_ns) {
+    int row = s->rows - 1, bar = s->cols / 3;
+    double seconds = (double)elapsed_ns / 1e9;
+    done = done > 1 ? 1 : done;
+    screen_fill(s, row, 0, s->cols, ST_text, ' ');
+    int col = screen_printf(s, row, 1, s->cols, ST_text, "%s ", what);
+    if (done >= 0) {
+        double cells = done * bar;
+        screen_fill(s, row, col + 1, col + 1 + bar, ST_bar_rest, 0x00b7);
+        screen_fill(s, row, col + 1, col + 1 + (int)cells, ST_bar, 0x2588);
+        col = screen_printf(s, row, col + 2 + bar, s->cols, ST_text, "%.0f %%", 100 * done);
+        if (done > 0.01)
+            col = screen_printf(s, row, col + 2, s->cols, ST_text, "%.1f s left",
+                                seconds / done * (1 - done));
+    } else {
+        col = screen_printf(s, row, col + 1, s->cols, ST_text, "for %.1f s", seconds);
+    }
+    col = screen_put(s, row, col + 3, s->cols, ST_key, "Ctrl-C");
+    screen_put(s, row, col + 1, s->cols, ST_dim, "stops it");
+    s->cursor_row = -1;
+}
+
 void draw_popups(App *app, int bottom) {
     if (app->prompt.open && (app->prompt.choice.n || app->prompt.usage))
         draw_choices(app, bottom);

@@ -7,12 +7,13 @@
 #include "app/model.h"
 #include "app/term.h"
 #include "core/base/file.h"
+#include "core/base/work.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { KEYS_A_FRAME = 64, KEYS_QUEUED = 64 };
-enum { PROGRESS_NS = 100000000 };
+enum { PROGRESS_NS = 100000000, FRAME_NS = 50000000 };
 
 // Keys that came while a command worked.
 static struct {
@@ -79,30 +80,41 @@ static void after(App *app) {
 
 // ---- long work
 
-static int64_t busy_since; // clock at the first call of a row, 0 none
+static struct {
+    int64_t since; // clock at the first call of a row, 0 none
+    int64_t shown; // clock when the row was drawn
+    Screen screen; // what is shown meanwhile: the last frame, and how far it is
+} waiting;
 
 // While a command works: past 100 ms the last row tells how far it is, and Ctrl-C stops it. Other
 // keys wait for its end.
-static bool show_progress(App *app, const char *what, int done, int total) {
+static bool watch_work(void *ctx, const char *what, double done) {
+    App *app = ctx;
     int64_t now = clock_ns();
-    if (!busy_since)
-        busy_since = now;
-    if (now - busy_since < PROGRESS_NS)
+    if (!waiting.since)
+        waiting.since = now;
+    if (now - waiting.since < PROGRESS_NS)
         return true;
-    Screen *s = &app->screen;
-    double part = total > 0 ? (double)done / total : 0;
-    double left = part > 0 ? (double)(now - busy_since) / part * (1 - part) / 1e9 : 0;
-    int row = s->rows - 1, bar = s->cols / 3;
-    screen_fill(s, row, 0, s->cols, ST_text, ' ');
-    int col = screen_printf(s, row, 1, s->cols, ST_text, "%s %d of %d  ", what, done, total);
-    screen_fill(s, row, col, col + (int)(part * bar), ST_bar, 0x2588);
-    screen_printf(s, row, col + bar + 1, s->cols, ST_dim, "%.1f s left   Ctrl-C stops", left);
-    term_show(s, app->theme, app->colors);
+    if (now - waiting.shown >= FRAME_NS) {
+        waiting.shown = now;
+        term_copy(&waiting.screen, app->screen.cols, app->screen.rows);
+        waiting.screen.ascii = app->screen.ascii;
+        draw_progress(&waiting.screen, what, done, now - waiting.since);
+        term_show(&waiting.screen, app->theme, app->colors);
+    }
     TermEvent e = term_event(0, NULL, 0);
-    bool stop = e.kind == TERM_key && !strcmp(e.key, "<C-c>");
+    if (e.kind == TERM_hangup)
+        app->quit = true;
+    bool stop = e.kind == TERM_hangup || (e.kind == TERM_key && !strcmp(e.key, "<C-c>"));
     if (e.kind != TERM_none && !stop && queued.n < KEYS_QUEUED)
         queued.at[queued.n++] = e;
     return !stop;
+}
+
+// What the next key starts is new work.
+static void forget_busy(App *app) {
+    waiting.since = waiting.shown = 0;
+    work_watch(watch_work, app);
 }
 
 // ---- what is remembered between two sittings
@@ -160,11 +172,14 @@ int loop_run(App *app, const char *model) {
     if (!app->layout.by_hand) // a session brings its own
         recall(app);
     config_begin(app);
-    app->progress = show_progress;
+    forget_busy(app);
     term_title(model);
     while (!app->quit) {
-        busy_since = 0;
         app_draw(app);
+        if (work_stopped() && !app->message[0]) { // what was drawn was to be built first
+            app_message(app, ST_warn, "stopped: the stage's key begins anew");
+            app_draw(app);
+        }
         term_show(&app->screen, app->theme, app->colors);
         int n = busy(app) ? helpers_fds(session_helpers(app->session), fds, 8) : 0;
         if (app->minify)
@@ -174,13 +189,16 @@ int loop_run(App *app, const char *model) {
         if (e.kind == TERM_none && sequence)
             app->menu = true; // the fingers stopped in the middle of a sequence
         for (int i = 0; e.kind != TERM_none && i < KEYS_A_FRAME && !app->quit; i++) {
+            forget_busy(app);
             handle(app, &e);
             after(app);
             e = next_event(0, NULL, 0);
         }
         app_poll(app);
     }
+    work_watch(NULL, NULL);
     remember(app);
     term_close();
+    screen_free(&waiting.screen);
     return 0;
 }

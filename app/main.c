@@ -6,6 +6,7 @@
 #include "app/model.h"
 #include "app/options.h"
 #include "core/base/file.h"
+#include "core/base/work.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +17,46 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+// ---- how far long work is, on a terminal without the screen
+
+static struct {
+    int64_t since, shown; // clock; 0: not yet
+    bool there;           // the line is on the terminal
+} progress;
+
+static void clear_progress(void) {
+    if (progress.there)
+        fputs("\r\033[K", stderr);
+    progress.since = progress.shown = 0;
+    progress.there = false;
+}
+
+// Ctrl-C ends the process itself here.
+static bool tell_progress(void *ctx, const char *what, double done) {
+    (void)ctx;
+    int64_t now = clock_ns();
+    progress.since = progress.since ? progress.since : now;
+    if (now - progress.since < 500000000 || now - progress.shown < 100000000)
+        return true;
+    double seconds = (double)(now - progress.since) / 1e9;
+    progress.shown = now;
+    progress.there = true;
+    if (done > 0.01)
+        fprintf(stderr, "\r%s %.0f %%, %.1f s left\033[K", what, 100 * done,
+                seconds / done * (1 - done));
+    else
+        fprintf(stderr, "\r%s for %.1f s\033[K", what, seconds);
+    return true;
+}
+
+static void watch_progress(void) {
+    const char *t = getenv("TERM");
+    if (isatty(STDERR_FILENO) && t && *t && strcmp(t, "dumb") != 0)
+        work_watch(tell_progress, NULL);
+}
+
 static void print_diag(const Diag *d) {
+    clear_progress();
     Arena a = {0};
     Buf b = {.arena = &a};
     diag_print_all(&b, d);
@@ -27,6 +67,7 @@ static void print_diag(const Diag *d) {
 
 // Without a screen: text goes out as it comes.
 static void sink(App *app) {
+    clear_progress();
     fwrite(buf_str(&app->out), 1, app->out.len, stdout);
     print_diag(&app->diag);
     if (app->message[0] && !app->diag.n)
@@ -50,6 +91,7 @@ static void print_screen(App *app, bool ansi) {
     Arena a = {0};
     Buf b = {.arena = &a};
     app_draw(app);
+    clear_progress();
     if (ansi)
         screen_print_ansi(&app->screen, app->theme, app->colors, &b);
     else
@@ -211,6 +253,7 @@ static int run_model(App *app, const Options *o) {
         app_run(app, "explain");
         return app->exit_code;
     }
+    clear_progress();
     return loop_run(app, session_name(app->session));
 }
 
@@ -294,6 +337,7 @@ static void occupy_standard_descriptors(void) {
 
 // A full disk or a closed descriptor shows at the last write only.
 static int finish_output(int code) {
+    clear_progress();
     errno = 0;
     bool failed = ferror(stdout) != 0;
     if (!fflush(stdout) && !failed)
@@ -323,6 +367,7 @@ int main(int argc, char **argv) {
         app.colors = 0;
     if (o.value[FLAG_theme])
         screen_set(&app, "theme", o.value[FLAG_theme]);
+    watch_progress();
     app.sink = sink;
     bool ok = take_sets(&app, &o);
     app.sink = NULL;

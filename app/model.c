@@ -3,6 +3,7 @@
 #include "app/model.h"
 
 #include "views/brief.h"
+#include "core/base/work.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,7 +88,9 @@ const Artifact *model_artifact(Session *s, int unit, int stage, Diag *d) {
         return NULL;
     }
     const Artifact *a = pipeline_build(session_pipeline(s), unit, (StageId)stage);
-    if (!a && stage < (int)pipeline_first_stage(session_pipeline(s), unit))
+    if (!a && work_stopped())
+        diag_fail(d, "stopped")->hint = "the stage's key begins anew";
+    else if (!a && stage < (int)pipeline_first_stage(session_pipeline(s), unit))
         diag_fail(d, "this form of model begins at %s: it has no %s",
                   stage_info[pipeline_first_stage(session_pipeline(s), unit)].name,
                   stage_info[stage].name);

@@ -242,6 +242,12 @@ static bool same_cell(const Cell *a, const Cell *b) {
     return a->code == b->code && a->style == b->style && a->over == b->over && a->width == b->width;
 }
 
+void term_copy(Screen *out, int cols, int rows) {
+    screen_resize(out, cols, rows);
+    if (term.shown.cols == cols && term.shown.rows == rows)
+        memcpy(out->at, term.shown.at, (size_t)cols * (size_t)rows * sizeof *out->at);
+}
+
 void term_repaint(void) {
     term.repaint = true;
 }

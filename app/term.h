@@ -33,6 +33,8 @@ bool term_is_utf8(void);
 Theme term_theme(void);
 // Copies the grid to the terminal: cells that differ from the last one shown, in one go.
 void term_show(const Screen *s, Theme theme, int colors);
+// What the terminal shows now; blanks if that has another size.
+void term_copy(Screen *out, int cols, int rows);
 void term_repaint(void); // the next term_show sends every cell
 // The next event, waiting at most timeout_ms (-1: for ever) or until one of fds is readable.
 TermEvent term_event(int timeout_ms, const int *fds, int n);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/work.h"
 #include "core/session_private.h"
 #include "core/record/fault.h"
 
@@ -234,7 +235,9 @@ static bool open_all(Session *s, const char *path, const SessionOptions *o, Diag
         o->settings ? session_settings_read(&s->arena, o->settings, d) : NULL;
     if (o->settings && (!file || !session_apply_settings(s, file, d)))
         return false;
+    WorkPart part = work_enter_all("loading");
     s->model = load_model(&s->arena, path, d);
+    work_leave(part);
     if (!s->model || (o->grad && !session_set(s, "grad", o->grad, d)) ||
         !check_device(s, o->device, d) || !open_values(s, o->values, d) ||
         !give_shapes(s, o->binds, d) || !apply_hints(s, o->hints, d) ||

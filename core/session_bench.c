@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/session_private.h"
+#include "core/base/work.h"
 
 static void print_value(Buf *out, const RtValue *v) {
     switch (v->kind) {
@@ -149,9 +150,13 @@ static void copy_kernels(Arena *a, Timing *t, const RunResult *r) {
 static bool bench_row(Session *s, Bench *b, int unit, Backend backend, const Toolchain *t, Arena *a,
                       Diag *d) {
     RunResult r;
+    int of = BACKEND_count + n_toolchains;
+    WorkPart part = work_enter(NULL, (double)b->rows.n / of, (b->rows.n + 1.0) / of);
     bool loops = backend == BACKEND_ir || backend == BACKEND_ir_pre_fusion; // slow
     RunRequest q = {.unit = unit, .backend = backend, .toolchain = t, .repeat = loops ? 3 : 30};
-    if (!session_run(s, &q, &r, a, d))
+    bool ok = session_run(s, &q, &r, a, d);
+    work_leave(part);
+    if (!ok)
         return false;
     BenchRow row = {
         .backend = backend_info[backend].name, .toolchain = t ? t->name : "", .t = r.timing};

@@ -6,6 +6,7 @@
 
 #include "core/debug/cases.h"
 #include "core/session.h"
+#include "core/base/work.h"
 
 enum {
     CHUNK = 32,
@@ -81,7 +82,9 @@ static void take_results(const CasesRun *r, const Message *m, int first, int n) 
 }
 
 static void take(const CasesRun *r, Request *q, int first, int n) {
+    WorkPart part = work_enter(NULL, (double)first / r->n, 1);
     bool done = request_wait(r->helpers, q, NULL);
+    work_leave(part);
     if (done)
         take_results(r, request_reply(q), first, n);
     else if (n == 1)
@@ -90,7 +93,7 @@ static void take(const CasesRun *r, Request *q, int first, int n) {
                          .name = "?",
                          .why = arena_strdup(r->arena, diag_first(request_diag(q)))};
     request_free(q);
-    for (int i = 0; !done && n > 1 && i < n; i++)
+    for (int i = 0; !done && n > 1 && i < n && !work_stopped(); i++)
         take(r, send(r, first + i, 1, LINE_MS), first + i, 1);
 }
 
@@ -99,6 +102,8 @@ static void run_all(const CasesRun *r, int n_helpers) {
     Request *under_way[2 * MAX_HELPERS];
     int window = 2 * n_helpers, sent = 0;
     for (int first = 0; first < r->n; first += CHUNK) {
+        if (work_stopped())
+            return;
         for (; sent < r->n && sent < first + window * CHUNK; sent += CHUNK)
             under_way[sent / CHUNK % window] =
                 send(r, sent, r->n - sent < CHUNK ? r->n - sent : CHUNK, CHUNK_MS);
@@ -131,7 +136,9 @@ int session_cases(const char *path, const SessionOptions *o, Buf *out, bool json
         run_all(&run, n);
         helpers_free(run.helpers);
         CaseReport report = {path, &setup, lines.at, run.results, lines.n};
-        int failed = cases_report(&report, json, out, d);
+        if (work_stopped())
+            diag_fail(d, "stopped");
+        int failed = work_stopped() ? 0 : cases_report(&report, json, out, d);
         code = d->errors ? 2 : failed > 0;
     }
     arena_free(&arena);

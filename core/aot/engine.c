@@ -3,6 +3,7 @@
 // sequence number first. Deep graphs are walked without recursion.
 #include "core/aot/tape.h"
 #include "core/record/fault.h"
+#include "core/base/work.h"
 
 #include <string.h>
 
@@ -348,8 +349,11 @@ bool tape_backward(Trace *t, const Value *outputs, const Value *grad_outputs, in
     for (int i = 0; i < n; i++)
         if (roots[i].fn)
             deliver(&w, &roots[i], grads[i]);
-    while (w.stack.n && !t->failed)
+    for (int done = 0; w.stack.n && !t->failed; done++) {
         evaluate(&w, pop_ready(&w));
+        if (!work_goes_on(t->diag, done, w.seen.n))
+            t->failed = true;
+    }
     for (int i = 0; i < w.seen.n; i++) {
         w.seen.at[i]->state = FN_unseen;
         w.seen.at[i]->grads = NULL;

@@ -3,6 +3,7 @@
 // outputs and drops what nobody uses.
 #include "core/aot/refuse.h"
 #include "core/aot/run.h"
+#include "core/base/work.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -495,9 +496,13 @@ void run_begin(Run *r, const AotRequest *req, Arena *arena, Arena *of_graph) {
 
 void run_nodes(Run *r) {
     const Graph *g = r->t.req->graph;
-    GRAPH_EACH (g, n)
+    int done = 0;
+    GRAPH_EACH (g, n) {
+        if (!work_goes_on(r->t.diag, done++, g->n_nodes))
+            r->t.failed = true;
         if (n->op != FX_output && n->op != FX_placeholder && !r->t.failed)
             run_node(r, g, n);
+    }
     const Node *output = graph_output_node(g);
     if (!r->t.failed && output && output->n_args)
         collect_outputs(r, &output->args[0]);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/ops/meta.h"
+#include "core/base/work.h"
 
 // NULL: the trace failed.
 static AotMeta *find_meta(const AotRequest *req) {
@@ -166,11 +167,15 @@ static bool trace_both(Run *r, const AotRequest *req, const AotMeta *m, Arena *a
     tape_new(t);
     Traced **leaves = ARENA_ARRAY(t->arena, r->n_inputs + 1, Traced *);
     make_leaves(r, m, leaves);
+    WorkPart part = work_enter(NULL, 0.2, 0.4);
     run_nodes(r);
+    work_leave(part);
     tape_enable(t, true);
     Value *grads = ARENA_ARRAY(t->arena, r->n_inputs + 1, Value);
+    part = work_enter(NULL, 0.4, 1);
     if (!t->failed)
         run_backward(r, m, leaves, tangents, grads);
+    work_leave(part);
     if (t->failed || req->diag->errors > errors)
         return false;
     Value outs = joint_outputs(r, m, grads);
@@ -186,9 +191,11 @@ const AotMeta *aot_find_meta(const AotRequest *req) {
 
 // The nodes hold much that the trace made: the graph is copied out of it.
 AotResult aot_trace_joint(const AotRequest *req) {
+    WorkPart part = work_enter(NULL, 0, 0.2);
     const AotMeta *m = req->meta             ? req->meta
                        : req->requires_grad ? aot_find_meta(req)
                                             : NULL;
+    work_leave(part);
     if (req->requires_grad && !m)
         return (AotResult){0};
     if (!m || !m->training) {

@@ -2,6 +2,7 @@
 // code draws random numbers in another order is asked again in eager's order.
 #include "core/debug/compare.h"
 #include "core/debug/probe_impl.h"
+#include "core/base/work.h"
 
 #include <math.h>
 #include <string.h>
@@ -150,8 +151,13 @@ void compare_wait(Compare *c) {
         Request *r = c->search;
         for (int i = 0; i < c->n && !r; i++)
             r = c->rungs[i].request;
+        int done = 0;
+        for (int i = 0; i < c->n; i++)
+            done += c->rungs[i].done;
+        WorkPart part = work_enter(NULL, (double)done / (c->n + 1), 1);
         if (r)
             request_wait(c->helpers, r, NULL);
+        work_leave(part);
     }
 }
 

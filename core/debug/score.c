@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/file.h"
+#include "core/base/work.h"
 
 #define IN(name, type)      name, type,
 #define MODEL(id, in, text) static const char *const inputs_##id[] = {in NULL};
@@ -189,9 +190,12 @@ void score_run(Helpers *h, int only, Arena *a, Score *out) {
     bool ok = true;
     for (int i = 0; i < n_score_models; i++)
         ok = score_query(&score_models[i], a, &s.models[i], &d) && ok;
-    for (int f = 0; ok && f < FAULT_count; f++)
+    for (int f = 0; ok && f < FAULT_count && !work_stopped(); f++) {
+        WorkPart part = work_enter(NULL, (double)f / FAULT_count, (f + 1.0) / FAULT_count);
         if (only < 0 || only == f)
             score_fault(&s, (FaultId)f, &out->rows[out->n++]);
+        work_leave(part);
+    }
     for (int i = 0; i < n_score_models; i++)
         score_query_drop(&s.models[i]);
     out->ns = clock_ns() - start;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/fx/scan.h"
+#include "core/base/work.h"
 
 enum { MAX_CLASS_DEPTH = 32 };
 
@@ -288,6 +289,8 @@ static bool read_return(Scan *r, Body *b, const Def *d, const char *type) {
 static bool read_body(Scan *r, Body *b, const Def *d, const char *type) {
     while (scan_more(r)) {
         const TextLine *l = &r->lines[r->line];
+        if (!work_goes_on(r->diag, r->line, r->n_lines))
+            return false;
         if (line_blank(l)) {
             b->style.blanks |= line_indent(l) > 0;
             scan_goto(r, r->line + 1);

@@ -13,6 +13,7 @@
 
 #include "core/base/file.h"
 #include "core/helper/internal.h"
+#include "core/base/work.h"
 
 enum { DEFAULT_TIMEOUT_MS = 60000, SHARED_BYTES = 2 * EXEC_WHERE_BYTES };
 
@@ -68,6 +69,7 @@ static bool start_worker(const Helpers *h, Worker *w, Diag *d) {
         return false;
     }
     if (pid == 0) {
+        work_watch(NULL, NULL);
         int null = open("/dev/null", O_RDWR | O_CLOEXEC);
         dup2(null, STDIN_FILENO);
         dup2(null, STDOUT_FILENO);
@@ -401,7 +403,7 @@ bool request_wait(Helpers *h, Request *r, const bool *cancel) {
         for (int i = 0; i < n; i++)
             p[i] = (struct pollfd){.fd = fds[i], .events = POLLIN};
         poll(p, (nfds_t)n, 50);
-        if (cancel && *cancel)
+        if ((cancel && *cancel) || !work_goes_on(NULL, 0, 0))
             request_cancel(r);
         helpers_poll(h);
     }

@@ -6,6 +6,7 @@
 
 #include "core/inductor/cgen.h"
 #include "core/record/fault.h"
+#include "core/base/work.h"
 
 enum { MAX_ARGS = 500 }; // PyTorch's limit of a group
 
@@ -335,7 +336,7 @@ void kernels_print(CGen *g, KernelUse **use) {
     KernelGen k;
     begin_kernel(&k, g);
     int reads = 0;
-    for (int i = 0; i < g->s->nodes.n; i++) {
+    for (int i = 0; i < g->s->nodes.n && work_goes_on(g->r->diag, i, g->s->nodes.n); i++) {
         const SchedNode *n = g->s->nodes.at[i];
         if (n->kind == SCHED_nop)
             continue;

@@ -62,6 +62,8 @@ CModule *codegen_c(const CodegenRequest *r) {
     c_line(&g.text, NULL, -1, "%s", "");
     KernelUse **use = ARENA_ARRAY(a, r->schedule->nodes.n + 1, KernelUse *);
     kernels_print(&g, use);
+    if (r->diag->errors > errors)
+        return NULL;
     wrapper_print(&g, use);
     if (r->diag->errors > errors)
         return NULL;

@@ -2,6 +2,7 @@
 // first; fuse one after the other what is still possible; until a round fuses nothing. Then the
 // order of execution is settled.
 #include "core/inductor/fusion.h"
+#include "core/base/work.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -210,7 +211,7 @@ static void fuse_once(Fusion *f) {
     log_candidates(f);
     PairVec pairs = {0};
     fusion_pairs(f, f->s->nodes.at, f->s->nodes.n, &pairs);
-    for (int i = 0; i < pairs.n; i++)
+    for (int i = 0; i < pairs.n && work_goes_on(f->r->diag, i, pairs.n); i++)
         try_pair(f, &pairs.at[i]);
     settle_order(f);
 }
@@ -220,11 +221,14 @@ static void rounds(Fusion *f) {
     for (f->round = 1; f->round <= 10; f->round++) {
         int before = f->s->nodes.n;
         buf_printf(log, "===== attempting fusion (%d/10): %d nodes =====\n", f->round, before);
+        WorkPart part = work_enter(NULL, f->round < 3 ? 0.3 * (f->round - 1) : 0.6,
+                                   f->round < 3 ? 0.3 * f->round : 0.7);
         fuse_once(f);
+        work_leave(part);
         int after = f->s->nodes.n;
         buf_printf(log, "completed fusion round (%d/10): fused %d nodes into %d nodes\n\n",
                    f->round, before, after);
-        if (after == before || after == 1) {
+        if (after == before || after == 1 || work_stopped()) {
             buf_printf(log, "===== fusion complete (%d iterations) =====\n", f->round);
             break;
         }
@@ -292,11 +296,15 @@ Schedule *schedule_fuse(const ScheduleRequest *r, const Schedule *before) {
     rounds(&f);
     f.s->fused = true;
     f.s->origins = origins_new(r->arena);
+    WorkPart part = work_enter(NULL, 0.7, 1);
     if (f.config.reorder_for_peak_memory)
         sched_reorder_for_peak_memory(r, f.s);
+    work_leave(part);
     sched_last_usage(f.s);
     finish(&f);
     arena_free(&scratch);
+    if (work_stopped())
+        return NULL;
     for (int i = 0; i < before->nested.n; i++) {
         NestedSchedule n = before->nested.at[i];
         n.schedule = schedule_fuse(r, n.schedule);

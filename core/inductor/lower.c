@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/tensor/tensor.h"
+#include "core/base/work.h"
 
 static int compare_ints(const void *a, const void *b) {
     return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b);
@@ -514,7 +515,12 @@ IrModule *lower_graph(const LowerRequest *request, const char *prefix) {
     if (l.layout_opt)
         l.channels_last = find_channels_last(&l);
     l.n_visible = -1;
+    int done = 0;
     GRAPH_EACH (l.g, n) {
+        if (!work_goes_on(request->diag, done++, l.g->n_nodes)) {
+            l.failed = true;
+            break;
+        }
         l.node = n;
         l.origins = n->op == FX_call_function ? origins_of(&l, n) : (OriginSet){0};
         if (n->op == FX_placeholder)

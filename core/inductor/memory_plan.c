@@ -5,6 +5,7 @@
 #include "core/inductor/plan_peaks.h"
 #include "core/inductor/sched_impl.h"
 #include "core/record/fault.h"
+#include "core/base/work.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -540,6 +541,7 @@ static void find_inputs(Plan *p) {
     }
 }
 
+// NULL only if it was told to stop.
 MemoryPlan *memory_plan(const ScheduleRequest *r, const Schedule *after) {
     Arena tmp = {0};
     Arena *t = &tmp;
@@ -568,13 +570,24 @@ MemoryPlan *memory_plan(const ScheduleRequest *r, const Schedule *after) {
             map_put_int(&p.outputs, after->module->outputs.at[i].buf, 1);
     find_inputs(&p);
     peaks_build(&p.peaks, t, sched_memory_timeline(after, t, &p.overall_peak), after->nodes.n + 1);
-    for (int i = 0; i < after->nodes.n; i++)
+    bool whole = true;
+    for (int i = 0; i < after->nodes.n && whole; i++) {
         run_node(&p, i);
-    flush(&p);
-    settle(&p);
-    count_peaks(&p);
+        whole = work_goes_on(r->diag, i, after->nodes.n);
+    }
+    if (whole) {
+        flush(&p);
+        settle(&p);
+        count_peaks(&p);
+    }
     arena_free(&tmp);
-    for (int i = 0; i < after->nested.n; i++)
-        vec_push(r->arena, &p.out->nested, memory_plan(r, after->nested.at[i].schedule));
+    if (!whole)
+        return NULL;
+    for (int i = 0; i < after->nested.n; i++) {
+        MemoryPlan *inner = memory_plan(r, after->nested.at[i].schedule);
+        if (!inner)
+            return NULL;
+        vec_push(r->arena, &p.out->nested, inner);
+    }
     return p.out;
 }

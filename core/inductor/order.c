@@ -2,6 +2,7 @@
 // topological orders are tried beside the one at hand, and the one whose estimated peak is lowest
 // stays; then, when each buffer is last used.
 #include "core/inductor/order.h"
+#include "core/base/work.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -362,7 +363,7 @@ void sched_reorder_for_peak_memory(const ScheduleRequest *r, Schedule *s) {
     for (int i = 0; i < p.n; i++)
         best[i] = i;
     s->peak_before = s->peak_after = peak_of(&p, best);
-    for (int m = 0; m < COUNT(methods); m++) {
+    for (int m = 0; m < COUNT(methods) && work_goes_on(r->diag, m, COUNT(methods)); m++) {
         int *order = ARENA_ARRAY(&tmp, p.n + 1, int);
         if (!methods[m].order(&p, order))
             continue;

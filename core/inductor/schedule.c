@@ -1,6 +1,7 @@
 // schedule.c: the schedule before fusion: a node an operation, what each reads and writes, the
 // order of execution without dead nodes (Scheduler._init of torch/_inductor/scheduler.py).
 #include "core/inductor/sched_impl.h"
+#include "core/base/work.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -432,8 +433,11 @@ Schedule *schedule_new(const ScheduleRequest *r, const IrModule *module) {
     for (int i = 0; i < module->ops.n; i++)
         vec_push(a, &s->nodes, new_node(s, module->ops.at[i]));
     sched_compute_users(s);
-    for (int i = 0; i < s->nodes.n; i++)
+    for (int i = 0; i < s->nodes.n; i++) {
         sched_link_node(s, s->nodes.at[i]);
+        if (!work_goes_on(r->diag, i, s->nodes.n))
+            return NULL;
+    }
     sched_toposort(s, s->nodes.at, s->nodes.n);
     if (!r->config || r->config->use_dce)
         drop_dead(s);
@@ -445,7 +449,10 @@ Schedule *schedule_new(const ScheduleRequest *r, const IrModule *module) {
         const IrOp *op = s->nodes.at[i]->op;
         for (int k = 0; k < op->nested.n; k++) {
             const IrNested *n = &op->nested.at[k];
-            vec_push(a, &s->nested, (NestedSchedule){op, n->name, schedule_new(r, n->module)});
+            const Schedule *inner = schedule_new(r, n->module);
+            if (!inner)
+                return NULL;
+            vec_push(a, &s->nested, (NestedSchedule){op, n->name, inner});
         }
     }
     return s;

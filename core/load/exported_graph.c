@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/load/exported.h"
+#include "core/base/work.h"
 
 enum { MAX_GRAPH_DEPTH = 16 };
 
@@ -223,9 +224,10 @@ static bool read_graph(Exported *x, const Json *graph) {
     }
     if (!nodes || nodes->kind != JSON_array)
         return exported_fail(x, "a graph without nodes");
+    int done = 0;
     for (const Json *j = nodes->child; j; j = j->next) {
         ArenaMark mark = arena_mark(x->tmp);
-        if (!add_node(x, j))
+        if (!work_goes_on(x->d, done++, nodes->n) || !add_node(x, j))
             return false;
         arena_rewind(x->tmp, mark);
     }

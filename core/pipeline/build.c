@@ -5,6 +5,7 @@
 #include "core/aot/aot.h"
 #include "core/base/file.h"
 #include "core/pipeline/internal.h"
+#include "core/base/work.h"
 
 static int count_lines(const char *text) {
     int n = 0;
@@ -147,6 +148,10 @@ bool run_pass(Pipeline *p, Unit *u, StageId stage, const GraphPass *pass) {
     int errors = u->diag.errors;
     if (p->options.on_step)
         p->options.on_step(p->options.step_ctx, stage, pass->name);
+    if (!work_goes_on(&u->diag, 0, 1)) {
+        artifact_drop(a);
+        return false;
+    }
     const Graph *g = pass->run(&ctx, from->graph);
     if (!g || u->diag.errors > errors || (g != from->graph && !graph_verify(g, &u->diag))) {
         diag_note(&u->diag, (Place){0}, "in pass %s", pass->name);
@@ -169,8 +174,11 @@ static bool run_passes(Pipeline *p, Unit *u, StageId stage, const GraphPass *con
         return false;
     for (int i = 0; i < n; i++) {
         bool kept = p->options.fallback_random && passes[i] == &pass_replace_random;
-        if ((!kept && !run_pass(p, u, stage, passes[i])) ||
-            !custom_passes_after(p, u, stage, passes[i]->name))
+        WorkPart part = work_enter(NULL, (double)i / n, (i + 1.0) / n);
+        bool ok = (kept || run_pass(p, u, stage, passes[i])) &&
+                  custom_passes_after(p, u, stage, passes[i]->name);
+        work_leave(part);
+        if (!ok)
             return false;
     }
     return custom_passes_after(p, u, stage, "*");
@@ -231,9 +239,13 @@ static bool build_pre_fusion(Pipeline *p, Unit *u) {
         .stage = STAGE_pre_fusion,
         .n_visible = visible_outputs(u),
     };
+    WorkPart part = work_enter(NULL, 0, 0.7);
     const IrModule *m = inductor_lower(&lower);
+    work_leave(part);
     ScheduleRequest request = schedule_request(p, u, a);
+    part = work_enter(NULL, 0.7, 1);
     a->schedule = m ? schedule_new(&request, m) : NULL;
+    work_leave(part);
     if (!a->schedule) {
         artifact_drop(a);
         return false;
@@ -250,8 +262,12 @@ static bool build_post_fusion(Pipeline *p, Unit *u) {
     const Artifact *from = unit_at(u, STAGE_pre_fusion);
     Artifact *a = artifact_new(p, STAGE_post_fusion, NULL, ART_schedule);
     ScheduleRequest request = schedule_request(p, u, a);
+    WorkPart part = work_enter(NULL, 0, 0.7);
     a->schedule = schedule_fuse(&request, from->schedule);
+    work_leave(part);
+    part = work_enter(NULL, 0.7, 1);
     a->plan = a->schedule ? memory_plan(&request, a->schedule) : NULL;
+    work_leave(part);
     if (!a->plan || !memory_plan_verify(a->plan, a->schedule, &u->diag)) {
         artifact_drop(a);
         return false;
