@@ -78,6 +78,9 @@ void session_add_consts(Session *s, Message *m, const Graph *g);
 int session_add_module_consts(Session *s, Message *m, const IrModule *module, const char *name,
                               int from);
 // The program of a unit's schedule, pre_fusion or post_fusion.
+// The text of a graph of stage `of`. Passes on joint graphs do not mind layouts: behind them a view
+// runs as a reshape, as Inductor's view_to_reshape has it.
+void session_add_graph(Session *s, Message *m, const char *name, const Graph *g, StageId of);
 void session_add_program(Message *m, const char *name, const Artifact *schedule);
 // A step of training: the fields of SERVICE_train.
 bool session_fill_train(Session *s, Message *m, const RunRequest *r, Unit *joint, Diag *d);

@@ -189,10 +189,19 @@ static void fill_loops(Session *s, Message *m, const Artifact *a, int n_in) {
     session_add_module_consts(s, m, a->schedule->module, "in", n_in);
 }
 
-static void fill_graph(Session *s, Message *m, const Graph *g) {
+void session_add_graph(Session *s, Message *m, const char *name, const Graph *g, StageId of) {
     Buf text = {.arena = m->arena};
+    if (of >= STAGE_joint_passes) {
+        Graph *loose = graph_copy(m->arena, g);
+        GRAPH_EACH (loose, n)
+            if (n->def && n->def->id == OP_aten_view_default) {
+                n->def = op_at(OP_aten_reshape_default);
+                n->target = n->def->qualname;
+            }
+        g = loose;
+    }
     graph_print(&text, g, &fx_style_log, NULL);
-    message_text(m, "graph", buf_str(&text));
+    message_text(m, name, buf_str(&text));
     session_add_consts(s, m, g);
 }
 
@@ -212,7 +221,7 @@ static bool fill_inference(Session *s, Message *m, const RunRequest *r, Diag *d)
     else if (a->kind == ART_schedule)
         fill_loops(s, m, a, n_in);
     else
-        fill_graph(s, m, a->graph);
+        session_add_graph(s, m, "graph", a->graph, a->stage);
     const Artifact *traced = pipeline_at(s->pipeline, r->unit, stage == STAGE_functional
                                                                    ? STAGE_functional
                                                                    : STAGE_joint);

@@ -227,13 +227,6 @@ static bool add_direct(Step *t) {
 
 // ---- graphs
 
-static void put_graph(Step *t, const char *name, const Graph *g) {
-    Buf text = {.arena = t->m->arena};
-    graph_print(&text, g, &fx_style_log, NULL);
-    message_text(t->m, name, buf_str(&text));
-    session_add_consts(t->s, t->m, g);
-}
-
 // By name: what passes from forward to backward keeps it.
 static int saved_output(const Graph *forward, const char *name) {
     const Value *all = &graph_output_node(forward)->args[0];
@@ -284,10 +277,11 @@ static void put_outputs(Step *t, int n_fwd) {
 }
 
 // The captured graph for the outputs, the whole joint one op by op for the gradients.
-static void fill_eager(Step *t) {
+static void fill_eager(Step *t, StageId of) {
     Buf map = {.arena = t->m->arena};
-    put_graph(t, "graph", pipeline_at(t->s->pipeline, t->joint->index, STAGE_fx)->graph);
-    put_graph(t, "graph2", t->whole);
+    session_add_graph(t->s, t->m, "graph",
+                      pipeline_at(t->s->pipeline, t->joint->index, STAGE_fx)->graph, STAGE_fx);
+    session_add_graph(t->s, t->m, "graph2", t->whole, of);
     int inputs = 0, tangents = 0;
     GRAPH_EACH (t->whole, p)
         if (p->op == FX_placeholder && str_starts(p->target, "tangents_"))
@@ -299,9 +293,10 @@ static void fill_eager(Step *t) {
     message_int(t->m, "grad_from", t->meta->n_fwd_outputs);
 }
 
-static void fill_parts(Step *t, const Graph *forward, const Graph *backward, int n_fwd) {
-    put_graph(t, "graph", forward);
-    put_graph(t, "graph2", backward);
+static void fill_parts(Step *t, const Graph *forward, const Graph *backward, StageId of,
+                       int n_fwd) {
+    session_add_graph(t->s, t->m, "graph", forward, of);
+    session_add_graph(t->s, t->m, "graph2", backward, of);
     put_map(t, forward, backward, 0);
     put_outputs(t, n_fwd);
 }
@@ -319,7 +314,7 @@ static bool fill_default_parts(Step *t) {
     };
     PartitionResult r = aot_partition(&request);
     if (r.forward && r.backward)
-        fill_parts(t, r.forward, r.backward, t->meta->n_fwd_outputs);
+        fill_parts(t, r.forward, r.backward, STAGE_functional, t->meta->n_fwd_outputs);
     return r.forward && r.backward;
 }
 
@@ -397,7 +392,7 @@ static bool fill_step(Step *t, const Artifact *at) {
     const Unit *forward = t->joint->forward, *backward = t->joint->backward;
     if (at->stage < STAGE_partition) {
         t->whole = at->whole ? at->whole : at->graph;
-        fill_eager(t);
+        fill_eager(t, at->stage);
         if (all_plain(t->meta))
             message_int(t->m, "whole_out", t->meta->n_mutated);
         return true;
@@ -409,7 +404,8 @@ static bool fill_step(Step *t, const Artifact *at) {
         return false;
     int n_fwd = graph_output_node(t->whole)->args[0].n - count_primals(t->whole);
     fill_parts(t, first ? at->graph : pipeline_at(p, forward->index, STAGE_partition)->graph,
-               first ? pipeline_at(p, backward->index, STAGE_partition)->graph : at->graph, n_fwd);
+               first ? pipeline_at(p, backward->index, STAGE_partition)->graph : at->graph,
+               STAGE_partition, n_fwd);
     return true;
 }
 
@@ -423,7 +419,7 @@ static bool fill_rung(Step *t) {
     if (t->run->at)
         return fill_step(t, t->run->at);
     if (upper && t->run->backend == BACKEND_eager) {
-        fill_eager(t);
+        fill_eager(t, STAGE_functional);
         return true;
     }
     if (upper)
@@ -438,7 +434,8 @@ static bool fill_rung(Step *t) {
         fill_kernels(t, n_fwd);
     else
         fill_parts(t, pipeline_at(p, t->joint->forward->index, stage)->graph,
-                   pipeline_at(p, t->joint->backward->index, stage)->graph, n_fwd);
+                   pipeline_at(p, t->joint->backward->index, stage)->graph, STAGE_partition,
+                   n_fwd);
     return true;
 }
 

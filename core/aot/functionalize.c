@@ -9,7 +9,9 @@
 #include <string.h>
 
 #include "core/ops/custom.h"
+#include "core/ops/meta.h"
 #include "core/record/fault.h"
+#include "core/tensor/tensor.h"
 
 typedef struct ViewStep {
     const Op *op;
@@ -353,7 +355,10 @@ static void write(Trace *t, const Op *op, Traced *self, Value value) {
     if (t->failed)
         return;
     if (!same_shape(&v->meta, &self->meta)) {
-        trace_fail(t, "an in-place result has another shape than the tensor it is written to");
+        MetaCtx m = trace_meta_ctx(t);
+        trace_fail(t, "RuntimeError: output with shape %s doesn't match the broadcast shape %s",
+                   meta_sizes_text(&m, self->meta.size, self->meta.ndim),
+                   meta_sizes_text(&m, v->meta.size, v->meta.ndim));
         return;
     }
     Functional *f = self->fn;
@@ -414,6 +419,31 @@ void functional_write(Trace *t, const Op *op, Traced *x, Value value) {
     write(t, op, x, value);
 }
 
+static Tensor by_hints(Trace *t, const TensorMeta *m) {
+    Tensor x = {.dtype = m->dtype, .ndim = m->ndim};
+    for (int i = 0; i < m->ndim; i++) {
+        x.size[i] = sym_size_hint(t->sym, m->size[i], 0);
+        x.stride[i] = sym_size_hint(t->sym, m->stride[i], 0);
+    }
+    x.offset = m->offset ? sym_size_hint(t->sym, m->offset, 0) : 0;
+    return x;
+}
+
+static bool may_read(Trace *t, const Op *op, const Traced *self, const Value *v) {
+    for (int i = 0; (v->kind == VAL_list || v->kind == VAL_tuple) && i < v->n; i++)
+        if (!may_read(t, op, self, &v->at[i]))
+            return false;
+    Traced *other = v->kind == VAL_tensor ? traced(v) : NULL;
+    if (!other || !functional_shares(self, other) ||
+        self->meta.ndim > TENSOR_DIMS || other->meta.ndim > TENSOR_DIMS)
+        return true;
+    Tensor x = by_hints(t, &self->meta), y = by_hints(t, &other->meta);
+    const char *error = ops_overlap_error(op, &x, other == self ? &x : &y);
+    if (error)
+        trace_fail(t, "%s", error);
+    return !error;
+}
+
 static Value in_place(Trace *t, const Op *op, const Value *args) {
     if (op_is_custom(op))
         return auto_functionalize(t, op, args);
@@ -431,6 +461,9 @@ static Value in_place(Trace *t, const Op *op, const Value *args) {
         trace_fail(t, "%s writes something that is no tensor", op->qualname);
         return NONE;
     }
+    for (int i = 1; i < op->n_args; i++)
+        if (!may_read(t, op, self, &args[i]))
+            return NONE;
     Value *low = synced_args(t, op, args);
     write(t, op, self, lower(t, form, low));
     return args[0];

@@ -9,6 +9,7 @@ typedef struct Noops {
     const Value *val;     // by id
     const int *storage;   // by id
     bool *input, *output; // by storage: an input's, an output's
+    const Node **written; // by storage: the first that writes it; NULL: none does
 } Noops;
 
 // args in schema order
@@ -134,9 +135,14 @@ static Node *source_of(const Noops *c, const Node *n, Arena *a) {
 static void find_ends(Noops *c, Arena *a) {
     c->input = ARENA_ARRAY(a, c->g->by_id.n, bool);
     c->output = ARENA_ARRAY(a, c->g->by_id.n, bool);
-    GRAPH_EACH (c->g, n)
+    c->written = ARENA_ARRAY(a, c->g->by_id.n, const Node *);
+    GRAPH_EACH (c->g, n) {
         if (n->op == FX_placeholder)
             c->input[c->storage[n->id]] = true;
+        if (n->def && n->def->tags & OPT_mutates && n->n_args && n->args[0].kind == VAL_node &&
+            !c->written[c->storage[n->args[0].node->id]])
+            c->written[c->storage[n->args[0].node->id]] = n;
+    }
     const Node *out = graph_output_node(c->g);
     const Value *v = out && out->n_args ? &out->args[0] : NULL;
     bool one = v && v->kind == VAL_node;
@@ -151,6 +157,17 @@ static void find_ends(Noops *c, Arena *a) {
 static bool adds_aliasing(const Noops *c, const Node *n, const Node *src) {
     int mine = c->storage[n->id], its = c->storage[src->id];
     return mine != its && c->output[mine] && (c->input[its] || c->output[its]);
+}
+
+// The copy is read when its source has been written: y.copy_(x), x.neg_(). PyTorch 2.11 does not
+// mind, and y gets the new value of x.
+static bool outlives_source(const Noops *c, const Node *n, const Node *src) {
+    int mine = c->storage[n->id], its = c->storage[src->id];
+    for (const Node *x = mine != its ? c->written[its] : NULL; x; x = x->next)
+        for (int i = 0; i < x->n_args; i++)
+            if (x->args[i].kind == VAL_node && c->storage[x->args[i].node->id] == mine)
+                return true;
+    return false;
 }
 
 Graph *remove_noops(PassCtx *ctx, const Graph *given, const Value *val, const int *storage,
@@ -168,7 +185,7 @@ Graph *remove_noops(PassCtx *ctx, const Graph *given, const Value *val, const in
     for (Node *n = g->first, *next; n; n = next) {
         next = n->next;
         Node *src = source_of(&c, n, ctx->arena);
-        if (!src || adds_aliasing(&c, n, src) || !wanted(ctx, n))
+        if (!src || adds_aliasing(&c, n, src) || outlives_source(&c, n, src) || !wanted(ctx, n))
             continue;
         node_replace_uses(n, src);
         node_erase(n);

@@ -365,6 +365,27 @@ static bool run_number(K *k) {
     return op_meta(&m, k->op, k->args, &k->out);
 }
 
+static bool may_read(K *k, const Tensor *self, const Value *v) {
+    const Tensor *t = v->kind == VAL_tensor ? tensor_at(v) : NULL;
+    const char *error = t && t->storage == self->storage
+                            ? ops_overlap_error(k->op, self, t)
+                            : NULL;
+    for (int i = 0; (v->kind == VAL_list || v->kind == VAL_tuple) && i < v->n; i++)
+        if (!may_read(k, self, &v->at[i]))
+            return false;
+    return !error || k_fail(k, "%s", error);
+}
+
+// What is called on its own must not read what it writes; kernels know what they do.
+static bool is_apart(K *k) {
+    const Tensor *self =
+        k->op->n_args && k->op->args[0].written && !k->x->depth ? tensor_at(&k->args[0]) : NULL;
+    for (int i = 1; self && i < k->op->n_args; i++)
+        if (!may_read(k, self, &k->args[i]))
+            return false;
+    return true;
+}
+
 static bool run(K *k) {
     const Op *op = k->op, *base;
     const KernelRow *row = &rows[op->id];
@@ -434,8 +455,9 @@ bool eager_op(Eager *x, const Op *op, Value *args, Value *out) {
         return false;
     K k = {.x = x, .op = op, .args = own};
     x->casting = x->casting || cast;
+    bool apart = is_apart(&k);
     x->depth++;
-    bool ok = run(&k);
+    bool ok = apart && run(&k);
     if (!ok && eager_ok(x))
         eager_fail(x, "RuntimeError: %s: the sizes, dtypes or numbers given do not fit together",
                    op->qualname);

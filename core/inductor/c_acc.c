@@ -127,6 +127,8 @@ CVal nest_reduce(Emit *e, const LoopOp *op, CVal v) {
     Arena *a = e->k->g->arena;
     Nest *n = e->nest;
     int kind = op->mode ? str_index(op->mode, acc_mode, ACC_n) : -1;
+    if (op->dtype == DT_b8 && (kind == ACC_sum || kind == ACC_prod)) // of truth values
+        kind = kind == ACC_sum ? ACC_any : ACC_min;
     if (kind < 0) {
         diag_fail(e->k->g->r->diag, "no C for the reduction '%s' in %s", op->mode ? op->mode : "",
                   e->member->name);

@@ -193,7 +193,7 @@ static void sort_args(KernelGen *k) {
         }
 }
 
-static const char *signature(KernelGen *k) {
+static const char *listed(KernelGen *k) {
     Buf b = {.arena = k->g->arena};
     for (int i = 0; i < k->args.n; i++) {
         const KernelArg *a = &k->args.at[i];
@@ -204,6 +204,22 @@ static const char *signature(KernelGen *k) {
             buf_printf(&b, "%s%s *%s", a->written ? "" : "const ", c_type(a->dtype), a->name);
     }
     return k->args.n ? buf_str(&b) : "void";
+}
+
+static const char *signature(KernelGen *k) {
+    return k->args.n > MOST_ARGS ? "void *const *arg" : listed(k);
+}
+
+// Many arguments come in an array, sizes among them as addresses.
+static void unpack_args(KernelGen *k, CText *t) {
+    for (int i = 0; i < k->args.n; i++) {
+        const KernelArg *a = &k->args.at[i];
+        if (a->sym)
+            c_line(t, NULL, k->nodes.at[0], "const int64_t %s = (int64_t)arg[%d];", a->name, i);
+        else
+            c_line(t, NULL, k->nodes.at[0], "%s%s *%s = arg[%d];", a->written ? "" : "const ",
+                   c_type(a->dtype), a->name, i);
+    }
 }
 
 // Sizes are whatever a graph's text says; an estimate stops at the largest number.
@@ -283,7 +299,7 @@ static void plant(KernelGen *k, CText *t) {
 static int finish_kernel(KernelGen *k) {
     CGen *g = k->g;
     sort_args(k);
-    const char *args = signature(k), *key = text_key(k, args);
+    const char *args = signature(k), *key = text_key(k, listed(k));
     int64_t known = map_get_int(&g->kernel_by_text, key, 0);
     if (known)
         return (int)known - 1;
@@ -295,6 +311,8 @@ static int finish_kernel(KernelGen *k) {
     c_line(t, NULL, k->nodes.at[0], "static void %s(%s)", kernel.name, args);
     c_line(t, NULL, k->nodes.at[0], "{");
     t->indent++;
+    if (k->args.n > MOST_ARGS)
+        unpack_args(k, t);
     plant(k, t);
     c_append(t, &k->body);
     t->indent--;

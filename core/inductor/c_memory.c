@@ -174,6 +174,13 @@ void nest_store(Emit *e, const LoopOp *op, const char *index, CVal v) {
     // float. Readers of a buffer that is written here know it by its own name.
     bool known = d == v.dtype || (d == DT_f32 && dtype_is_low(v.dtype));
     CVal kept = {v.text, d, v.vars};
+    if (!known && e->nest->first == 0 && !kernel_has_memory(e->k, op->buf)) {
+        kept = (CVal){arena_printf(a, "tmp%d", e->k->n_tmp++), d, v.vars};
+        const char *text = arena_printf(a, "(%s)", stored_text(a, v, d));
+        c_line(emit_to(e, v.vars), op, e->position, "const %s %s = %s;", c_value_type(d), kept.text,
+               widened(a, text, d));
+        known = true;
+    }
     if (mutates && known)
         scope_put(e->scope, a, memory_key(e, op->buf, index), kept);
     if (known)

@@ -15,6 +15,9 @@ typedef struct CText {
     int indent; // steps of four columns
 } CText;
 
+// A kernel with more arguments takes them in an array: tcc cannot pass some hundreds.
+enum { MOST_ARGS = 200 };
+
 typedef struct KernelArg {
     const char *buf;  // buffer (real name), or NULL for a size
     const Expr *sym;  // size symbol

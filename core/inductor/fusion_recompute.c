@@ -6,6 +6,8 @@
 // to its size.
 #include "core/inductor/fusion.h"
 
+#include <string.h>
+
 typedef VEC(const Expr *) ExprVec;
 
 // A body as it was before merging: each of its loops as an expression of the original dimensions.
@@ -120,12 +122,29 @@ static const Expr *row_major(Sym *sym, const Unmerged *u) {
     return sum;
 }
 
+// A body names the memory; a node reads what some write has left there.
+static const char *version_read(const Schedule *s, const DepVec *reads, const char *buf) {
+    for (int i = 0; i < reads->n; i++)
+        if (reads->at[i].kind == DEP_memory && !strcmp(reads->at[i].buf, buf))
+            return buf;
+    for (int i = 0; i < reads->n; i++) {
+        const char *real = map_get(&s->mutation_real_name, reads->at[i].buf);
+        if (reads->at[i].kind == DEP_memory && real && !strcmp(real, buf))
+            return reads->at[i].buf;
+    }
+    return buf;
+}
+
 // PyTorch reads the new body's accesses and forgets what it had added to the old ones for
 // mutations.
 static void read_again(Fusion *f, SchedNode *n) {
-    DepVec unmet = n->unmet, reads = {0};
+    DepVec unmet = n->unmet, before = n->reads, found = {0}, reads = {0};
     n->writes = (DepVec){0};
-    deps_of_body(f->s->arena, f->sym, n->body, &reads, &n->writes);
+    deps_of_body(f->s->arena, f->sym, n->body, &found, &n->writes);
+    for (int i = 0; i < found.n; i++) {
+        Dep d = dep_rename(&found.at[i], version_read(f->s, &before, found.at[i].buf));
+        deps_add(f->s->arena, &reads, &d);
+    }
     sched_set_reads(f->s, n, reads);
     sched_link_deps(f->s, &n->writes);
     for (int i = 0; i < unmet.n; i++)

@@ -92,10 +92,6 @@ BodyCode *body_compile(InterpRun *run, const SchedNode *node) {
     BodyCode *c = ARENA_NEW(run->arena, BodyCode);
     c->node = node;
     c->body = node->body;
-    if (c->body->n_vars + c->body->indirect.n > COUNT(((Strip *)0)->slot)) {
-        diag_fail(run->diag, "%s has too many loops", node->name);
-        return NULL;
-    }
     c->size = ARENA_ARRAY(run->arena, c->body->n_vars + 1, int64_t);
     for (int i = 0; i < c->body->n_vars; i++)
         if (!interp_size(run, c->body->sizes[i], &c->size[i]))
@@ -103,7 +99,11 @@ BodyCode *body_compile(InterpRun *run, const SchedNode *node) {
     for (int i = 0; i < c->body->n_iter; i++)
         c->empty |= c->size[i] <= 0;
     c->acc = ARENA_ARRAY(run->arena, c->body->blocks.at[0].ops.n + 1, Acc);
-    c->lanes = ARENA_ARRAY(run->arena, c->body->n_vars + c->body->indirect.n + 1, IndexLanes);
+    int n_slots = c->body->n_vars + c->body->indirect.n;
+    c->lanes = ARENA_ARRAY(run->arena, n_slots + 1, IndexLanes);
+    c->slot = ARENA_ARRAY(run->arena, n_slots + 1, const IndexLanes *);
+    for (int i = 0; i < n_slots; i++)
+        c->slot[i] = &c->lanes[i];
     c->value = ARENA_ARRAY(run->arena, c->body->blocks.n, Lanes *);
     for (int k = 0; k < c->body->blocks.n; k++)
         c->value[k] = ARENA_ARRAY(run->arena, c->body->blocks.at[k].ops.n + 1, Lanes);
@@ -208,7 +208,7 @@ static void take_reduction(Frame *f, const LoopOp *op, int i) {
 // --- operations
 
 static const IndexLanes *eval_index(Frame *f, int index) {
-    return index_eval(&f->s->code->index[index], f->s->slot, f->s->code->room, f->s->n);
+    return index_eval(&f->s->code->index[index], f->s->code->slot, f->s->code->room, f->s->n);
 }
 
 static bool fail_bounds(Frame *f, int64_t at, int64_t size) {
@@ -446,8 +446,6 @@ static bool run_strip(InterpRun *run, BodyCode *c, const int64_t *var, int wide,
         for (int k = 0; k < (i == wide ? n : 1); k++)
             lanes[i].at[k] = var[i] + k;
     }
-    for (int i = 0; i < c->body->n_vars + c->body->indirect.n; i++)
-        s.slot[i] = &lanes[i];
     bool on[STRIP];
     memset(on, 1, sizeof on);
     return run_block(&s, 0, on, lanes + c->body->n_vars, finishing, NULL);

@@ -83,14 +83,14 @@ typedef struct BodyCode { // a body made ready
     Acc *acc;          // by op of block 0
     IndexLanes *room;  // for index_eval
     IndexLanes *lanes; // loop variables, then indirect ones
+    const IndexLanes **slot; // places of `lanes`
     Lanes **value;     // by block and op
 } BodyCode;
 typedef struct Strip {
     InterpRun *run;
     BodyCode *code;
-    const IndexLanes *slot[64]; // variables, then indirects
-    int n;                      // lanes
-    int64_t reduced_at;         // flat number of the first lane in the reduction loops
+    int n;              // lanes
+    int64_t reduced_at; // flat number of the first lane in the reduction loops
 } Strip;
 BodyCode *body_compile(InterpRun *run, const SchedNode *node);
 void body_begin(BodyCode *c); // reductions start anew

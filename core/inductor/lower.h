@@ -317,7 +317,8 @@ LVal lower_extern(Lower *l, const char *kernel, const Op *op, IrClass cls, IrLay
                   const IrArg *args, int n);
 bool op_needs_realized_inputs(const Op *op);
 IrArg data_arg(Lower *l, Data *d); // realized, as an argument of a call
-IrArg extern_arg(Lower *l, const Value *v); // an FX argument likewise; lists of tensors too
+IrArg extern_arg(Lower *l, const Value *v);
+IrArg extern_lval(Lower *l, const LVal *v); // an FX argument likewise; lists of tensors too
 void extern_set_args(Lower *l, IrOp *op, const IrArg *args, int n);
 
 // Pointwise helpers, used by others.

@@ -36,7 +36,7 @@ static bool has_box(const LVal *v) {
     return false;
 }
 
-static IrArg lval_arg(Lower *l, LVal *v) {
+IrArg extern_lval(Lower *l, const LVal *v) {
     if (v->kind == L_box) {
         IrArg a = data_arg(l, v->box->data);
         LBuf *b = map_get(&l->by_name, a.buf);
@@ -47,7 +47,7 @@ static IrArg lval_arg(Lower *l, LVal *v) {
         return (IrArg){.value = v->kind == L_value ? v->v : val_none()};
     IrArg a = {.n_items = v->n, .items = ARENA_ARRAY(l->arena, v->n, IrArg)};
     for (int i = 0; i < v->n; i++)
-        a.items[i] = lval_arg(l, &v->at[i]);
+        a.items[i] = extern_lval(l, &v->at[i]);
     return a;
 }
 
@@ -66,7 +66,7 @@ static Value plain_value(Lower *l, const Value *v) {
 IrArg extern_arg(Lower *l, const Value *v) {
     LVal x = l_of(l, v);
     if (has_box(&x))
-        return lval_arg(l, &x);
+        return extern_lval(l, &x);
     return (IrArg){.value = plain_value(l, v)};
 }
 

@@ -256,9 +256,10 @@ static bool put_masked(Lower *l, Box *self, const LVal *list, Box *values, bool 
     return true;
 }
 
-static void index_put_fallback(Lower *l, Box *self, const Value *args) {
-    IrArg arg[4] = {data_arg(l, self->data), extern_arg(l, &args[1]), extern_arg(l, &args[2]),
-                    extern_arg(l, &args[3])};
+static void index_put_fallback(Lower *l, Box *self, const LVal *list, Box *values, bool adds) {
+    const LVal v = lv_box(values);
+    IrArg arg[4] = {data_arg(l, self->data), extern_lval(l, list), extern_lval(l, &v),
+                    {.value = val_bool(adds)}};
     LBuf *target = data_unwrap(self->data)->buf;
     buf_mark_mutated(l, target);
     LBuf *b = buffer_register(l,
@@ -282,21 +283,38 @@ static bool is_from_randperm(const Lower *l, const LVal *index) {
     return n && node_is(n, OP_aten_randperm_default);
 }
 
-// Values that are computed from what is written: an index that occurs twice would see the first
-// write.
-static void realize_values(Lower *l, const Box *self, const LVal *list, Box *values) {
-    const LBuf *into = data_unwrap(self->data)->buf;
-    Data *v = data_unwrap(values->data);
-    bool distinct = true, reads = false;
-    for (int i = 0; i < list->n; i++)
-        distinct = distinct && is_from_randperm(l, &list->at[i]);
-    if (!into || distinct || v->kind != D_store || v->buf)
-        return;
-    const OpCount *c = loops_count(l, v->loops);
+static bool reads_from(Lower *l, const Data *d, const LBuf *buf) {
+    const OpCount *c = loops_count(l, d->loops);
     for (int i = 0; i < c->reads.n; i++)
-        reads = reads || !strcmp(c->reads.at[i].buf, into->ir->name);
-    if (reads)
-        box_realize(l, values, "reads what is about to be written");
+        if (!strcmp(c->reads.at[i].buf, buf->ir->name))
+            return true;
+    return false;
+}
+
+// What is computed from memory that is about to be written, or lies in it, gets memory of its own:
+// else the writes would be read.
+static Box *apart(Lower *l, const Data *into, Box *x) {
+    Data *d = data_unwrap(x->data);
+    if (d == into || (d->buf && d->buf == into->buf))
+        x = clone_box(l, x);
+    else if (d->kind != D_store || d->buf || !into->buf || !reads_from(l, d, into->buf))
+        return x;
+    box_realize(l, x, "reads what is about to be written");
+    return x;
+}
+
+// Of values PyTorch knows it, not of indexes.
+static Box *operands_apart(Lower *l, const Box *self, LVal *list, Box *values) {
+    const Data *into = data_unwrap(self->data);
+    LVal own = lv_list(l, list->n);
+    bool distinct = true;
+    for (int i = 0; i < list->n; i++) {
+        distinct = distinct && is_from_randperm(l, &list->at[i]);
+        own.at[i] = list->at[i].kind == L_box ? lv_box(apart(l, into, list->at[i].box))
+                                              : list->at[i];
+    }
+    *list = own;
+    return distinct || !values ? values : apart(l, into, values);
 }
 
 LVal lower_index_put(Lower *l, const Value *args, LoopOpKind kind) {
@@ -305,17 +323,18 @@ LVal lower_index_put(Lower *l, const Value *args, LoopOpKind kind) {
     bool accumulate = arg_bool(args, 3);
     if (kind == LOOP_identity) // the functional form
         self = clone_box(l, self);
-    else if (values)
-        realize_values(l, self, &list, values);
+    else
+        values = operands_apart(l, self, &list, values);
     if (!values)
         values = full_box(l, args[2], data_dtype(self->data), data_device(self->data), 0, NULL);
+    Box *given = values;
     if (put_masked(l, self, &list, values, accumulate))
         return lv_box(self);
     if (!l->req->config->deterministic &&
         index_put_by_loops(l, self, &list, values, accumulate, true))
         return lv_box(self);
     box_realize(l, self, "written by a kernel");
-    index_put_fallback(l, self, args);
+    index_put_fallback(l, self, &list, given, accumulate);
     return lv_box(self);
 }
 

@@ -34,6 +34,7 @@ typedef struct Reinplace {
     int *order;   // by id: place in the graph
     int n;        // ids that were there at the beginning
     VEC(Scatter *) scatters;
+    VEC(Node *) copies; // into inputs, of results that are written there at once
     Map became;  // id of a scatter's node that is gone -> the node in its place
     Map by_node; // id of a scatter's node -> Scatter *
 } Reinplace;
@@ -241,12 +242,13 @@ static bool should_write(const Scatter *s) {
     return is_input(s->base) && copy_back(s->base, s->node);
 }
 
-static void drop_copy_back(Node *target, Node *result) {
-    Node *copy = copy_back(target, result);
-    if (!copy)
-        return;
-    node_replace_uses(copy, target);
-    node_erase(copy);
+// Behind all decisions: until then it stands for a use of the result.
+static void drop_copies(Reinplace *r) {
+    for (int i = 0; i < r->copies.n; i++) {
+        Node *copy = r->copies.at[i];
+        node_replace_uses(copy, copy->args[0].node);
+        node_erase(copy);
+    }
 }
 
 // ---- back to ATen
@@ -350,6 +352,12 @@ static bool may_write(Reinplace *r, Node *n, Node *base) {
     return can_write(r, n, base) || fault(r->pass->decisions, FAULT_written_too_early, n->name);
 }
 
+static void note_copy(Reinplace *r, const Node *target, const Node *result) {
+    Node *copy = copy_back(target, result);
+    if (copy)
+        vec_push(r->pass->arena, &r->copies, copy);
+}
+
 static void write_in_place(Reinplace *r) {
     for (Node *n = r->g->first, *next; n; n = next) {
         next = n->next;
@@ -358,7 +366,7 @@ static void write_in_place(Reinplace *r) {
             if (may_write(r, n, s->base) && should_write(s) &&
                 rewrite_wanted(r->pass, n, "written in place")) {
                 s->in_place = true;
-                drop_copy_back(s->base, n);
+                note_copy(r, s->base, n);
             }
             continue;
         }
@@ -368,8 +376,9 @@ static void write_in_place(Reinplace *r) {
         if (!rewrite_wanted(r->pass, n, "its target is not used any more"))
             continue;
         node_set_op(n, op_at(OP_aten_index_put__default));
-        drop_copy_back(n->args[0].node, n);
+        note_copy(r, n->args[0].node, n);
     }
+    drop_copies(r);
 }
 
 static Graph *reinplace(PassCtx *c, const Graph *g) {

@@ -130,22 +130,33 @@ static void record_call(CGen *g, const char *name, int kernel, const int *nodes,
     vec_push(g->arena, &g->module->calls, call);
 }
 
-static void print_kernel_call(CGen *g, const KernelUse *use, int position) {
-    const CKernel *k = &g->module->kernels.at[use->kernel];
+static const char *kernel_args(CGen *g, const KernelUse *use) {
     Buf b = {.arena = g->arena};
+    bool many = use->args.n > MOST_ARGS;
     for (int i = 0; i < use->args.n; i++) {
         const KernelArg *a = &use->args.at[i];
         buf_puts(&b, i ? ", " : "");
         if (a->sym)
-            buf_puts(&b, c_name(g, expr_name(a->sym)));
+            buf_printf(&b, "%s%s", many ? "(void *)" : "", c_name(g, expr_name(a->sym)));
         else
             buf_printf(&b, "%s.data", c_name(g, a->call_buf));
+    }
+    return buf_str(&b);
+}
+
+static void print_kernel_call(CGen *g, const KernelUse *use, int position) {
+    const CKernel *k = &g->module->kernels.at[use->kernel];
+    const char *args = kernel_args(g, use);
+    if (use->args.n > MOST_ARGS) {
+        const char *name = arena_printf(g->arena, "args%d", g->n_views++);
+        c_line(&g->text, NULL, position, "void *const %s[] = {%s};", name, args);
+        args = name;
     }
     if (!g->nested)
         c_line(&g->text, NULL, -1, "/* [Provenance debug handles] %s:%d */", k->name,
                g->module->calls.n + 1);
     record_call(g, k->name, use->kernel, use->nodes.at, use->nodes.n);
-    c_line(&g->text, NULL, position, "FX_KERNEL(\"%s\", %s(%s));", k->name, k->name, buf_str(&b));
+    c_line(&g->text, NULL, position, "FX_KERNEL(\"%s\", %s(%s));", k->name, k->name, args);
 }
 
 typedef struct ArgPrinter {

@@ -447,6 +447,13 @@ bool meta_pixel_shuffle(MetaCtx *m, const Op *op, const Value *args, Value *out)
     TensorMeta *t = meta_make(m, self->dtype, self->ndim, self->size, self->device);
     int c = self->ndim - 3;
     const Expr *side = meta_int(m, r), *square = meta_int(m, r * r);
+    int64_t channels;
+    if (!down && expr_int(t->size[c], &channels) && channels % (r * r))
+        return meta_fail(m,
+                         "RuntimeError: pixel_shuffle expects its input's 'channel' dimension to "
+                         "be divisible by the square of upscale_factor, but input.size(-3)=%lld is "
+                         "not divisible by %lld",
+                         (long long)channels, (long long)(r * r));
     t->size[c] =
         down ? sym_mul(m->sym, t->size[c], square) : sym_floordiv(m->sym, t->size[c], square);
     for (int i = c + 1; i <= c + 2; i++)

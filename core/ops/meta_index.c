@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "core/base/vec.h"
+
 // An empty index may be of any dtype.
 static bool index_dtype_ok(MetaCtx *m, const Op *op, const TensorMeta *index) {
     return index->dtype == DT_i64 || index->dtype == DT_i32 ||
@@ -166,10 +168,34 @@ bool meta_masked_index(MetaCtx *m, const Op *op, const Value *args, Value *out) 
     return meta_index_tensor(m, op_at(OP_aten_index_Tensor), plain, out);
 }
 
+// What is written has the sizes of the window.
+static bool fits_window(MetaCtx *m, const Op *op, const Value *args) {
+    const TensorMeta *src = args[1].kind == VAL_tensor ? args[1].tensor : NULL;
+    const char *name = arena_strndup(m->arena, op->name, strlen(op->name) - strlen("_scatter"));
+    const Op *view = op_find_overload(op->ns, name, strcmp(name, "select") ? "Tensor" : "int");
+    Value window, own[8];
+    if (!src || !view || view->n_args > COUNT(own) || view->n_args + 1 != op->n_args)
+        return true;
+    own[0] = args[0];
+    for (int i = 1; i < view->n_args; i++)
+        own[i] = args[i + 1];
+    if (!op_meta(m, view, own, &window))
+        return false;
+    const TensorMeta *w = window.kind == VAL_tensor ? window.tensor : src;
+    bool same = w->ndim == src->ndim;
+    for (int i = 0; same && i < w->ndim; i++)
+        same = meta_eq(m, w->size[i], src->size[i]);
+    return same || meta_fail(m,
+                             "RuntimeError: expected src to have a size equal to the slice of "
+                             "self. src size = %s, slice size = %s",
+                             meta_sizes_text(m, src->size, src->ndim),
+                             meta_sizes_text(m, w->size, w->ndim));
+}
+
 // select_scatter and its kin: self with a window overwritten, strides kept.
 bool meta_window_scatter(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *self = meta_self(m, op, args);
-    if (!self)
+    if (!self || !fits_window(m, op, args))
         return false;
     for (int i = 0; i < self->ndim; i++)
         if (expr_is(self->stride[i], 0) && !expr_is(self->size[i], 1))

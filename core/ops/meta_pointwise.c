@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "core/base/vec.h"
+
 DType meta_float_of(DType d) {
     DTypeClass c = dtype_info[d].cls;
     return c == DTC_FLOAT || c == DTC_COMPLEX ? d : DT_f32;
@@ -309,8 +311,25 @@ static DType apply_rule(Rule rule, const Operands *o) {
     return common;
 }
 
+// Truth values are not subtracted, and have no sign.
+static bool is_signed(MetaCtx *m, const Op *op, const Operands *o) {
+    static const char *const differences[] = {"sub", "sub_", "rsub", "subtract", "subtract_"};
+    bool truth = false;
+    for (int i = 0; i < o->n_tensors; i++)
+        truth = truth || o->tensors[i]->dtype == DT_b8;
+    if (truth && str_index(op->name, differences, COUNT(differences)) >= 0)
+        return meta_fail(
+            m, "RuntimeError: Subtraction, the `-` operator, with a bool tensor is not supported.");
+    if (truth && (!strcmp(op->name, "neg") || !strcmp(op->name, "neg_")))
+        return meta_fail(
+            m, "RuntimeError: Negation, the `-` operator, on a bool tensor is not supported.");
+    return true;
+}
+
 static bool pointwise(MetaCtx *m, const Op *op, const Value *args, Value *out, Rule rule) {
     Operands o = operands(m, op, args);
+    if (!is_signed(m, op, &o))
+        return false;
     DType dtype = apply_rule(rule, &o);
     if (dtype == DT_none)
         return meta_fail(m, "RuntimeError: Promotion for these dtypes is not supported in %s.%s.%s",
@@ -448,6 +467,26 @@ bool meta_complex(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     return meta_out(out, meta_iterate(m, dtype, o.tensors, o.n_tensors, false));
 }
 
+static bool fits_into(MetaCtx *m, const TensorMeta *self, const Expr *const *size, int ndim) {
+    bool fits = ndim == self->ndim;
+    for (int i = 0; fits && i < ndim; i++)
+        fits = meta_eq(m, size[i], self->size[i]);
+    return fits ||
+           meta_fail(m, "RuntimeError: output with shape %s doesn't match the broadcast shape %s",
+                     meta_sizes_text(m, self->size, self->ndim), meta_sizes_text(m, size, ndim));
+}
+
+// What the op without the underscore gives is written: masked_fill for masked_fill_.
+static bool result_fits(MetaCtx *m, const Op *op, const Value *args, const TensorMeta *self) {
+    const char *name = arena_strndup(m->arena, op->name, strlen(op->name) - 1);
+    const Op *form = str_ends(op->name, "_") ? op_find_overload(op->ns, name, op->overload) : NULL;
+    Value out = {0};
+    if (!form || form->n_args != op->n_args || !form->meta || form->tags & OPT_random)
+        return true;
+    return form->meta(m, form, args, &out) &&
+           (out.kind != VAL_tensor || fits_into(m, self, out.tensor->size, out.tensor->ndim));
+}
+
 // The result is the first argument, its metadata unchanged; operands must fit into it.
 bool meta_inplace(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *self = meta_self(m, op, args);
@@ -455,19 +494,14 @@ bool meta_inplace(MetaCtx *m, const Op *op, const Value *args, Value *out) {
         return false;
     *out = val_tensor(self);
     if (!(op->tags & OPT_pointwise))
-        return true;
+        return result_fits(m, op, args, self);
     Operands o = operands(m, op, args);
+    if (!is_signed(m, op, &o))
+        return false;
     int ndim;
     const Expr **size = ops_broadcast(m, o.tensors, o.n_tensors, &ndim);
-    if (!size)
+    if (!size || !fits_into(m, self, size, ndim))
         return false;
-    bool fits = ndim == self->ndim;
-    for (int i = 0; fits && i < ndim; i++)
-        fits = meta_eq(m, size[i], self->size[i]);
-    if (!fits)
-        return meta_fail(
-            m, "RuntimeError: output with shape %s doesn't match the broadcast shape %s",
-            meta_sizes_text(m, self->size, self->ndim), meta_sizes_text(m, size, ndim));
     DType common = ops_result_type(o.values, o.n_values);
     if (dtype_info[common].cls > dtype_info[self->dtype].cls &&
         dtype_info[self->dtype].cls != DTC_none)

@@ -84,7 +84,7 @@ static const Expr *clamp_bound(MetaCtx *m, const Value *v, const Expr *size, con
         return absent;
     if (expr_int_or(e, 0) == INT64_MAX)
         return size;
-    if (e == size || meta_eq(m, e, size))
+    if (e == size)
         return size;
     const Expr *zero = meta_int(m, 0);
     if (meta_lt(m, e, zero)) {

@@ -11,7 +11,7 @@ bool meta_view_strides(MetaCtx *m, const TensorMeta *t, int ndim, const Expr *co
     Sym *s = m->sym;
     const Expr *one = sym_int(s, 1);
     for (int i = 0; i < t->ndim; i++)
-        if (expr_is(t->size[i], 0)) {
+        if (sym_size_hint(s, t->size[i], 1) == 0 && meta_is(m, t->size[i], 0)) {
             const Expr *step = one;
             for (int k = ndim - 1; k >= 0; k--) {
                 stride[k] = step;

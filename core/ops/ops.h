@@ -111,6 +111,11 @@ const Op *
 op_find(const char *qualname); // torch.ops.aten.add.Tensor or aten.add.Tensor, NULL if unknown
 const Op *op_find_overload(const char *ns, const char *name, const char *overload);
 int op_packet(const char *ns, const char *name, const Op *out[], int max); // all overloads
+// overlap.c: why the op must not write self while it reads `other`, a tensor in the same storage;
+// NULL: it may.
+struct Tensor;
+const char *ops_overlap_error(const Op *op, const struct Tensor *self, const struct Tensor *other);
+
 // schema.c: a schema in PyTorch's syntax `ns::name.overload(args) -> returns` into an Op (for
 // declared custom ops too).
 Op *op_parse_schema(Arena *a, const char *schema, Diag *d);

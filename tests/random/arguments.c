@@ -71,6 +71,20 @@ static Item *positive(Make *m, Item *i) {
     return call2(m, "aten.add.Scalar", of(x), dtype_is_float(d) ? val_float(0.5) : val_int(1));
 }
 
+// Within (-1, 1), and not too near.
+static Item *bounded(Make *m, Item *i) {
+    Item *x = call1(m, "aten.tanh.default", of(i));
+    return x ? call2(m, "aten.mul.Scalar", of(x), val_float(0.875)) : NULL;
+}
+
+// Nothing is zero, whose sign nobody knows.
+static Item *nonzero(Make *m, Item *i) {
+    if (!dtype_is_float(meta_of(i)->dtype))
+        return i;
+    Item *x = call2(m, "aten.mul.Scalar", of(i), val_float(2));
+    return x ? call2(m, "aten.add.Scalar", of(x), val_float(0.3125)) : NULL;
+}
+
 static Value number(Args *a) {
     static const double floats[] = {0.5, -1.25, 2.0, 0.75, -0.5, 3.0};
     DType d = a->has_first ? meta_of(&a->first)->dtype : DT_f64;
@@ -292,6 +306,7 @@ static Item *begin_with(Make *m, const char *token, int64_t *size) {
     } of_kind[] = {
         {'I', 4, {1, 2, 4, 6}}, // a small image
         {'C', 4, {2, 3, 5, 5}}, // one to be convolved
+        {'Q', 4, {1, 8, 2, 3}}, // channels to be traded for space
         {'G', 3, {2, 4, 3}},    // with channels in groups
         {'O', 2, {5, 3}},       // a table
         {'H', 4, {1, 2, 3, 4}}, // heads
@@ -319,7 +334,7 @@ static bool first_item(Args *a, const char *token) {
     for (int k = 0; k < COUNT(wants); k++)
         if (wants[k].token == token[0])
             i = find_item(a->m, wants[k].want);
-    if (strchr("ICGOH", token[0]))
+    if (strchr("ICQGOH", token[0]))
         i = begin_with(a->m, token, size);
     for (int k = 0; i && token[0] == 'o' && k < meta_of(i)->ndim; k++)
         if (hint_size(a->m, meta_of(i), k) < 2)
@@ -327,7 +342,7 @@ static bool first_item(Args *a, const char *token) {
     if (i && token[0] == 'p')
         i = positive(a->m, i);
     if (i && token[0] == 'u')
-        i = call1(a->m, "aten.tanh.default", of(i));
+        i = bounded(a->m, i);
     if (!i)
         return false;
     a->first = *i;
@@ -359,12 +374,15 @@ static bool tensor_token(Args *a, const char *t, Value *out) {
         i = find_mate(a->m, &first, first.rough ? W_any : W_exact);
         i = i ? positive(a->m, i) : NULL;
         break;
+    case 'J':
+        i = find_mate(a->m, &first, W_int_or_bool);
+        break;
     case 'q':
         i = find_mate(a->m, &first, W_bool);
         break;
     case 'u':
         i = find_mate(a->m, &first, W_float);
-        i = i ? call1(a->m, "aten.tanh.default", of(i)) : NULL;
+        i = i ? bounded(a->m, i) : NULL;
         break;
     case 's':
         i = same_as_first(a);
@@ -521,6 +539,14 @@ static bool special_token(Args *a, const char *t, Value *out) {
         from = from ? shaped_from(m, from, &three, 1) : NULL;
         i = from ? within(m, from, 5) : NULL;
     }
+    if (!strcmp(t, "s+")) {
+        i = same_as_first(a);
+        i = i ? positive(m, i) : NULL;
+    }
+    if (!strcmp(t, "y0")) {
+        i = find_mate(m, &a->first, a->first.rough ? W_any : W_exact);
+        i = i ? nonzero(m, i) : NULL;
+    }
     if (!strcmp(t, "H1")) {
         int64_t heads[4] = {1, 2, 3, 4};
         i = shaped(m, first->dtype, heads, 4);
@@ -532,7 +558,7 @@ static bool special_token(Args *a, const char *t, Value *out) {
 
 static bool is_special(const char *t) {
     static const char *const all[] = {"X",  "N",  "E",  "L2", "M",  "v",  "B",  "l",
-                                      "c0", "c1", "l1", "0s", "2d", "1d", "0x", "H1"};
+                                      "c0", "c1", "l1", "0s", "2d", "1d", "0x", "H1", "s+", "y0"};
     return str_index(t, all, COUNT(all)) >= 0;
 }
 
@@ -545,11 +571,11 @@ bool follow(Make *m, const Recipe *r) {
         const char *t = arena_strndup(m->arena, p, len);
         p += len;
         bool ok;
-        if (!a->has_first && strchr("afeijbpumoLICGOH", t[0])) {
+        if (!a->has_first && strchr("afeijbpumoLICQGOH", t[0])) {
             ok = first_item(a, t);
         } else {
             ok = is_special(t)              ? special_token(a, t, &a->at[a->n])
-                 : strchr("yzqusxgh", t[0]) ? tensor_token(a, t, &a->at[a->n])
+                 : strchr("yzqusxghJ", t[0]) ? tensor_token(a, t, &a->at[a->n])
                                             : other_token(a, t, &a->at[a->n]);
             a->n++;
         }

@@ -66,16 +66,23 @@ static void mark(Copy *c, const Change *ch) {
     }
 }
 
+static bool is_taken(const Copy *c, const char *name) {
+    if (graph_find(c->from, name) || graph_find(c->to, name))
+        return true;
+    GRAPH_EACH (c->to, p)
+        if (p->op == FX_placeholder && !strcmp(p->target, name))
+            return true;
+    return false;
+}
+
 static void copy_inputs(Copy *c, const Change *ch) {
     GRAPH_EACH (c->from, x) {
         bool input = x->op == FX_placeholder || x == ch->as_input;
         if (!input || !c->wanted[x->id])
             continue;
-        const char *name = x->name;
-        for (int k = x->id; x->op != FX_placeholder && graph_find(c->to, name); k += 100)
+        const char *name = x->op == FX_placeholder ? x->target : x->name;
+        for (int k = x->id; x->op != FX_placeholder && is_taken(c, name); k += 100)
             name = arena_printf(c->a, "L_y%d_", k);
-        if (x->op != FX_placeholder && name == x->name)
-            name = arena_printf(c->a, "L_y%d_", x->id);
         Node *p = graph_placeholder(c->to, name, name);
         p->val = x->val;
         if (p->val.kind == VAL_tensor) {

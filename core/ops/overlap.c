@@ -1,0 +1,88 @@
+// overlap.c: may an op write its first argument while it reads another one in the same memory? What
+// PyTorch refuses: TensorIterator's check of operands, and the ones that index ops make themselves
+// (aten/src/ATen/MemoryOverlap.cpp). Where that is too hard to tell, it goes ahead; so do we.
+#include "core/ops/ops.h"
+
+#include <string.h>
+
+#include "core/base/base.h"
+#include "core/tensor/tensor.h"
+
+typedef enum Rule {
+    RULE_none,
+    RULE_same, // the same elements in the same order, or others
+    RULE_apart // others
+} Rule;
+
+static const struct {
+    OpId op;
+    Rule rule;
+} rules[] = {
+    {OP_aten_copy__default, RULE_same},          {OP_aten_masked_fill__Scalar, RULE_same},
+    {OP_aten_masked_fill__Tensor, RULE_same},    {OP_aten_index_fill__int_Scalar, RULE_same},
+    {OP_aten_index_fill__int_Tensor, RULE_same}, {OP_aten_index_put__default, RULE_apart},
+    {OP_aten_index_add__default, RULE_apart},    {OP_aten_index_copy__default, RULE_apart},
+    {OP_aten_scatter__src, RULE_apart},          {OP_aten_scatter__value, RULE_apart},
+    {OP_aten_scatter_add__default, RULE_apart},  {OP_aten_scatter_reduce__two, RULE_apart},
+};
+
+static Rule rule_of(const Op *op) {
+    for (int i = 0; i < COUNT(rules); i++)
+        if (rules[i].op == op->id)
+            return rules[i].rule;
+    return op->tags & OPT_pointwise ? RULE_same : RULE_none;
+}
+
+// Elements from the first to behind the last; 0: there are none.
+static int64_t reach(const Tensor *t) {
+    int64_t n = 1;
+    for (int i = 0; i < t->ndim; i++) {
+        if (t->size[i] == 0)
+            return 0;
+        n += (t->size[i] - 1) * t->stride[i];
+    }
+    return n;
+}
+
+// No gap between the first and the last element, and none twice.
+static bool is_dense(const Tensor *t) {
+    int64_t numel = 1;
+    bool one = true;
+    for (int i = 0; i < t->ndim; i++) {
+        numel *= t->size[i];
+        one = one && (t->size[i] < 2 || t->stride[i] > 0);
+    }
+    return one && reach(t) == numel;
+}
+
+// In the same order, whatever they are called.
+static bool same_order(const Tensor *a, const Tensor *b) {
+    int i = 0, k = 0;
+    for (;;) {
+        while (i < a->ndim && a->size[i] == 1)
+            i++;
+        while (k < b->ndim && b->size[k] == 1)
+            k++;
+        if (i == a->ndim || k == b->ndim)
+            return i == a->ndim && k == b->ndim;
+        if (a->size[i] != b->size[k] || a->stride[i++] != b->stride[k++])
+            return false;
+    }
+}
+
+const char *ops_overlap_error(const Op *op, const Tensor *self, const Tensor *other) {
+    Rule rule = rule_of(op);
+    int64_t n = reach(self), m = reach(other);
+    bool known = self == other || (n && m && is_dense(self) && is_dense(other));
+    if (rule == RULE_none || !known)
+        return NULL;
+    bool apart =
+        self != other && (self->offset + n <= other->offset || other->offset + m <= self->offset);
+    bool same =
+        self == other || (self->offset == other->offset && n == m && same_order(self, other));
+    if (apart || (same && rule == RULE_same))
+        return NULL;
+    return "RuntimeError: unsupported operation: some elements of the input tensor and the "
+           "written-to tensor refer to a single memory location. Please clone() the tensor before "
+           "performing the operation.";
+}
