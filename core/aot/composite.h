@@ -12,6 +12,7 @@
 
 // Shared with decompositions.
 Value upsample_nearest(Trace *t, Value x, Value osize, Value scales, bool exact);
+bool upsample_ratio_known(Trace *t, Value x, Value osize, Value scales, bool align);
 Value upsample_linear(Trace *t, Value x, Value osize, Value scales, bool align);
 Value pad_circular(Trace *t, Value x, Value pad);
 // Weights of the four neighbours of a place between two, x from the second to the third.

@@ -7,6 +7,8 @@ bool decomp_upsample_linear(Trace *t, const Op *op, const Value *a, Value *out) 
     Value scales = val_list(t->arena, VAL_list, op->n_args - 3);
     for (int i = 0; i < scales.n; i++)
         scales.at[i] = a[3 + i];
+    if (!upsample_ratio_known(t, a[0], a[1], scales, bool_arg(&a[2])))
+        return false;
     *out = upsample_linear(t, a[0], a[1], scales, bool_arg(&a[2]));
     return true;
 }

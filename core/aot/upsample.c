@@ -29,6 +29,19 @@ static Value output_sizes(Trace *t, Value x, Value size, Value scale) {
     return out;
 }
 
+// Whether the ratio of sizes is a number: it is written into the graph as one. Between sizes that
+// are symbols it is none unless the call gives it; with align_corners it is that of size - 1.
+bool upsample_ratio_known(Trace *t, Value x, Value osize, Value scales, bool align) {
+    int64_t in, out;
+    for (int i = 0; i < dim_of(x) - 2; i++) {
+        Value o = item_of(osize, i), s = item_of(scales, i);
+        bool known = expr_int(size_of(t, x, i + 2), &in) && val_as_int(&o, &out);
+        if (!known && (align || s.kind == VAL_none))
+            return false;
+    }
+    return true;
+}
+
 static Value scale_at(Value scales, int i) {
     return item_of(scales, i);
 }
@@ -262,10 +275,10 @@ bool decomp_upsample_bicubic(Trace *t, const Op *op, const Value *a, Value *out)
     if (dim_of(a[0]) != 4 || dtype_of(a[0]) == DT_u8)
         return false;
     Value size = vec ? output_sizes(t, a[0], a[1], a[3]) : a[1];
-    if (size.kind == VAL_none)
+    Value scales = vec ? a[3] : list_of(t, a[3], a[4], END);
+    if (size.kind == VAL_none || !upsample_ratio_known(t, a[0], size, scales, bool_arg(&a[2])))
         return false;
-    *out =
-        upsample_bicubic(t, a[0], size, vec ? a[3] : list_of(t, a[3], a[4], END), bool_arg(&a[2]));
+    *out = upsample_bicubic(t, a[0], size, scales, bool_arg(&a[2]));
     return true;
 }
 
@@ -273,19 +286,24 @@ bool decomp_upsample_nearest(Trace *t, const Op *op, const Value *a, Value *out)
     Value scales = val_list(t->arena, VAL_list, op->n_args - 2);
     for (int i = 0; i < scales.n; i++)
         scales.at[i] = a[2 + i];
+    if (!upsample_ratio_known(t, a[0], a[1], scales, false))
+        return false;
     *out = upsample_nearest(t, a[0], a[1], scales, strstr(op->name, "exact") != NULL);
     return true;
 }
 
 bool decomp_upsample_bilinear(Trace *t, const Op *op, const Value *a, Value *out) {
+    Value scales = list_of(t, a[3], a[4], END);
     (void)op;
-    *out = upsample_linear(t, a[0], a[1], list_of(t, a[3], a[4], END), bool_arg(&a[2]));
+    if (!upsample_ratio_known(t, a[0], a[1], scales, bool_arg(&a[2])))
+        return false;
+    *out = upsample_linear(t, a[0], a[1], scales, bool_arg(&a[2]));
     return true;
 }
 
 bool rule_upsample_nearest_vec(Trace *t, const Op *op, const Value *a, Value *out) {
     Value size = output_sizes(t, a[0], a[1], a[2]);
-    if (size.kind == VAL_none)
+    if (size.kind == VAL_none || !upsample_ratio_known(t, a[0], size, a[2], false))
         return false;
     *out = upsample_nearest(t, a[0], size, a[2], strstr(op->name, "exact") != NULL);
     return true;
@@ -294,7 +312,7 @@ bool rule_upsample_nearest_vec(Trace *t, const Op *op, const Value *a, Value *ou
 bool rule_upsample_linear_vec(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     Value size = output_sizes(t, a[0], a[1], a[3]);
-    if (size.kind == VAL_none)
+    if (size.kind == VAL_none || !upsample_ratio_known(t, a[0], size, a[3], bool_arg(&a[2])))
         return false;
     *out = upsample_linear(t, a[0], size, a[3], bool_arg(&a[2]));
     return true;

@@ -168,7 +168,7 @@ static void set_order(MetaCtx *m, TensorMeta *t, const int *order) {
     for (int k = 0; k < t->ndim; k++) {
         int i = order[k];
         t->stride[i] = step;
-        step = sym_mul(m->sym, step, expr_is(t->size[i], 0) ? one : t->size[i]);
+        step = sym_mul(m->sym, step, sym_max(m->sym, one, t->size[i]));
     }
 }
 

@@ -139,12 +139,12 @@ TensorMeta *meta_new(Arena *a, DType dtype, int ndim) {
     return t;
 }
 
-// Row-major strides; a size of 0 counts as 1, as PyTorch has it.
+// Row-major strides; a size of 0 counts as 1: Max(1, size) where it is not known, as in PyTorch.
 static void fill_contiguous(Sym *sym, TensorMeta *t) {
     const Expr *one = sym_int(sym, 1), *step = one;
     for (int i = t->ndim - 1; i >= 0; i--) {
         t->stride[i] = step;
-        step = sym_mul(sym, step, expr_is(t->size[i], 0) ? one : t->size[i]);
+        step = sym_mul(sym, step, sym_max(sym, one, t->size[i]));
     }
 }
 
