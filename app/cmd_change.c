@@ -226,7 +226,7 @@ static bool list_faults(App *app) {
     for (int i = 0; i < FAULT_count; i++)
         buf_printf(&app->out, "%-3s %-22s %-13s %-14s %s\n", fault_is_on(o, (FaultId)i) ? "ON" : "",
                    fault_info[i].name, fault_info[i].stage,
-                   decision_kind_name(fault_info[i].decision), fault_info[i].doc);
+                   fault_info[i].decision, fault_info[i].doc);
     return true;
 }
 

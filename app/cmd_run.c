@@ -4,9 +4,13 @@
 #include "app/app.h"
 #include "app/model.h"
 #include "core/base/file.h"
+#include "core/debug/bisect.h"
 
+#include <ctype.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { REPEAT = 100 };
@@ -305,6 +309,33 @@ bool cmd_cases(App *app, Args *args) {
     static const SessionOptions none;
     int code = session_cases(args->at[0], app->options ? app->options : &none, &app->out, app->json,
                              &app->diag);
+    if (code > app->exit_code)
+        app->exit_code = code;
+    return app->diag.errors == 0;
+}
+
+static bool interrupted;
+
+static void on_interrupt(int sig) {
+    (void)sig;
+    interrupted = true;
+}
+
+// Without a screen Ctrl-C ends the search, and what is known is told; a second one ends the
+// program.
+bool cmd_bisect(App *app, Args *args) {
+    BisectOptions o = {.keep = true};
+    struct sigaction act = {.sa_handler = on_interrupt, .sa_flags = SA_RESETHAND}, old;
+    for (int i = 0; i < args->n; i++)
+        if (isdigit((unsigned char)*args->at[i]))
+            o.limit_ms = atoi(args->at[i]);
+        else
+            o.over = args->at[i];
+    interrupted = false;
+    sigaction(SIGINT, &act, &old);
+    int code = session_report_bisect(app->session, &o, &app->out, app->json, &interrupted,
+                                     &app->diag);
+    sigaction(SIGINT, &old, NULL);
     if (code > app->exit_code)
         app->exit_code = code;
     return app->diag.errors == 0;

@@ -149,7 +149,9 @@ static const char *command_line(App *app, const Command *c, const Options *o, in
                  {"minify", "", FLAG_check},
                  {"minify", "to", FLAG_out},
                  {"minify", "command", FLAG_check_cmd},
-                 {"minify", "limit", FLAG_limit}};
+                 {"minify", "limit", FLAG_limit},
+                 {"bisect", "", FLAG_over},
+                 {"bisect", "", FLAG_limit}};
     Buf b = {.arena = &app->arena};
     buf_puts(&b, c->name);
     for (int i = first; i < o->words.n; i++)

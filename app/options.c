@@ -58,7 +58,7 @@ static bool take(Arena *a, Options *o, FlagId id, const char *value, Diag *d) {
         diag_fail(d, "%s takes %s, not '%s'", flags[id].spelling, flags[id].value, value);
         return false;
     }
-    if ((id == FLAG_seed || id == FLAG_threads) &&
+    if ((id == FLAG_seed || id == FLAG_threads || id == FLAG_limit) &&
         (!number(value, &n) || n < 0 || (id == FLAG_threads && n > 1024))) {
         diag_fail(d, "%s takes a number from 0%s, not '%s'", flags[id].spelling,
                   id == FLAG_threads ? " to 1024" : "", value);

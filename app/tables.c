@@ -8,6 +8,7 @@
 #include "core/aot/aot.h"
 #include "core/eager/eager.h"
 #include "core/inductor/lower.h"
+#include "core/debug/bisect.h"
 #include "core/record/fault.h"
 #include "views/query.h"
 
@@ -228,9 +229,24 @@ static void print_faults(Buf *out) {
     for (int i = 0; i < FAULT_count; i++) {
         const FaultInfo *f = &fault_info[i];
         ROW(out, code(out, f->name), f->stage,
-            arena_printf(out->arena, "%s %s", decision_kind_name(f->decision),
+            arena_printf(out->arena, "%s %s", f->decision,
                          *f->keys == '*' ? "" : f->keys),
             f->doc);
+    }
+}
+
+static void print_switches(Buf *out) {
+    static const char *const hows[] = {[SWITCH_kind] = "decision", [SWITCH_set] = "setting",
+                                       [SWITCH_toolchain] = "toolchain", [SWITCH_given] = "yours"};
+    head(out, "switch | group | what is switched off | in words");
+    for (int i = 0; i < n_switches; i++) {
+        const SwitchInfo *s = &switch_info[i];
+        const char *at = strstr(s->words, "%s");
+        ROW(out, code(out, s->name), s->group,
+            arena_printf(out->arena, "%s %s%s%s", hows[s->how], s->of, *s->safe ? ": " : "",
+                         s->safe),
+            at ? arena_printf(out->arena, "%.*s…%s", (int)(at - s->words), s->words, at + 2)
+               : s->words);
     }
 }
 
@@ -409,6 +425,7 @@ const Table tables[] = {
     {"casetolerances", print_case_tolerances, "what cases allows beyond that"},
     {"decisions", print_decisions, "kinds of decisions"},
     {"faults", print_faults, "faults that can be planted"},
+    {"switches", print_switches, "what bisect can switch off"},
     {"verdicts", print_verdicts, "what compare says of a result"},
     {"passes", print_passes, "passes over graphs"},
     {"loop_ops", print_loop_ops, "operations of the loop IR"},

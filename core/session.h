@@ -244,6 +244,14 @@ struct Minify *session_minify_start(Session *s, int unit, const struct MinifyOpt
 // Into a folder, if dir is not NULL, which also keeps what a search that is cut off has found.
 int session_report_minify(Session *s, const struct MinifyOptions *o, const char *dir, Buf *out,
                           bool json, Diag *d);
+// session_states.c: which decision makes a unit's tree fail (core/debug/bisect.h), under way in
+// helpers; NULL and an error if it cannot be started.
+struct Bisect;
+struct BisectOptions;
+struct Bisect *session_bisect_start(Session *s, int unit, const struct BisectOptions *o, Diag *d);
+// All graphs; cancel may be NULL. Exit code: 0 if nothing fails, 1 if something does.
+int session_report_bisect(Session *s, const struct BisectOptions *o, Buf *out, bool json,
+                          const bool *cancel, Diag *d);
 bool session_probe_query(Session *s, int unit, Arena *a, struct ProbeQuery *out, Diag *d);
 // Measures the memory bandwidth in a helper (triad on all threads); NULL if it cannot be started.
 Request *session_bandwidth_start(Session *s);

@@ -39,7 +39,7 @@ int session_report_score(const char *name, Buf *out, bool json, Diag *d) {
         return 3;
     Arena arena = {0};
     Score score;
-    score_run(h, only, &arena, &score);
+    score_run(h, only, 0, &arena, &score);
     if (json)
         score_json(&score, out);
     else

@@ -9,6 +9,8 @@
 
 // ---- in the helper
 
+typedef enum ProbeCall { CALL_probe, CALL_diverge, CALL_list, CALL_text } ProbeCall;
+
 struct ProbeSession {
     HelperCall *call;
     const ProbeQuery *q;
@@ -177,6 +179,10 @@ Pipeline *probe_session_pipeline(const ProbeSession *o) {
     return o->s->pipeline;
 }
 
+const Session *probe_session_session(const ProbeSession *o) {
+    return o->s;
+}
+
 StageId probe_rung_stage(CaseRung rung) {
     return backend_info[rung].executes;
 }
@@ -307,11 +313,17 @@ static int fired(void *ctx) {
     return n;
 }
 
-static bool answer_probe(HelperCall *c, bool search) {
+static bool answer_probe(HelperCall *c, ProbeCall what) {
     ProbeQuery q;
+    bool search = what == CALL_diverge;
     ProbeSession *o = probe_read(c, &q) ? probe_session_open(c, &q, search, c->diag) : NULL;
     if (!o)
         return false;
+    if (what == CALL_list || what == CALL_text) {
+        bool done = what == CALL_list ? session_list_states(c, o, &q) : session_text_states(c, o);
+        probe_session_close(o);
+        return done;
+    }
     ProbeRunner runner = {.ctx = o,
                           .build = build,
                           .run = run,
@@ -360,15 +372,20 @@ static bool answer_look(HelperCall *c) {
 }
 
 bool session_call(HelperCall *c) {
-    const char *what = message_get_text(c->message, "call", "");
-    if (!strcmp(what, "values"))
+    const char *name = message_get_text(c->message, "call", "");
+    if (!strcmp(name, "values"))
         return answer_values(c);
-    if (!strcmp(what, "command"))
+    if (!strcmp(name, "command"))
         return minify_command_reply(c);
-    if (!strcmp(what, "probe") || !strcmp(what, "diverge"))
-        return answer_probe(c, *what == 'd');
-    if (!strcmp(what, "look"))
+    if (!strcmp(name, "look"))
         return answer_look(c);
+    static const char *const calls[] = {[CALL_probe] = "probe",
+                                        [CALL_diverge] = "diverge",
+                                        [CALL_list] = "list",
+                                        [CALL_text] = "text"};
+    int what = str_index(name, calls, COUNT(calls));
+    if (what >= 0)
+        return answer_probe(c, (ProbeCall)what);
     diag_tool(c->diag, "a request that no helper knows");
     return false;
 }

@@ -20,8 +20,12 @@ Pipeline *probe_session_pipeline(const ProbeSession *o);
 // The plain one's artifact of a stage; NULL if it cannot be built, or nothing is overridden.
 const Artifact *probe_session_plain(ProbeSession *o, StageId stage);
 bool probe_session_random(ProbeSession *o);
+const Session *probe_session_session(const ProbeSession *o);
 StageId probe_rung_stage(CaseRung rung);
 
+// session_states.c: the decisions of a question's build, the texts of a stage.
+bool session_list_states(HelperCall *c, ProbeSession *o, const ProbeQuery *q);
+bool session_text_states(HelperCall *c, ProbeSession *o);
 // session_diverge.c
 bool session_diverge(HelperCall *c, ProbeSession *s, const ProbeQuery *q);
 

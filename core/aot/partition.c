@@ -17,6 +17,8 @@ const PartitionConfig partition_config_default = {
     .solver = KNAPSACK_dp,
 };
 
+enum { MOST_CUTS = 16 };
+
 // ---- pins
 
 static void refuse(const Part *p, int i, const char *why) {
@@ -146,8 +148,15 @@ static void partition(Part *p, PartitionResult *out) {
     if (pinned && !solve(p, &saved, out->budget_bytes))
         return;
     make(p, &saved, out);
-    if (out->forward && ask(p, out, plain, pinned) && solve(p, &saved, out->budget_bytes))
+    Decisions *log = p->rq->decisions;
+    int from = log ? decisions_count(log) : 0;
+    // Where an answer differs, another cut saves other values: they are asked for in their turn.
+    for (int i = 0; i < MOST_CUTS && out->forward && ask(p, out, plain, pinned); i++) {
+        if (!solve(p, &saved, out->budget_bytes))
+            return;
+        decisions_rewind(log, from);
         make(p, &saved, out);
+    }
 }
 
 PartitionResult aot_partition(const PartitionRequest *request) {

@@ -165,6 +165,17 @@ bool file_write(const char *path, const void *bytes, size_t len, Diag *d) {
     return ok;
 }
 
+bool file_append(const char *path, const void *bytes, size_t len, Diag *d) {
+    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    bool ok = fd >= 0 && write_all(fd, bytes, len);
+    int error = errno;
+    if (fd >= 0)
+        close(fd);
+    if (!ok)
+        fail(d, "write", path, error);
+    return ok;
+}
+
 bool file_exists(const char *path) {
     struct stat st;
     return stat(path, &st) == 0;

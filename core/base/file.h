@@ -12,6 +12,8 @@ Str file_map(const char *path, Diag *d);
 void file_unmap(Str s);
 // Writes through a temporary file in the same folder and renames: never a half file.
 bool file_write(const char *path, const void *bytes, size_t len, Diag *d);
+// Behind what is there, in one piece, so that lines of two programs do not mix.
+bool file_append(const char *path, const void *bytes, size_t len, Diag *d);
 bool file_exists(const char *path);
 bool file_is_dir(const char *path);
 bool file_is_stream(const char *path);                      // a pipe, a device: read once

@@ -146,11 +146,16 @@ bool compare_poll(Compare *c) {
     return c->done;
 }
 
+Request *compare_waiting(const Compare *c) {
+    Request *r = c->search;
+    for (int i = 0; i < c->n && !r; i++)
+        r = c->rungs[i].request;
+    return r;
+}
+
 void compare_wait(Compare *c) {
     while (!compare_poll(c)) {
-        Request *r = c->search;
-        for (int i = 0; i < c->n && !r; i++)
-            r = c->rungs[i].request;
+        Request *r = compare_waiting(c);
         int done = 0;
         for (int i = 0; i < c->n; i++)
             done += c->rungs[i].done;

@@ -60,6 +60,7 @@ void compare_start(Compare *c, const Toolchain *const *with);
 // Takes in what has come; true when all is there.
 bool compare_poll(Compare *c);
 void compare_wait(Compare *c);
+Request *compare_waiting(const Compare *c); // one that is under way; NULL: none
 // What a rung was asked at last.
 ProbeQuery compare_query(Compare *c, const CompareRung *r);
 // Gives up what is under way; what has come stays.

@@ -21,6 +21,9 @@ const int n_score_models = COUNT(score_models);
 
 // ---- models
 
+// Milliseconds of a question: these models take a few, an optimising compiler some hundreds.
+enum { LIMIT_MS = 800, COMPILER_MS = 10000 };
+
 const char *score_model_text(const ScoreModel *m, Arena *a) {
     Buf b = {.arena = a};
     buf_puts(&b, "class GraphModule(torch.nn.Module):\n    def forward(self");
@@ -56,7 +59,7 @@ static bool fill_input(const Node *p, int seed, RtValue *out, Diag *d) {
 bool score_query(const ScoreModel *m, Arena *a, ProbeQuery *out, Diag *d) {
     const char *text = score_model_text(m, a);
     FxDoc doc = {.arena = a};
-    *out = (ProbeQuery){.text = {text, strlen(text)}, .threads = 2, .limit_ms = 4000};
+    *out = (ProbeQuery){.text = {text, strlen(text)}, .threads = 2, .limit_ms = LIMIT_MS};
     if (!fx_parse(&doc, sym_new(a), out->text, m->name, d) || !doc.n)
         return false;
     Node **p;
@@ -89,13 +92,14 @@ typedef struct Scoring {
     Helpers *h;
     Arena *a;
     ProbeQuery *models; // (n_score_models)
+    int most;           // cases of a fault
 } Scoring;
 
 // A race needs threads, and so another compiler than tcc; where there is none the case is left out.
 static const Toolchain *toolchain_for(FaultId f, Arena *a) {
     static const char *const names[] = {"gcc", "clang"};
     const char *why = NULL;
-    if (fault_info[f].decision != DECIDE_parallel)
+    if (strcmp(fault_info[f].decision, "parallel") != 0)
         return toolchain_find("tcc");
     for (int i = 0; i < COUNT(names); i++) {
         const Toolchain *t = toolchain_find(names[i]);
@@ -116,6 +120,7 @@ static void mark_firing(Scoring *s, FaultId f, const Overrides *planted, bool *f
         q.overrides = planted;
         q.rung = RUNG_full;
         q.toolchain = with;
+        q.limit_ms = with && with->in_memory ? LIMIT_MS : COMPILER_MS;
         q.sets = i % 2 ? own_stream : NULL;
         bool again = i % 2 && !strstr(q.text.ptr, "dropout");
         r[i] = again || !with ? NULL : probe_send(s->h, &q);
@@ -143,6 +148,39 @@ static StageId blamed(const Compare *c) {
     return ran ? STAGE_kernels : r->answer.failure.stage;
 }
 
+// Whether what a bisection names is what the fault sits in.
+static bool is_decision(const Bisect *b, const Compare *ladder, const FaultInfo *f) {
+    const BisectChoice *c = bisect_choice(b);
+    if (!strcmp(f->decision, "place"))
+        return b->end == BISECT_fixed && ladder->place.found &&
+               (int)ladder->place.stage == stage_find(f->stage);
+    return c && !strcmp(switch_info[c->row].name, f->decision) &&
+           (*f->keys == '*' || str_starts(c->key, f->keys));
+}
+
+static const char *named_text(const Bisect *b, Arena *a) {
+    const BisectChoice *c = bisect_choice(b);
+    if (c)
+        return arena_printf(a, "%s %s", switch_info[c->row].name, c->key);
+    return b->end == BISECT_fixed ? "no decision" : *b->note ? arena_strdup(a, b->note) : "nothing";
+}
+
+static void bisect_case(Scoring *s, Compare *ladder, const char *model, ScoreRow *row) {
+    const CompareRung *r = &ladder->rungs[ladder->bad];
+    ProbeQuery q = compare_query(ladder, r);
+    bool memory = q.toolchain && q.toolchain->in_memory;
+    BisectOptions o = {.limit_ms = memory ? LIMIT_MS : COMPILER_MS};
+    Bisect *b = bisect_start(s->h, &q, &r->answer.failure, &o);
+    bisect_wait(b, NULL);
+    bool right = is_decision(b, ladder, &fault_info[row->fault]);
+    row->decided += right;
+    row->states += b->tries.n;
+    row->ns += b->end_ns - b->start_ns;
+    if (!right && !row->blamed)
+        row->blamed = arena_printf(s->a, "%s: %s", model, named_text(b, s->a));
+    bisect_free(b);
+}
+
 static void judge_case(Scoring *s, const ScoreModel *m, const ProbeQuery *q,
                        const Overrides *planted, ScoreRow *row) {
     Compare *c = compare_new(s->h);
@@ -151,6 +189,7 @@ static void judge_case(Scoring *s, const ScoreModel *m, const ProbeQuery *q,
     c->query = *q;
     c->query.overrides = planted;
     c->query.toolchain = with[0];
+    c->query.limit_ms = with[0] && !with[0]->in_memory ? COMPILER_MS : LIMIT_MS;
     compare_start(c, with);
     compare_wait(c);
     row->cases++;
@@ -162,6 +201,7 @@ static void judge_case(Scoring *s, const ScoreModel *m, const ProbeQuery *q,
         if (got != want && !row->missed)
             row->missed = arena_printf(s->a, "%s: %s", m->name,
                                        got < STAGE_count ? stage_info[got].name : "no stage");
+        bisect_case(s, c, m->name, row);
     } else if (!row->missed) {
         row->missed = m->name;
     }
@@ -177,13 +217,16 @@ static void score_fault(Scoring *s, FaultId f, ScoreRow *row) {
     mark_firing(s, f, planted, fires);
     for (int i = 0; i < n_score_models; i++) {
         row->fires += fires[i];
-        if (fires[i] && row->cases < SCORE_CASES)
+        if (fires[i] && row->cases < s->most)
             judge_case(s, &score_models[i], &s->models[i], planted, row);
     }
 }
 
-void score_run(Helpers *h, int only, Arena *a, Score *out) {
-    Scoring s = {.h = h, .a = a, .models = ARENA_ARRAY(a, n_score_models, ProbeQuery)};
+void score_run(Helpers *h, int only, int most, Arena *a, Score *out) {
+    Scoring s = {.h = h,
+                 .a = a,
+                 .most = most ? most : SCORE_CASES,
+                 .models = ARENA_ARRAY(a, n_score_models, ProbeQuery)};
     int64_t start = clock_ns();
     Diag d = {.arena = a};
     *out = (Score){.rows = ARENA_ARRAY(a, FAULT_count, ScoreRow)};
@@ -203,45 +246,62 @@ void score_run(Helpers *h, int only, Arena *a, Score *out) {
 
 // ---- the report
 
-static void totals(const Score *s, int *cases, int *shown, int *named, int *few) {
-    *cases = *shown = *named = *few = 0;
+typedef struct Totals {
+    int cases, shown, named, decided, few, states;
+    int64_t ns;
+} Totals;
+
+static Totals totals(const Score *s) {
+    Totals t = {0};
     for (int i = 0; i < s->n; i++) {
-        *cases += s->rows[i].cases;
-        *shown += s->rows[i].shown;
-        *named += s->rows[i].named;
-        *few += s->rows[i].fires < SCORE_LEAST;
+        const ScoreRow *r = &s->rows[i];
+        t.cases += r->cases;
+        t.shown += r->shown;
+        t.named += r->named;
+        t.decided += r->decided;
+        t.few += r->fires < SCORE_LEAST;
+        t.states += r->states;
+        t.ns += r->ns;
     }
+    return t;
+}
+
+static double part(int n, int of) {
+    return of ? (double)n / of : 0;
 }
 
 void score_report(const Score *s, Buf *out) {
-    int cases, shown, named, few;
-    totals(s, &cases, &shown, &named, &few);
-    buf_printf(out, "%-22s %-13s %5s %5s %6s %6s  %s\n", "fault", "stage", "fires", "cases",
-               "shown", "named", "not named");
+    Totals t = totals(s);
+    buf_printf(out, "%-22s %-13s %-13s %5s %5s %5s %5s %8s %6s  %s\n", "fault", "stage", "decision",
+               "fires", "cases", "shown", "stage", "decision", "states", "missed");
     for (int i = 0; i < s->n; i++) {
         const ScoreRow *r = &s->rows[i];
-        buf_printf(out, "%-22s %-13s %5d %5d %6d %6d  %s\n", fault_info[r->fault].name,
-                   fault_info[r->fault].stage, r->fires, r->cases, r->shown, r->named,
-                   r->missed ? r->missed : "");
+        const FaultInfo *f = &fault_info[r->fault];
+        buf_printf(out, "%-22s %-13s %-13s %5d %5d %5d %5d %8d %6d  %s%s%s\n", f->name, f->stage,
+                   f->decision, r->fires, r->cases, r->shown, r->named, r->decided, r->states,
+                   r->missed ? r->missed : "", r->missed && r->blamed ? "; " : "",
+                   r->blamed ? r->blamed : "");
     }
     buf_printf(out,
-               "%d faults in %d models: %d fire in fewer than %d; of %d cases %d show, compare "
-               "names the stage in %d (%.1f %%)\n",
-               s->n, n_score_models, few, SCORE_LEAST, cases, shown, named,
-               cases ? 100.0 * named / cases : 0);
+               "%d faults in %d models: %d fire in fewer than %d; of %d cases %d show; compare "
+               "names the stage in %d (%.1f %%), bisect the decision in %d (%.1f %%) by %d states "
+               "in %.0f ms a case\n",
+               s->n, n_score_models, t.few, SCORE_LEAST, t.cases, t.shown, t.named,
+               100 * part(t.named, t.cases), t.decided, 100 * part(t.decided, t.cases),
+               t.shown ? t.states / t.shown : 0, t.shown ? (double)t.ns / 1e6 / t.shown : 0);
 }
 
 void score_json(const Score *s, Buf *out) {
     JsonOut j = {.out = out, .pretty = true};
-    int cases, shown, named, few;
-    totals(s, &cases, &shown, &named, &few);
+    Totals t = totals(s);
     json_open(&j, NULL, '{');
     json_put_int(&j, "faults", s->n);
     json_put_int(&j, "models", n_score_models);
-    json_put_int(&j, "rarely_fire", few);
-    json_put_int(&j, "cases", cases);
-    json_put_int(&j, "shown", shown);
-    json_put_float(&j, "stage_named", cases ? (double)named / cases : 0);
+    json_put_int(&j, "rarely_fire", t.few);
+    json_put_int(&j, "cases", t.cases);
+    json_put_int(&j, "shown", t.shown);
+    json_put_float(&j, "stage_named", part(t.named, t.cases));
+    json_put_float(&j, "decision_named", part(t.decided, t.cases));
     json_put_float(&j, "seconds", (double)s->ns / 1e9);
     json_open(&j, "rows", '[');
     for (int i = 0; i < s->n; i++) {
@@ -249,11 +309,15 @@ void score_json(const Score *s, Buf *out) {
         json_open(&j, NULL, '{');
         json_put_str(&j, "fault", fault_info[r->fault].name);
         json_put_str(&j, "stage", fault_info[r->fault].stage);
+        json_put_str(&j, "decision", fault_info[r->fault].decision);
         json_put_int(&j, "fires", r->fires);
         json_put_int(&j, "cases", r->cases);
         json_put_int(&j, "shown", r->shown);
         json_put_int(&j, "stage_named", r->named);
+        json_put_int(&j, "decision_named", r->decided);
+        json_put_int(&j, "states", r->states);
         json_put_str(&j, "missed", r->missed);
+        json_put_str(&j, "blamed", r->blamed);
         json_close(&j, '}');
     }
     json_close(&j, ']');

@@ -3,7 +3,7 @@
 #ifndef CORE_DEBUG_SCORE_H
 #define CORE_DEBUG_SCORE_H
 
-#include "core/debug/compare.h"
+#include "core/debug/bisect.h"
 #include "core/record/fault.h"
 
 typedef struct ScoreModel {
@@ -28,14 +28,18 @@ typedef struct ScoreRow {
     int shown;          // a rung fails
     int named;          // compare names the fault's stage
     const char *missed; // "model: stage" of the first that is not named, "model" if nothing shows
+    int decided;        // bisection names the decision that it sits in
+    const char *blamed; // "model: decision" of the first where it does not
+    int states;         // that bisection asked about, over all cases
+    int64_t ns;         // of bisection
 } ScoreRow;
 typedef struct Score {
     ScoreRow *rows; // (n)
     int n;
     int64_t ns;
 } Score;
-// only: one fault, or -1 for all. Takes the models from helpers that answer questions.
-void score_run(Helpers *h, int only, Arena *a, Score *out);
+// only: one fault, or -1 for all; most: cases of each, 0: SCORE_CASES. h answers questions.
+void score_run(Helpers *h, int only, int most, Arena *a, Score *out);
 void score_report(const Score *s, Buf *out);
 void score_json(const Score *s, Buf *out);
 

@@ -5,7 +5,7 @@
 
 const FaultInfo fault_info[FAULT_count] = {
 #define FAULT(name, stage, decision, keys, doc)                                                    \
-    [FAULT_##name] = {#name, stage, DECIDE_##decision, keys, doc},
+    [FAULT_##name] = {#name, stage, #decision, keys, doc},
 #include "core/record/faults.def"
 #undef FAULT
 };

@@ -15,9 +15,10 @@ typedef enum FaultId {
 
 typedef struct FaultInfo {
     const char *name;
-    const char *stage;     // as stages.def names it
-    DecisionKind decision; // that it sits in: without it the fault cannot act
-    const char *keys;      // of that decision: `*`, or the beginning of its keys
+    const char *stage;    // as stages.def names it
+    const char *decision; // that it sits in, as switches.def names it: without it the fault cannot
+                          // act; "place": no choice, the place itself
+    const char *keys;     // of that decision: `*`, or the beginning of its keys
     const char *doc;
 } FaultInfo;
 extern const FaultInfo fault_info[FAULT_count];

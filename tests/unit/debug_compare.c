@@ -119,7 +119,7 @@ START_TEST(the_score) {
     Session *s = opened(&a, healthy[0], "none", NULL);
     for (int i = 0; i < COUNT(scored); i++) {
         Score score;
-        score_run(session_helpers(s), (int)scored[i], &a, &score);
+        score_run(session_helpers(s), (int)scored[i], SCORE_LEAST + 2, &a, &score);
         const ScoreRow *r = &score.rows[0];
         const char *name = fault_info[scored[i]].name;
         ck_assert_int_eq(score.n, 1);
