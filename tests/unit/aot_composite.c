@@ -7,7 +7,7 @@
 
 typedef struct Taken {
     const char *args; // a: "f64[5]", … as in FX text
-    const char *call; // without torch.ops.aten.
+    const char *call; // without torch.ops.aten., or a torch-level function
     const char *ops;  // packets of the graph
 } Taken;
 
@@ -65,6 +65,19 @@ static const Taken rows[] = {
     {"a: \"f64[3, 4]\", b: \"i64[4]\"", "index_select_backward.default(a, [3, 5], 1, b)",
      "new_zeros index_add"},
     {"a: \"f64[]\"", "trace_backward.default(a, [3, 5])", "zeros arange index_fill view"},
+    // Recorded joint graphs.
+    {"a: \"f32[4, 5]\", b: \"f32[4, 5]\"", "isclose.default(a, b)",
+     "eq mul abs add sub abs abs ne eq mul le bitwise_and bitwise_or"},
+    {"a: \"f32[4, 6]\", b: \"f32[4, 6]\"", "cosine_similarity.default(a, b)",
+     "linalg_vector_norm clone linalg_vector_norm clone scalar_tensor clamp_min clamp_min div div "
+     "mul sum"},
+    {"a: \"f32[2, 4, 7, 7]\"", "torch.nn.functional.local_response_norm(a, 3)",
+     "mul view constant_pad_nd avg_pool3d squeeze view mul add pow div"},
+    {"a: \"f32[2, 4, 7, 7]\"", "torch.nn.functional.lp_pool2d(a, 2, 2)",
+     "pow avg_pool2d sign abs relu mul mul pow"},
+    {"a: \"f32[3, 6, 8]\", b: \"f32[6]\"", "torch.prelu(a, b)", "view _prelu_kernel"},
+    {"a: \"f32[12, 7]\", b: \"f32[12, 7]\"",
+     "torch.nn.functional.kl_div(a, b, reduction = 'batchmean')", "mul xlogy sub sum div"},
 };
 
 // Packet names of a graph's calls, by spaces.
@@ -84,8 +97,8 @@ static const char *graph_of(Arena *a, const Taken *r) {
     // Sizes are contiguous: the parser makes the strides.
     return arena_printf(a,
                         "class <lambda>(torch.nn.Module):\n    def forward(self, %s):\n"
-                        "        y = torch.ops.aten.%s\n        return [y]\n",
-                        r->args, r->call);
+                        "        y = %s%s\n        return [y]\n",
+                        r->args, strncmp(r->call, "torch.", 6) ? "torch.ops.aten." : "", r->call);
 }
 
 START_TEST(test_calls) {

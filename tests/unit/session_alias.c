@@ -457,6 +457,28 @@ START_TEST(arguments_are_those_of_the_wrappers) {
 }
 END_TEST
 
+// A base that is no input has a size and an offset like any tensor, wherever it is written down.
+START_TEST(bases_are_dumped) {
+    static const char *const inputs[] = {"a:f32[2, 5][5, 1]cpu", "b:f32[2, 5][5, 1]cpu", NULL};
+    Case *c = &(Case){0};
+    c->d.arena = &c->a;
+    const char *sets[] = {"alias.a=@x[4, 5] 0", "alias.b=@x[4, 5] 5", NULL};
+    const char *text = function(
+        &c->a, inputs,
+        "        m = L_a_.mul_(2)\n        s = L_b_.sum()\n        r = L_a_ + s\n"
+        "        return (r,)\n");
+    Session *s = open_text(c, text, "none", sets);
+    ck_assert_ptr_nonnull(s);
+    unit_folder_make();
+    ck_assert_int_ge(session_dump(s, unit_folder, &c->d), 0);
+    ck_assert(file_exists(
+        path_join(&c->a, unit_folder, "model__0_inference_0.0/fx_graph_runnable.py")));
+    session_close(s);
+    unit_folder_drop();
+    arena_free(&c->a);
+}
+END_TEST
+
 static const char *const broken[][2] = {
     {"alias.b=a 1", "it reaches element 6 of memory that has 6"},
     {"alias.b=q", "the graph has no tensor input 'q'"},
@@ -549,6 +571,7 @@ Suite *suite_session_alias(void) {
     tcase_set_timeout(t, 600);
     tcase_add_test(t, rungs_agree_on_shared_memory);
     tcase_add_loop_test(t, arguments_are_those_of_the_wrappers, 0, COUNT(facts));
+    tcase_add_test(t, bases_are_dumped);
     tcase_add_loop_test(t, what_cannot_be_is_told, 0, COUNT(broken));
     tcase_add_test(t, declarations_are_taken_back);
     tcase_add_test(t, tied_weights_are_recognised);

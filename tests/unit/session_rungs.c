@@ -14,6 +14,11 @@ static const struct Found {
     const char *grad, *hints;
     const char *inputs, *body; // parted by "; "
 } found[] = {
+    {"resampling to a given size from one that is a symbol", "none", "s0=4",
+     "s0 Sym(s0); x f32[1, 2, s0, 5][10*s0, 5*s0, 5, 1]",
+     "y = torch.nn.functional.interpolate(x, size = (7, 9)); "
+     "z = torch.nn.functional.interpolate(x, size = (7, 9), mode = 'bilinear', align_corners = "
+     "True); w = torch.nn.functional.interpolate(x, scale_factor = 2.0); return (y, z, w)"},
     {"a part of nothing is a part", "none", NULL, "x f64[4, 3, 0][6, 2, 2]",
      "s = torch.ops.aten.split.Tensor(x, 2, 2); g = s[0]; return (g,)"},
     {"dimensions of a number move", "none", NULL, "x i64[][]",
