@@ -19,6 +19,16 @@ static const struct Found {
      "y = torch.nn.functional.interpolate(x, size = (7, 9)); "
      "z = torch.nn.functional.interpolate(x, size = (7, 9), mode = 'bilinear', align_corners = "
      "True); w = torch.nn.functional.interpolate(x, scale_factor = 2.0); return (y, z, w)"},
+    {"an LSTM, batch first", "params", NULL,
+     "x f32[2, 3, 4][12, 4, 1]; h f32[1, 2, 5][10, 5, 1]; c f32[1, 2, 5][10, 5, 1]; "
+     "p_w f32[20, 4][4, 1]; p_u f32[20, 5][5, 1]; p_a f32[20][1]; p_b f32[20][1]",
+     "y = torch.ops.aten.lstm.input(x, [h, c], [p_w, p_u, p_a, p_b], True, 1, 0.0, False, False, "
+     "True); o = y[0]; n = y[2]; return (o, n)"},
+    {"a GRU in both directions", "params", NULL,
+     "x f32[3, 2, 4][8, 4, 1]; h f32[2, 2, 5][10, 5, 1]; p_w f32[15, 4][4, 1]; p_u f32[15, "
+     "5][5, 1]; p_v f32[15, 4][4, 1]; p_z f32[15, 5][5, 1]",
+     "y = torch.ops.aten.gru.input(x, h, [p_w, p_u, p_v, p_z], False, 1, 0.0, False, True, "
+     "False); o = y[0]; n = y[1]; return (o, n)"},
     {"a part of nothing is a part", "none", NULL, "x f64[4, 3, 0][6, 2, 2]",
      "s = torch.ops.aten.split.Tensor(x, 2, 2); g = s[0]; return (g,)"},
     {"dimensions of a number move", "none", NULL, "x i64[][]",
@@ -178,8 +188,12 @@ static void put_text(Buf *b, const struct Found *f) {
         p += all + strspn(p + all, "; ");
     }
     buf_puts(b, "):\n");
-    if (strstr(f->inputs, "p_w"))
-        buf_puts(b, "        p_w = L_self_parameters_p_w\n");
+    for (const char *p = f->inputs; p; p = strchr(p, ';')) {
+        p += strspn(p, "; ");
+        int n = (int)strcspn(p, " ");
+        if (str_starts(p, "p_"))
+            buf_printf(b, "        %.*s = L_self_parameters_%.*s\n", n, p, n, p);
+    }
     for (const char *p = f->body; *p;) {
         size_t n = strcspn(p, ";");
         buf_printf(b, "        %.*s\n", (int)n, p);
