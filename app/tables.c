@@ -5,6 +5,7 @@
 #include "app/app.h"
 #include "app/options.h"
 #include "core/debug/judge.h"
+#include "core/debug/minify.h"
 #include "core/aot/aot.h"
 #include "core/eager/eager.h"
 #include "core/inductor/lower.h"
@@ -256,6 +257,14 @@ static void print_verdicts(Buf *out) {
         ROW(out, verdict_info[i].name, code(out, verdict_info[i].mark), verdict_info[i].doc);
 }
 
+static void print_strategies(Buf *out) {
+    static const char *const phases[] = {
+        [PHASE_cut] = "cut", [PHASE_simplify] = "simplify", [PHASE_data] = "data"};
+    head(out, "strategy | phase | what it does");
+    for (int i = 0; i < STRATEGY_count; i++)
+        ROW(out, strategy_info[i].name, phases[strategy_info[i].phase], strategy_info[i].doc);
+}
+
 static void print_passes(Buf *out) {
     head(out, "pass | stage | what it does");
     for (int i = 0; i < n_joint_passes; i++)
@@ -427,6 +436,7 @@ const Table tables[] = {
     {"faults", print_faults, "faults that can be planted"},
     {"switches", print_switches, "what bisect can switch off"},
     {"verdicts", print_verdicts, "what compare says of a result"},
+    {"strategies", print_strategies, "what minify tries"},
     {"passes", print_passes, "passes over graphs"},
     {"loop_ops", print_loop_ops, "operations of the loop IR"},
     {"expressions", print_expressions, "kinds of expressions"},

@@ -40,6 +40,32 @@ bool session_call(HelperCall *c);
 
 // session_saved.c: what forward keeps for backward, in explain's page; nothing without gradients.
 void session_explain_saved(Session *s, int unit, Buf *out);
+// session_repro_c.c: generated code with its inputs as a C program. rows: results by name, want:
+// what eager gives. False: it would be too large.
+struct ProbeRow;
+typedef struct ReproC {
+    const char *what, *code;
+    const struct RtValue *in; // the graph's inputs, then its constants
+    int n_in, n_out;
+    const int *mutated; // inputs whose new values stand before the results; (n_mutated)
+    int n_mutated;
+    const struct ProbeRow *rows;
+    int n_rows;
+} ReproC;
+bool session_print_repro_c(Buf *out, const ReproC *r);
+// session_repro.c: a minified graph as a script for PyTorch.
+struct Minify;
+struct ProbeQuery;
+void session_print_repro(Buf *out, const struct Minify *m, const struct ProbeQuery *q);
+// session_repro_write.c: all of it, into a folder that is there; out, which may be NULL, gets a
+// line about it. False and errors if the graph does not fail as before when it is opened again.
+bool session_write_repro(Session *s, const struct Minify *m, const char *dir, Buf *out, Diag *d);
+// session_minify.c: what the compiler gets of a graph as a question: inference, forward or backward
+// with the inputs that a run gives it, which the caller drops.
+bool session_aot_query(Session *s, int unit, Arena *a, struct ProbeQuery *out, Diag *d);
+// session_runnable.c: class Repro of a graph, those of its nested graphs before it. rows: constants
+// are read from `ROWS['const.NAME']`.
+void session_print_classes(Buf *out, const Graph *g, bool rows);
 // session_runnable.c: a compiled graph as fx_graph_runnable.py.
 void session_print_runnable(Buf *out, const Graph *g);
 // session_inputs.c

@@ -335,7 +335,7 @@ static bool answer_probe(HelperCall *c, ProbeCall what) {
     return ok;
 }
 
-// The graph of a question run by eager, its values shown.
+// The graph of a question run on its rung, its values shown.
 typedef struct Shown {
     ProbeSession *o;
     HelperCall *call;
@@ -343,9 +343,10 @@ typedef struct Shown {
 
 static bool run_shown(void *ctx, HelperCall *tapped) {
     const Shown *x = ctx;
-    ProbeRun r = {.rung = RUNG_eager, .plain = true};
+    bool plain = x->o->q->rung == RUNG_eager;
+    ProbeRun r = {.rung = x->o->q->rung, .plain = plain};
     StageId failed;
-    bool ok = probe_session_build(x->o, RUNG_eager, true, &failed, x->call->diag) &&
+    bool ok = probe_session_build(x->o, r.rung, plain, &failed, x->call->diag) &&
               probe_session_run(x->o, &r, tapped, x->call->arena, x->call->diag);
     for (int i = 0; i < r.values.n; i++)
         rt_drop(&r.values.at[i].v);

@@ -15,6 +15,7 @@ typedef struct Runnable {
     Arena tmp;
     VEC(const Expr *) symbols; // of the inputs' sizes, by name
     int n_storages;
+    bool rows; // constants are rows of a file
 } Runnable;
 
 // ---- symbols
@@ -114,6 +115,10 @@ static void print_const(Runnable *r, const GraphConst *c, Map *made) {
     const char *type = dtype_info[dtype].torch_name, *name;
     const char *owner = print_modules(r, made, c->name, &name);
     buf_printf(r->out, "        %s.register_buffer('%s', ", owner, name);
+    if (r->rows && t) {
+        buf_printf(r->out, "ROWS['const.%s'].clone())\n", c->name);
+        return;
+    }
     if (t && tensor_numel(t) <= MAX_INLINE) {
         int64_t flat = 0;
         buf_puts(r->out, "tensor(");
@@ -230,6 +235,12 @@ static void print_end(Runnable *r) {
                "command='get_args', save_dir=None, tracing_mode='%s', check_str=None)\n"
                "        # mod(*args)",
                mode, mode);
+}
+
+void session_print_classes(Buf *out, const Graph *g, bool rows) {
+    Runnable r = {.out = out, .sym = g->sym, .rows = rows};
+    print_class(&r, g, "Repro");
+    arena_free(&r.tmp);
 }
 
 void session_print_runnable(Buf *out, const Graph *g) {

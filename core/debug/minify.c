@@ -14,7 +14,8 @@
 enum { PARALLEL = 2, POLL_NS = 8000000, HANG_MS = 1000 };
 
 const StrategyInfo strategy_info[STRATEGY_count] = {
-#define STRATEGY(id, name, phase, ...) [STRATEGY_##id] = {name, PHASE_##phase, __VA_ARGS__},
+#define STRATEGY(id, name, phase, when, ...)                                                       \
+    [STRATEGY_##id] = {name, PHASE_##phase, WHEN_##when, __VA_ARGS__},
 #include "core/debug/strategies.def"
 #undef STRATEGY
 };
@@ -54,13 +55,13 @@ Minify *minify_new(Helpers *h, bool own, const ProbeQuery *q, const MinifyOption
     return m;
 }
 
-static MinifyStep *current(const Minify *m) {
+MinifyStep *minify_current(const Minify *m) {
     return m->steps.at[m->current];
 }
 
-// ---- the graph given
+// ---- steps and rounds
 
-static MinifyStep *add_step(Minify *m, Candidate *c, const Failure *f) {
+MinifyStep *minify_add_step(Minify *m, Candidate *c, const Failure *f) {
     MinifyStep *s = ARENA_NEW(&m->arena, MinifyStep);
     Node **results;
     *s = (MinifyStep){.parent = m->current,
@@ -76,45 +77,16 @@ static MinifyStep *add_step(Minify *m, Candidate *c, const Failure *f) {
     return s;
 }
 
-bool minify_start(Minify *m, Diag *d) {
-    m->start_ns = clock_ns();
-    Candidate *c = candidate_of_query(m, &m->query, d);
-    if (!c || !candidate_finish(m, c)) {
-        if (c)
-            diag_fail(d, "the graph has no result to look at");
-        candidate_free(c);
-        return false;
-    }
-    Failure none = {.element = -1};
-    add_step(m, c, &none);
-    if (!record_open(m, d))
-        return false;
-    if (m->options.command) {
-        Pending *p = ARENA_NEW(&m->arena, Pending);
-        p->c = c;
-        vec_push(&m->arena, &m->line, p);
-        minify_ask(m, p);
-        return true;
-    }
-    const Toolchain *with[2] = {m->query.toolchain, NULL};
-    m->compare = compare_new(m->helpers);
-    m->compare->query = candidate_query(m, c, &m->compare->arena);
-    m->compare->unit = "";
-    m->compare->check = m->options.check;
-    m->compare->only = m->options.one_rung ? (int)m->query.rung : -1;
-    compare_start(m->compare, with);
-    m->queries += m->compare->n;
-    return true;
+static bool belongs(const Minify *m, StrategyId s) {
+    const StrategyInfo *i = &strategy_info[s];
+    bool wanted = !(m->options.without & (1u << s));
+    bool now = i->phase != PHASE_cut || i->when == WHEN_each ||
+               m->window == (i->when == WHEN_once ? m->top_window : 1);
+    return wanted && i->phase == m->phase && now;
 }
 
-static void refuse(Minify *m, const char *why) {
-    m->state = MINIFY_refused;
-    m->why = why;
-    m->spent_ns = clock_ns() - m->start_ns;
-}
-
-static void begin_round(Minify *m) {
-    int calls = candidate_calls(current(m)->candidate);
+void minify_begin_round(Minify *m) {
+    int calls = candidate_calls(minify_current(m)->candidate);
     m->top_window = 1;
     while (m->top_window * 2 <= calls)
         m->top_window *= 2;
@@ -122,68 +94,13 @@ static void begin_round(Minify *m) {
     m->strategy = 0;
     m->index = 0;
     m->over = m->gained = false;
+    while (m->strategy + 1 < STRATEGY_count && !belongs(m, m->strategy))
+        m->strategy++;
 }
 
-static void begin_search(Minify *m) {
-    m->state = MINIFY_search;
-    m->phase = PHASE_cut;
-    m->want_values = true;
-    begin_round(m);
-}
-
-// A stale buffer or one that nobody writes shows only if it is looked for.
-static bool only_unsteady(const ProbeAnswer *a) {
-    for (int i = 0; i < a->n_rows; i++)
-        if (verdict_info[a->rows[i].judged.verdict].bad)
-            return false;
-    return true;
-}
-
-static void take_compare(Minify *m) {
-    Compare *c = m->compare;
-    MinifyStep *s = m->steps.at[0];
-    if (!c->rungs[0].answer.valid) {
-        refuse(m, arena_printf(&m->arena, "eager itself cannot run it: %s",
-                               c->rungs[0].answer.failure.message));
-    } else if (c->bad < 0) {
-        refuse(m, m->options.check != FAIL_none
-                      ? arena_printf(&m->arena, "nothing fails by %s",
-                                     failure_kind_name((FailureKind)m->options.check))
-                      : "every rung of the ladder agrees with eager: nothing fails");
-    } else {
-        CompareRung *r = &c->rungs[c->bad];
-        ProbeQuery q = compare_query(c, r);
-        const char **sets = NULL;
-        int n = 0;
-        while (q.sets && q.sets[n])
-            n++;
-        sets = ARENA_ARRAY(&m->arena, n + 1, const char *);
-        for (int i = 0; i < n; i++)
-            sets[i] = arena_strdup(&m->arena, q.sets[i]);
-        m->query.rung = r->rung;
-        m->query.toolchain = r->toolchain;
-        m->query.sets = sets;
-        m->query.twice = q.twice && only_unsteady(&r->answer);
-        m->query.poison = q.poison && only_unsteady(&r->answer);
-        s->failure = failure_copy(&m->arena, &r->answer.failure);
-        s->place = c->place;
-        s->place.got = s->place.want = (RtValue){0};
-        minify_note_seen(m, s->candidate, &s->failure, false);
-        begin_search(m);
-    }
-}
-
-static void take_original_command(Minify *m) {
-    Pending *p = m->line.at[0];
-    minify_take(m, p);
-    m->line.n = 0;
-    m->steps.at[0]->failure = failure_copy(&m->arena, &p->failure);
-    if (p->attempt.verdict == TRY_invalid)
-        refuse(m, arena_printf(&m->arena, "the command cannot tell: %s", p->failure.message));
-    else if (p->failure.kind == FAIL_none)
-        refuse(m, "the command ends with 0 on the graph given: nothing fails");
-    else
-        begin_search(m);
+void minify_finish(Minify *m) {
+    m->state = MINIFY_done;
+    m->spent_ns = clock_ns() - m->start_ns;
 }
 
 // ---- candidates
@@ -202,9 +119,13 @@ static void ask(Minify *m, Pending *p) {
     }
 }
 
+static bool has_windows(StrategyId s) {
+    return s < STRATEGY_count && strategy_info[s].when == WHEN_each;
+}
+
 // Puts a candidate in the line; false if it is no gain, and gone.
-static bool enqueue(Minify *m, Candidate *c, StrategyId strategy, int index) {
-    const MinifyStep *s = current(m);
+bool minify_enqueue(Minify *m, Candidate *c, StrategyId strategy, int index) {
+    const MinifyStep *s = minify_current(m);
     bool cut = strategy >= STRATEGY_count || strategy_info[strategy].phase == PHASE_cut;
     if (!candidate_finish(m, c) || c->hash == s->candidate->hash ||
         (cut && !candidate_is_less(c, s->candidate))) {
@@ -216,9 +137,7 @@ static bool enqueue(Minify *m, Candidate *c, StrategyId strategy, int index) {
     p->c = c;
     p->attempt = (MinifyTry){.step = m->current,
                              .strategy = strategy,
-                             .window = strategy < STRATEGY_count && strategy_info[strategy].windows
-                                           ? m->window
-                                           : 0,
+                             .window = has_windows(strategy) ? m->window : 0,
                              .index = index,
                              .nodes = c->graph->n_nodes,
                              .inputs = candidate_inputs(c),
@@ -233,34 +152,23 @@ static bool enqueue(Minify *m, Candidate *c, StrategyId strategy, int index) {
 
 // Makes the next candidate of the strategy, if there is one.
 static void make_next(Minify *m) {
-    Candidate *c = candidate_copy(current(m)->candidate);
-    Making x = {.m = m, .step = current(m), .window = m->window, .i = m->index, .c = c};
+    Candidate *c = candidate_copy(minify_current(m)->candidate);
+    Making x = {.m = m, .step = minify_current(m), .window = m->window, .i = m->index, .c = c};
     Next next = makers[m->strategy](&x);
     int index = m->index++;
     if (next == NEXT_try) {
-        enqueue(m, c, m->strategy, index);
+        minify_enqueue(m, c, m->strategy, index);
         return;
     }
     candidate_free(c);
     m->over = next == NEXT_end;
 }
 
-static bool belongs(const Minify *m, StrategyId s) {
-    const StrategyInfo *i = &strategy_info[s];
-    bool wanted = !(m->options.without & (1u << s));
-    return wanted && i->phase == m->phase && (i->windows || m->window == m->top_window);
-}
-
-static void finish(Minify *m) {
-    m->state = MINIFY_done;
-    m->spent_ns = clock_ns() - m->start_ns;
-}
-
 // The round is over.
 static void next_round(Minify *m) {
     bool gained = m->gained;
     if (m->phase == PHASE_data) {
-        finish(m);
+        minify_finish(m);
         return;
     }
     if (!gained && m->phase == PHASE_cut) {
@@ -269,7 +177,7 @@ static void next_round(Minify *m) {
     } else if (!gained) {
         m->phase = m->gained_phase ? PHASE_cut : PHASE_data;
     }
-    begin_round(m);
+    minify_begin_round(m);
 }
 
 static void next_strategy(Minify *m) {
@@ -356,7 +264,7 @@ static void accept(Minify *m, const Divergence *place) {
         drop_first(m);
         return;
     }
-    MinifyStep *s = add_step(m, p->c, &p->failure);
+    MinifyStep *s = minify_add_step(m, p->c, &p->failure);
     t->became = m->current;
     s->attempt = m->tries.n;
     if (place)
@@ -425,120 +333,13 @@ static bool settle_first(Minify *m) {
     return true;
 }
 
-// ---- by hand
-
-static void discard(Minify *m) {
+void minify_discard(Minify *m) {
     if (m->place_request) {
         request_cancel(m->place_request);
         request_free(m->place_request);
         m->place_request = NULL;
     }
     abandon(m, 0);
-}
-
-static void add_hand(Minify *m, Hand h) {
-    vec_push(&m->arena, &m->hands, h);
-    m->n_replayed = m->hands.n;
-    record_hand(m, &h);
-}
-
-bool minify_undo(Minify *m) {
-    if (m->current < 1)
-        return false;
-    MinifyStep *s = current(m);
-    const MinifyTry *t = &m->tries.at[s->attempt];
-    discard(m);
-    s->undone = true;
-    map_at_id(&m->memo, s->candidate->hash)->i = TRY_refused + 1;
-    map_put_id(&m->why_not, s->candidate->hash, (void *)"taken back by hand");
-    add_hand(m, (Hand){HAND_undo, m->current, NULL, s->candidate->hash});
-    m->current = s->parent;
-    m->want_values = true;
-    if (t->strategy < STRATEGY_count) {
-        m->phase = strategy_info[t->strategy].phase;
-        m->strategy = t->strategy;
-        begin_round(m);
-        m->strategy = t->strategy;
-        m->window = t->window ? t->window : m->top_window;
-        m->index = t->index;
-        m->gained = true; // a full round follows
-    }
-    if (m->state == MINIFY_done)
-        m->state = MINIFY_search;
-    return true;
-}
-
-static bool known_node(const Minify *m, const char *node, Diag *d) {
-    if (m->current >= 0 && graph_find(current(m)->candidate->graph, node))
-        return true;
-    diag_fail(d, "the graph that is left has no node '%s'", node);
-    return false;
-}
-
-static void start_drop(Minify *m, const char *node) {
-    discard(m);
-    m->dropping = node;
-    if (m->state == MINIFY_done)
-        m->state = MINIFY_search;
-}
-
-static void start_keep(Minify *m, const char *node) {
-    discard(m);
-    map_put(&m->kept, node, m);
-    m->index = 0;
-    m->over = false;
-}
-
-bool minify_keep(Minify *m, const char *node, Diag *d) {
-    if (!known_node(m, node, d))
-        return false;
-    start_keep(m, arena_strdup(&m->arena, node));
-    add_hand(m, (Hand){HAND_keep, m->steps.n - 1, arena_strdup(&m->arena, node), 0});
-    return true;
-}
-
-bool minify_drop(Minify *m, const char *node, Diag *d) {
-    if (!known_node(m, node, d))
-        return false;
-    start_drop(m, arena_strdup(&m->arena, node));
-    add_hand(m, (Hand){HAND_drop, m->steps.n - 1, m->dropping, 0});
-    return true;
-}
-
-// What the record says was done by hand once there were so many steps.
-static void replay_hands(Minify *m) {
-    while (m->n_replayed < m->hands.n && m->hands.at[m->n_replayed].step <= m->steps.n - 1) {
-        const Hand *h = &m->hands.at[m->n_replayed++];
-        if (h->kind == HAND_undo || !graph_find(current(m)->candidate->graph, h->node))
-            continue; // a candidate taken back is refused from the beginning
-        if (h->kind == HAND_keep)
-            start_keep(m, h->node);
-        else
-            start_drop(m, h->node);
-        return;
-    }
-}
-
-static void make_drop(Minify *m) {
-    Candidate *c = candidate_copy(current(m)->candidate);
-    Node *n = graph_find(c->graph, m->dropping);
-    m->dropping = NULL;
-    bool read = n && n->n_users;
-    if (!n || n->op == FX_output || (read && !candidate_can_concrete(m, n))) {
-        candidate_free(c);
-        return;
-    }
-    if (read)
-        candidate_concrete(m, c, n);
-    else
-        node_erase(n);
-    graph_dce(c->graph);
-    for (Node *p = c->graph->first, *next; p; p = next) {
-        next = p->next;
-        if (p->op == FX_placeholder && !p->n_users)
-            node_erase(p);
-    }
-    enqueue(m, c, STRATEGY_hand, 0);
 }
 
 // ---- the loop
@@ -572,13 +373,13 @@ static bool advance(Minify *m) {
         return false;
     if (out_of_time(m)) {
         m->why = "the time allowed is over";
-        finish(m);
+        minify_finish(m);
     } else if (m->want_values) {
-        m->values_request = minify_ask_values(m, current(m)->candidate);
+        m->values_request = minify_ask_values(m, minify_current(m)->candidate);
     } else if (idle && hand_is_due(m)) {
-        replay_hands(m);
+        minify_replay_hands(m);
     } else if (m->dropping) {
-        make_drop(m);
+        minify_make_drop(m);
     } else if (m->over) {
         next_strategy(m);
     } else if (under_way(m) < m->options.parallel) {
@@ -603,9 +404,9 @@ bool minify_poll(Minify *m) {
     switch (m->state) {
     case MINIFY_original:
         if (m->compare && compare_poll(m->compare))
-            take_compare(m);
+            minify_take_compare(m);
         else if (!m->compare && over(m->line.at[0]->request))
-            take_original_command(m);
+            minify_take_command(m);
         break;
     case MINIFY_search:
         search(m);
@@ -660,7 +461,7 @@ void minify_resume(Minify *m) {
 }
 
 void minify_free(Minify *m) {
-    discard(m);
+    minify_discard(m);
     for (int i = 0; i < m->orphans.n; i++)
         pending_free(m->orphans.at[i]);
     if (m->values_request) {

@@ -19,10 +19,12 @@ typedef enum StrategyId {
 } StrategyId;
 
 typedef enum StrategyPhase { PHASE_cut, PHASE_simplify, PHASE_data } StrategyPhase;
+typedef enum StrategyWhen { WHEN_once, WHEN_each, WHEN_last } StrategyWhen;
 typedef struct StrategyInfo {
     const char *name;
     StrategyPhase phase;
-    bool windows, relaxed;
+    StrategyWhen when;
+    bool relaxed;
     const char *doc;
 } StrategyInfo;
 extern const StrategyInfo strategy_info[STRATEGY_count];
@@ -100,6 +102,9 @@ struct MinifyOptions {
     int parallel;        // queries under way at once; 0: 2
     int64_t budget_ms;   // of all; 0: no limit
     bool no_simplify;    // cut nodes only
+    bool as_it_is;       // nothing is made smaller
+    bool healthy;        // what does not fail is done, not refused
+    bool errors_only;    // wrong numbers alone are no failure
     unsigned without;    // bits of strategies that are not tried
     bool one_rung;       // the query's rung is asked, else the first of the ladder that fails
 };
@@ -141,10 +146,18 @@ bool minify_kind_kept(const Minify *m);
 // A question about a step; arrays in arena a.
 ProbeQuery minify_query(const Minify *m, const MinifyStep *s, Arena *a);
 const ProbeQuery *minify_given(const Minify *m);
+bool minify_is_command(const Minify *m); // the user's check decides
+// The graph of a step in arena a, with the types of its values as far as they are known.
+Graph *minify_graph(const Minify *m, const MinifyStep *s, Arena *a);
 
 void minify_report(const Minify *m, Buf *out);
 void minify_log(const Minify *m, Buf *out); // every try, a line each
 void minify_json(const Minify *m, JsonOut *j);
+
+// The values of a graph's nodes on the query's rung: name -> RtValue *, whose tensors live as long
+// as the request. half: 1 those of backward.
+Request *values_send(Helpers *h, const ProbeQuery *q, int half);
+void values_take(const Request *r, Arena *a, Map *out);
 
 // ---- inside a helper: what session_call hands on
 

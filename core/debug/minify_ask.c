@@ -146,16 +146,24 @@ void pending_free(Pending *p) {
 
 // ---- values of nodes
 
-Request *minify_ask_values(Minify *m, const Candidate *c) {
+Request *values_send(Helpers *h, const ProbeQuery *q, int half) {
     Arena arena = {0};
     Message msg = {.arena = &arena};
+    message_text(&msg, "call", "values");
+    message_int(&msg, "half", half);
+    probe_write(&msg, q);
+    Request *r =
+        helpers_send(h, SERVICE_call, &msg, (RequestLimits){.timeout_ms = VALUES_LIMIT_MS});
+    message_drop(&msg);
+    arena_free(&arena);
+    return r;
+}
+
+Request *minify_ask_values(Minify *m, const Candidate *c) {
+    Arena arena = {0};
     ProbeQuery q = candidate_query(m, c, &arena);
     q.rung = RUNG_eager;
-    message_text(&msg, "call", "values");
-    probe_write(&msg, &q);
-    Request *r = helpers_send(m->helpers, SERVICE_call, &msg,
-                              (RequestLimits){.timeout_ms = VALUES_LIMIT_MS});
-    message_drop(&msg);
+    Request *r = values_send(m->helpers, &q, 0);
     arena_free(&arena);
     return r;
 }
@@ -164,6 +172,7 @@ typedef struct Values {
     HelperCall *c;
     Map told;
     int64_t bytes;
+    int half; // that is looked at
 } Values;
 
 // Dense ones keep their strides.
@@ -184,7 +193,7 @@ static void see(void *ctx, int half, const char *name, const Tensor *t) {
     Tensor copy;
     Diag quiet = {.arena = v->c->arena};
     v->bytes += (int64_t)tensor_bytes(t);
-    if (half || v->bytes > MOST_BYTES || map_find(&v->told, name) ||
+    if (half != v->half || v->bytes > MOST_BYTES || map_find(&v->told, name) ||
         !keep_layout(&copy, t, &quiet))
         return;
     int i = v->told.n;
@@ -195,7 +204,9 @@ static void see(void *ctx, int half, const char *name, const Tensor *t) {
 }
 
 bool minify_values_reply(HelperCall *c, bool (*run)(void *ctx, HelperCall *tapped), void *ctx) {
-    Values v = {.c = c, .told = {.arena = c->arena}};
+    Values v = {.c = c,
+                .told = {.arena = c->arena},
+                .half = (int)message_get_int(c->message, "half", 0)};
     HelperCall tapped = *c;
     tapped.tap = see;
     tapped.tap_ctx = &v;
@@ -204,10 +215,8 @@ bool minify_values_reply(HelperCall *c, bool (*run)(void *ctx, HelperCall *tappe
     return ok;
 }
 
-void minify_take_values(Minify *m, const Request *r) {
+void values_take(const Request *r, Arena *a, Map *out) {
     const Message *reply = request_reply(r);
-    m->values = (Map){.arena = &m->arena};
-    m->want_values = false;
     if (request_state(r) != REQ_done)
         return;
     // Pairs of fields, in order.
@@ -215,7 +224,19 @@ void minify_take_values(Minify *m, const Request *r) {
         const Field *name = &reply->fields.at[i], *value = &reply->fields.at[i + 1];
         if (name->kind != FIELD_text || value->kind != FIELD_tensor)
             continue;
-        RtValue v = {.kind = RT_tensor, .tensor = value->tensor};
-        map_put(&m->values, arena_strdup(&m->arena, name->text.ptr), minify_value(m, &v));
+        RtValue *v = ARENA_NEW(a, RtValue);
+        *v = (RtValue){.kind = RT_tensor, .tensor = value->tensor};
+        map_put(out, arena_strdup(a, name->text.ptr), v);
     }
+}
+
+void minify_take_values(Minify *m, const Request *r) {
+    Arena tmp = {0};
+    Map values = {.arena = &tmp};
+    values_take(r, &tmp, &values);
+    m->values = (Map){.arena = &m->arena};
+    m->want_values = false;
+    for (MapEntry *e = map_first(&values); e; e = map_next(&values, e))
+        map_put(&m->values, arena_strdup(&m->arena, e->key), minify_value(m, e->ptr));
+    arena_free(&tmp);
 }

@@ -205,32 +205,33 @@ static bool has_symbols(const TensorMeta *t) {
     return false;
 }
 
-static bool is_bound(const Graph *g, const Node *but, const Expr *symbol) {
-    GRAPH_EACH (g, p) {
-        const TensorMeta *t = node_tensor(p);
-        if (p->op != FX_placeholder || p == but)
-            continue;
-        if (p->val.kind == VAL_sym && p->val.sym == symbol)
+static bool has_size(const TensorMeta *t, const Expr *symbol) {
+    for (int i = 0; t && i < t->ndim; i++)
+        if (t->size[i] == symbol)
             return true;
-        for (int i = 0; t && i < t->ndim; i++)
-            if (t->size[i] == symbol)
-                return true;
-    }
     return false;
 }
 
-static bool all_bound(Arena *a, const Graph *g, const Node *n, const TensorMeta *t) {
+static bool is_bound(const Graph *g, const Expr *symbol) {
+    GRAPH_EACH (g, p)
+        if (p->op == FX_placeholder && ((p->val.kind == VAL_sym && p->val.sym == symbol) ||
+                                        has_size(node_tensor(p), symbol)))
+            return true;
+    return false;
+}
+
+static bool all_bound(Arena *a, const Graph *g, const TensorMeta *t) {
     for (int i = 0; i < 2 * t->ndim; i++) {
         const Expr *e = i % 2 ? t->stride[i / 2] : t->size[i / 2], **found;
         int k = expr_symbols(a, e, &found);
         for (int s = 0; s < k; s++)
-            if (!is_bound(g, n, found[s]))
+            if (!has_size(t, found[s]) && !is_bound(g, found[s]))
                 return false;
     }
     return true;
 }
 
-static const TensorMeta *meta_of(Arena *a, Sym *sym, const Tensor *t) {
+const TensorMeta *meta_of_tensor(Arena *a, Sym *sym, const Tensor *t) {
     TensorMeta *m = meta_new(a, t->dtype, t->ndim);
     for (int i = 0; i < t->ndim; i++) {
         m->size[i] = sym_int(sym, t->size[i]);
@@ -273,8 +274,8 @@ void candidate_concrete(Minify *m, Candidate *c, Node *n) {
     Node *p = graph_placeholder(g, name, name);
     graph_set_insert(g, NULL);
     const TensorMeta *t = node_tensor(n);
-    if (in->v.kind == RT_tensor && !(t && has_symbols(t) && all_bound(&c->arena, g, p, t)))
-        p->val = val_tensor(meta_of(&c->arena, g->sym, &in->v.tensor));
+    if (in->v.kind == RT_tensor && !(t && has_symbols(t) && all_bound(&c->arena, g, t)))
+        p->val = val_tensor(meta_of_tensor(&c->arena, g->sym, &in->v.tensor));
     else
         p->val = value_copy(&c->arena, &n->val, NULL);
     node_replace_uses(n, p);

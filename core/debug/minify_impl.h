@@ -93,6 +93,7 @@ MinifyInput *minify_input(Minify *m, const RtValue *v); // with its digest
 bool candidate_can_concrete(const Minify *m, const Node *n);
 // The node becomes an input of its name; its users read that.
 void candidate_concrete(Minify *m, Candidate *c, Node *n);
+const TensorMeta *meta_of_tensor(Arena *a, Sym *sym, const Tensor *t);
 // Items of the output in order; NULL where one is no node.
 int graph_results(const Graph *g, Node ***out, Arena *a);
 // Puts others in their place, in a tuple or list as it is; one by itself stays so.
@@ -111,6 +112,27 @@ typedef Next MakeFn(Making *x);
 #define STRATEGY(id, ...) MakeFn make_##id;
 #include "core/debug/strategies.def"
 #undef STRATEGY
+
+// ---- minify.c
+
+MinifyStep *minify_current(const Minify *m);
+MinifyStep *minify_add_step(Minify *m, Candidate *c, const Failure *f);
+void minify_begin_round(Minify *m);
+void minify_finish(Minify *m);
+// Puts a candidate in the line; false if it is no gain, and gone.
+bool minify_enqueue(Minify *m, Candidate *c, StrategyId strategy, int index);
+void minify_discard(Minify *m); // all that is in the line
+
+// ---- minify_given.c: the answers about the graph given
+
+void minify_take_compare(Minify *m);
+void minify_take_command(Minify *m);
+
+// ---- minify_hand.c
+
+// What the record says was done by hand once there were so many steps.
+void minify_replay_hands(Minify *m);
+void minify_make_drop(Minify *m);
 
 // ---- minify_judge.c
 
@@ -134,6 +156,7 @@ void minify_take_values(Minify *m, const Request *r);
 
 // What a record says, which is read as hostile; false and an error with its line.
 bool record_read(Minify *m, const char *path, Str text, Diag *d);
+void record_print_head(const Minify *m, Buf *out);
 bool record_open(Minify *m, Diag *d);
 void record_verdict(Minify *m, const MinifyTry *t);
 void record_hand(Minify *m, const Hand *h);

@@ -162,6 +162,10 @@ static void put(Minify *m, const Buf *b) {
     }
 }
 
+void record_print_head(const Minify *m, Buf *out) {
+    buf_printf(out, "%s%016" PRIx64 "\n", HEAD, search_hash(m));
+}
+
 // A line that has no end is written over.
 static int open_at_last_line(const char *path, Str text) {
     size_t len = text.len;
@@ -194,7 +198,7 @@ bool record_open(Minify *m, Diag *d) {
     }
     if (ok && !memchr(text.ptr, '\n', text.len)) {
         Buf b = {.arena = &tmp};
-        buf_printf(&b, "%s%016" PRIx64 "\n", HEAD, search_hash(m));
+        record_print_head(m, &b);
         put(m, &b);
     }
     arena_free(&tmp);

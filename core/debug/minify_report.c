@@ -58,6 +58,34 @@ const ProbeQuery *minify_given(const Minify *m) {
     return &m->query;
 }
 
+bool minify_is_command(const Minify *m) {
+    return m->options.command != NULL;
+}
+
+static bool has_symbols(const Graph *g) {
+    GRAPH_EACH (g, p) {
+        const TensorMeta *t = p->op == FX_placeholder ? node_tensor(p) : NULL;
+        for (int i = 0; t && i < t->ndim; i++)
+            if (expr_has_symbols(t->size[i]))
+                return true;
+    }
+    return false;
+}
+
+// Types that a text lacks, of values that belong to the last step. With symbols there is more to a
+// type than a value shows.
+Graph *minify_graph(const Minify *m, const MinifyStep *s, Arena *a) {
+    Graph *g = graph_copy(a, s->candidate->graph);
+    bool plain = !has_symbols(g) && s == minify_best(m) && !m->want_values;
+    GRAPH_EACH (g, n) {
+        const MinifyInput *in = map_get(&m->values, n->name);
+        bool known = plain && in && in->v.kind == RT_tensor;
+        if (known && n->val.kind == VAL_none && n->op != FX_output)
+            n->val = val_tensor(meta_of_tensor(a, g->sym, &in->v.tensor));
+    }
+    return g;
+}
+
 bool minify_kind_kept(const Minify *m) {
     const MinifyStep *first = minify_first(m), *best = minify_best(m);
     const char *why;
@@ -78,7 +106,8 @@ static int64_t in_window(int64_t calls, int64_t window) {
 
 StrategyId minify_at(const Minify *m, int *window, double *fraction) {
     const MinifyStep *s = minify_best(m);
-    *window = m->strategy < STRATEGY_count && strategy_info[m->strategy].windows ? m->window : 0;
+    bool windows = m->strategy < STRATEGY_count && strategy_info[m->strategy].when == WHEN_each;
+    *window = windows ? m->window : 0;
     *fraction = 0;
     if (!s)
         return m->strategy;
@@ -189,7 +218,9 @@ void minify_report(const Minify *m, Buf *out) {
                         "another way, or cannot run\n",
                    m->tries.n);
     buf_putc(out, '\n');
-    graph_print(out, best->candidate->graph, &fx_style_log, NULL);
+    Arena tmp = {0};
+    graph_print(out, minify_graph(m, best, &tmp), &fx_style_log, NULL);
+    arena_free(&tmp);
 }
 
 void minify_log(const Minify *m, Buf *out) {
@@ -253,7 +284,7 @@ void minify_json(const Minify *m, JsonOut *j) {
     json_put_float(j, "ms", (double)minify_ns(m) / 1e6);
     Arena tmp = {0};
     Buf text = {.arena = &tmp};
-    graph_print(&text, best->candidate->graph, &fx_style_log, NULL);
+    graph_print(&text, minify_graph(m, best, &tmp), &fx_style_log, NULL);
     json_put_str(j, "graph", buf_str(&text));
     arena_free(&tmp);
     tries_json(m, j);

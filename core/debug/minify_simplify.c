@@ -176,6 +176,8 @@ Next make_shapes(Making *x) {
             continue;
         }
         int64_t to = smaller(k, all.at[s].v);
+        if (all.at[s].symbol && to < sym_range(x->c->graph->sym, all.at[s].symbol).lo)
+            return NEXT_skip;
         GRAPH_EACH (x->c->graph, n) {
             if (n->op == FX_placeholder && !shrink_input(x, n, &all.at[s], to))
                 return NEXT_skip;

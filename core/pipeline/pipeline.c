@@ -96,7 +96,8 @@ PipelineOptions pipeline_options_default(void) {
     return (PipelineOptions){.grad = GRAD_auto,
                              .config = inductor_config_default(),
                              .partition = partition_config_default,
-                             .partitioner = PARTITION_min_cut};
+                             .partitioner = PARTITION_min_cut,
+                             .repro_level = 2};
 }
 
 Pipeline *pipeline_new(const LoadedModel *model, const PipelineOptions *options) {

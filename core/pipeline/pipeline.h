@@ -139,6 +139,7 @@ typedef struct PipelineOptions {
     // Called before each stage (pass NULL) and each pass; NULL: nobody listens.
     void (*on_step)(void *ctx, StageId stage, const char *pass);
     void *step_ctx;
+    int repro_after, repro_level; // of the minifier: place in the setting's values; 1 to 4
     int decomposition_table; // place in the setting's values: inductor, core_aten, none
     const AliasDecls *aliases; // what the user says of inputs; NULL: nothing
     int aliases_version;       // grows with every change of them

@@ -1,0 +1,273 @@
+// session_repro_c.c: the generated code of a graph as a C program that stands alone: inputs and
+// what eager gives are arrays in it, a small runtime does matrix products, main calls and compares.
+// `cc repro.c -lm && ./a.out` needs nothing else; other library calls are named and not made.
+#include <string.h>
+
+#include "core/debug/minify.h"
+#include "core/session_private.h"
+
+enum { A_LINE = 8 };
+static const int64_t MOST_BYTES = 1 << 22; // of all arrays
+
+// Behind the code, whose types and functions it uses.
+static const char *const runtime[] = {
+    "",
+    "/* What stands in for the runtime. */",
+    "extern int printf(const char *, ...);",
+    "extern void *aligned_alloc(unsigned long, unsigned long);",
+    "extern void free(void *);",
+    "extern void exit(int);",
+    "extern int strcmp(const char *, const char *);",
+    "static void *rt_alloc(FxRuntime *rt, int64_t bytes) {",
+    "    (void)rt;",
+    "    return aligned_alloc(64, (unsigned long)(bytes + 127) / 64 * 64);",
+    "}",
+    "static void rt_free(FxRuntime *rt, void *base) { (void)rt; free(base); }",
+    "static void rt_fail(FxRuntime *rt, const char *what) {",
+    "    (void)rt;",
+    "    printf(\"fails: %s\\n\", what);",
+    "    exit(2);",
+    "}",
+    "static void rt_kernel(FxRuntime *rt, const char *name, int32_t end) {",
+    "    (void)rt; (void)name; (void)end;",
+    "}",
+    "static double rt_special(int32_t function, double a, double b) {",
+    "    (void)a; (void)b;",
+    "    printf(\"needs special function %d of fxray's runtime\\n\", function);",
+    "    exit(3);",
+    "}",
+    "static double at(const FxTensor *t, int64_t i) {",
+    "    switch (t->dtype) {",
+    "    case F32: return ((const float *)t->data)[i];",
+    "    case F64: return ((const double *)t->data)[i];",
+    "    case BF16: return fx_bf16_to_f32(((const fx_bf16 *)t->data)[i]);",
+    "    case F16: return fx_f16_to_f32(((const fx_f16 *)t->data)[i]);",
+    "    case I64: return (double)((const int64_t *)t->data)[i];",
+    "    case I32: return ((const int32_t *)t->data)[i];",
+    "    case I16: return ((const int16_t *)t->data)[i];",
+    "    case I8: return ((const int8_t *)t->data)[i];",
+    "    default: return ((const uint8_t *)t->data)[i];",
+    "    }",
+    "}",
+    "static void put(const FxTensor *t, int64_t i, double v) {",
+    "    switch (t->dtype) {",
+    "    case F64: ((double *)t->data)[i] = v; break;",
+    "    case BF16: ((fx_bf16 *)t->data)[i] = fx_f32_to_bf16((float)v); break;",
+    "    case F16: ((fx_f16 *)t->data)[i] = fx_f32_to_f16((float)v); break;",
+    "    default: ((float *)t->data)[i] = (float)v;",
+    "    }",
+    "}",
+    "/* out = beta * bias + alpha * a b, of two or three dimensions. */",
+    "static void gemm(const FxTensor *o, const FxTensor *bias, const FxTensor *a,",
+    "                 const FxTensor *b, double alpha, double beta) {",
+    "    int d = o->ndim - 2;",
+    "    int64_t n = d ? o->size[0] : 1, i, j, k, l;",
+    "    for (l = 0; l < n; l++)",
+    "        for (i = 0; i < o->size[d]; i++)",
+    "            for (j = 0; j < o->size[d + 1]; j++) {",
+    "                double sum = 0;",
+    "                for (k = 0; k < a->size[d + 1]; k++)",
+    "                    sum += at(a, (d ? l * a->stride[0] : 0) + i * a->stride[d] +",
+    "                                     k * a->stride[d + 1]) *",
+    "                           at(b, (d ? l * b->stride[0] : 0) + k * b->stride[d] +",
+    "                                     j * b->stride[d + 1]);",
+    "                sum *= alpha;",
+    "                if (bias && beta != 0) {",
+    "                    int64_t place = 0;",
+    "                    int q;",
+    "                    int64_t index[3];",
+    "                    index[0] = l; index[1] = i; index[2] = j;",
+    "                    for (q = 0; q < bias->ndim; q++)",
+    "                        if (bias->size[q] > 1)",
+    "                            place += index[3 - bias->ndim + q] * bias->stride[q];",
+    "                    sum += beta * at(bias, place);",
+    "                }",
+    "                put(o, (d ? l * o->stride[0] : 0) + i * o->stride[d] + j * o->stride[d + 1],",
+    "                    sum);",
+    "            }",
+    "}",
+    "static double number(const FxArg *a, int n, const char *name, double otherwise) {",
+    "    int i;",
+    "    for (i = 0; i < n; i++)",
+    "        if (a[i].kw && !strcmp(a[i].kw, name))",
+    "            return a[i].tag == 2 ? (double)a[i].v.i : a[i].v.f;",
+    "    return otherwise;",
+    "}",
+    "static void rt_call(FxRuntime *rt, const char *name, FxTensor *const *out, int32_t n_out,",
+    "                    const FxArg *args, int32_t n) {",
+    "    double alpha = number(args, n, \"alpha\", 1), beta = number(args, n, \"beta\", 1);",
+    "    (void)rt; (void)n_out;",
+    "    if (!strcmp(name, \"extern_kernels.mm\") || !strcmp(name, \"extern_kernels.bmm\"))",
+    "        gemm(out[0], 0, args[0].v.t, args[1].v.t, 1, 0);",
+    "    else if (!strcmp(name, \"extern_kernels.addmm\") ||",
+    "             !strcmp(name, \"extern_kernels.baddbmm\"))",
+    "        gemm(out[0], args[0].v.t, args[1].v.t, args[2].v.t, alpha, beta);",
+    "    else {",
+    "        printf(\"needs %s of fxray's runtime\\n\", name);",
+    "        exit(3);",
+    "    }",
+    "}",
+    "/* Row-major index -> place. */",
+    "static int64_t place_of(const FxTensor *t, int64_t flat) {",
+    "    int64_t place = 0;",
+    "    int i;",
+    "    for (i = t->ndim - 1; i >= 0; i--) {",
+    "        place += flat % t->size[i] * t->stride[i];",
+    "        flat /= t->size[i];",
+    "    }",
+    "    return place;",
+    "}",
+    "static int check(const char *name, const FxTensor *got, const FxTensor *want, double rtol,",
+    "                 double atol) {",
+    "    int64_t i, n = 1, bad = 0, first = 0;",
+    "    int k;",
+    "    if (got->ndim != want->ndim) {",
+    "        printf(\"%s: %d dimensions, expected %d\\n\", name, got->ndim, want->ndim);",
+    "        return 1;",
+    "    }",
+    "    for (k = 0; k < want->ndim; k++) {",
+    "        n *= want->size[k];",
+    "        if (got->size[k] != want->size[k]) {",
+    "            printf(\"%s: another size\\n\", name);",
+    "            return 1;",
+    "        }",
+    "    }",
+    "    for (i = 0; i < n; i++) {",
+    "        double g = at(got, place_of(got, i)), w = at(want, place_of(want, i));",
+    "        if (g == w || (g != g && w != w) || fabs(g - w) <= atol + rtol * fabs(w))",
+    "            continue;",
+    "        if (!bad++)",
+    "            first = i;",
+    "    }",
+    "    if (bad)",
+    "        printf(\"%s: element %ld is %.9g, expected %.9g; %ld of %ld are wrong\\n\", name,",
+    "               (long)first, at(got, place_of(got, first)), at(want, place_of(want, first)),",
+    "               (long)bad, (long)n);",
+    "    return bad != 0;",
+    "}",
+    NULL,
+};
+
+static void put_dtypes(Buf *out) {
+    static const struct {
+        const char *name;
+        DType dtype;
+    } names[] = {{"F32", DT_f32}, {"F64", DT_f64}, {"BF16", DT_bf16}, {"F16", DT_f16},
+                 {"I64", DT_i64}, {"I32", DT_i32}, {"I16", DT_i16},   {"I8", DT_i8}};
+    buf_puts(out, "enum { ");
+    for (int i = 0; i < COUNT(names); i++)
+        buf_printf(out, "%s%s = %d", i ? ", " : "", names[i].name, names[i].dtype);
+    buf_puts(out, " };\n");
+}
+
+// ---- arrays
+
+static int64_t span_bytes(const Tensor *t) {
+    int64_t span = 1;
+    for (int i = 0; i < t->ndim; i++) {
+        if (!t->size[i])
+            return 0;
+        span += (t->size[i] - 1) * t->stride[i];
+    }
+    return span * dtype_info[t->dtype].bytes;
+}
+
+static void put_array(Buf *out, const char *name, int i, const void *data, int64_t bytes) {
+    const unsigned char *p = data;
+    buf_printf(out, "static uint32_t %s%d_data[] __attribute__((aligned(64))) = {", name, i);
+    for (int64_t k = 0; k < bytes || !k; k += 4) {
+        uint32_t word = 0;
+        if (bytes)
+            memcpy(&word, p + k, bytes - k < 4 ? (size_t)(bytes - k) : 4);
+        buf_printf(out, "%s0x%08x,", k % (4 * A_LINE) ? " " : "\n    ", word);
+    }
+    buf_puts(out, "\n};\n");
+}
+
+static void put_numbers(Buf *out, const int64_t *v, int n) {
+    buf_puts(out, "{");
+    for (int i = 0; i < n; i++)
+        buf_printf(out, "%s%lld", i ? ", " : "", (long long)v[i]);
+    buf_puts(out, n ? "}" : "0}");
+}
+
+static void put_value(Buf *out, const char *name, int i, const RtValue *v) {
+    Tensor t = {.dtype = DT_i64};
+    if (v->kind == RT_tensor) {
+        t = v->tensor;
+        put_array(out, name, i, tensor_data(&t), span_bytes(&t));
+    } else {
+        int64_t number = v->kind == RT_bool ? v->b : v->i;
+        if (v->kind == RT_float)
+            t.dtype = DT_f64;
+        put_array(out, name, i, v->kind == RT_float ? (const void *)&v->f : &number, 8);
+    }
+    buf_printf(out, "static FxTensor %s%d = {%s%d_data, 0, ", name, i, name, i);
+    put_numbers(out, t.size, t.ndim);
+    buf_puts(out, ", ");
+    put_numbers(out, t.stride, t.ndim);
+    buf_printf(out, ", %d, %d};\n", t.ndim, t.dtype);
+}
+
+// ---- main
+
+static void put_check(Buf *out, const ReproC *r, const ProbeRow *row, int i) {
+    double rtol = 0, atol = 0;
+    DType d = row->want.kind == RT_tensor ? row->want.tensor.dtype : DT_i64;
+    if (dtype_is_float(d))
+        dtype_tolerance(d, &rtol, &atol);
+    int k = (int)strcspn(row->name, "0123456789");
+    int at = 0;
+    for (const char *p = row->name + k; *p; p++)
+        at = at * 10 + (*p - '0');
+    bool output = str_starts(row->name, "out");
+    for (int q = 0; !output && q < r->n_mutated; q++)
+        if (r->mutated[q] == at) {
+            output = true;
+            at = q - r->n_mutated; // new values stand before what the user gets
+        }
+    if (output)
+        buf_printf(out, "    bad += check(\"%s\", &out[%d], &want%d, %g, %g);\n", row->name,
+                   r->n_mutated + at, i, rtol, atol);
+    else
+        buf_printf(out, "    bad += check(\"%s\", &in%d, &want%d, %g, %g);\n", row->name, at, i,
+                   rtol, atol);
+}
+
+static void put_main(Buf *out, const ReproC *r) {
+    buf_puts(out, "int main(void) {\n    FxTensor *const in[] = {");
+    for (int i = 0; i < r->n_in; i++)
+        buf_printf(out, "%s&in%d", i ? ", " : "", i);
+    buf_printf(out, "%s};\n    FxTensor out[%d] = {{0}};\n", r->n_in ? "" : "0",
+               r->n_out ? r->n_out : 1);
+    buf_puts(out, "    FxRuntime rt = {rt_alloc, rt_free, rt_call, rt_fail, rt_kernel, 1,\n"
+                  "                    rt_special};\n"
+                  "    int bad = call(&rt, in, out) != 0;\n");
+    for (int i = 0; i < r->n_rows; i++)
+        if (r->rows[i].want.kind != RT_none)
+            put_check(out, r, &r->rows[i], i);
+    buf_puts(out, "    printf(bad ? \"fails\\n\" : \"no failure here\\n\");\n"
+                  "    return bad != 0;\n}\n");
+}
+
+bool session_print_repro_c(Buf *out, const ReproC *r) {
+    int64_t bytes = 0;
+    for (int i = 0; i < r->n_in; i++)
+        bytes += r->in[i].kind == RT_tensor ? span_bytes(&r->in[i].tensor) : 8;
+    for (int i = 0; i < r->n_rows; i++)
+        bytes += r->rows[i].want.kind == RT_tensor ? span_bytes(&r->rows[i].want.tensor) : 8;
+    if (bytes > MOST_BYTES)
+        return false;
+    buf_printf(out, "/* %s\n   cc repro.c -lm && ./a.out */\n", r->what);
+    buf_puts(out, r->code);
+    put_dtypes(out);
+    for (const char *const *line = runtime; *line; line++)
+        buf_printf(out, "%s\n", *line);
+    for (int i = 0; i < r->n_in; i++)
+        put_value(out, "in", i, &r->in[i]);
+    for (int i = 0; i < r->n_rows; i++)
+        if (r->rows[i].want.kind != RT_none)
+            put_value(out, "want", i, &r->rows[i].want);
+    put_main(out, r);
+    return true;
+}
