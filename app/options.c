@@ -93,6 +93,7 @@ static void fill_session(Arena *a, Options *o) {
         .sets = o->sets.at,
         .faults = o->faults.at,
         .settings = o->value[FLAG_settings],
+        .tolerance = o->value[FLAG_tolerance],
         .seed = seed,
         .threads = (int)threads,
     };

@@ -267,7 +267,7 @@ Session *session_open(const char *path, const SessionOptions *options, Diag *d) 
     s->options.run_custom_pass = session_run_pass;
     s->options.custom_pass_ctx = s;
     s->toolchain = toolchain_default(&s->arena);
-    if (!open_all(s, path, options, d)) {
+    if (!session_take_tolerance(s, options->tolerance, d) || !open_all(s, path, options, d)) {
         session_close(s);
         return NULL;
     }

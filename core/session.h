@@ -36,6 +36,7 @@ typedef struct SessionOptions {
     const char *toolchain;     // NULL: the best that works
     const char *const *faults; // --fault, names, ends with NULL; may be NULL
     const char *const *sets;   // --set NAME=VALUE, ends with NULL; may be NULL
+    const char *tolerance;     // --tolerance of compare, bisect and minify; NULL: judge.h's
     int64_t seed;              // --seed, 0
     int threads;               // --threads, 0: 2 assumed for artifacts, all cores for running
 } SessionOptions;

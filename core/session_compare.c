@@ -1,4 +1,6 @@
 // session_compare.c: `fxray compare`: the ladder of each captured graph.
+#include <string.h>
+
 #include "core/debug/score.h"
 #include "core/session_private.h"
 
@@ -28,6 +30,31 @@ struct Compare *session_compare_start(Session *s, int unit, Diag *d) {
         with[n] = s->toolchain;
     compare_start(c, with);
     return c;
+}
+
+// `rtol=1e-3,atol=1e-5,ulp=16,repro=1e-2`, any of them.
+bool session_take_tolerance(Session *s, const char *text, Diag *d) {
+    static const char *const names[] = {"rtol", "atol", "ulp", "repro"};
+    for (const char *p = text; p && *p; p += *p == ',') {
+        size_t len = strcspn(p, "=,");
+        int which = str_index(arena_strndup(d->arena, p, len), names, COUNT(names));
+        const char *end = p;
+        double v = p[len] == '=' ? str_double(p + len + 1, &end) : 0;
+        if (which < 0 || end == p || end == p + len + 1 || (*end && *end != ',') || v < 0 ||
+            v > 1e15) {
+            diag_fail(d, "--tolerance %s: expected numbers from 0", text)->hint =
+                "rtol=1e-3,atol=1e-5,ulp=16,repro=1e-2, or some of them";
+            return false;
+        }
+        double *const places[] = {&s->tolerance.rtol, &s->tolerance.atol, NULL,
+                                  &s->tolerance.repro};
+        if (places[which])
+            *places[which] = v;
+        else
+            s->tolerance.ulp = (int64_t)v;
+        p = end;
+    }
+    return true;
 }
 
 int session_report_score(const char *name, Buf *out, bool json, Diag *d) {

@@ -35,6 +35,8 @@ bool session_is_op(const char *name);
 // session_passes.c: a CustomPassRunner; ctx is the session.
 bool session_run_pass(void *ctx, const CustomPassJob *job, CustomPassResult *out);
 
+// session_compare.c: --tolerance
+bool session_take_tolerance(Session *s, const char *text, Diag *d);
 // session_probe.c: what the pool's helpers run for SERVICE_call.
 bool session_call(HelperCall *c);
 

@@ -392,6 +392,13 @@ static Origins *trace_back(const Maker *m) {
     return o;
 }
 
+// Whether it could have been computed again, too.
+static bool is_choice(const Node *n) {
+    while (node_is_item(n) && n->args[0].kind == VAL_node)
+        n = n->args[0].node;
+    return n->op != FX_placeholder && !(n->def && n->def->tags & OPT_random);
+}
+
 // Planted: backward reads the second of two saved values of one size as the first.
 static void mix_up_saved(Maker *m) {
     const Half *h = m->h;
@@ -399,7 +406,7 @@ static void mix_up_saved(Maker *m) {
     for (int k = 1; h->backward && k < h->inputs.n; k++) {
         int i = h->inputs.at[k - 1], j = h->inputs.at[k];
         const TensorMeta *a = node_tensor(p->at[i]), *b = node_tensor(p->at[j]);
-        bool saved = p->at[j]->op != FX_placeholder && p->at[i]->op != FX_placeholder;
+        bool saved = is_choice(p->at[j]) && is_choice(p->at[i]);
         bool same = saved && a && b && a->dtype == b->dtype && a->ndim == b->ndim;
         for (int d = 0; same && d < a->ndim; d++)
             same = a->size[d] == b->size[d];

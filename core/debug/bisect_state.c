@@ -240,26 +240,29 @@ static const char **sets_of(const Bisect *b, const bool *on, Arena *a) {
     return sets.at;
 }
 
-// One decision that is off is forbidden by its key: all others stay as the rules have them. Of
-// several, new ones would take their places: then the kind is off but for those that are on.
-static void override_row(const Bisect *b, const bool *on, int row, Overrides *o) {
+// The only decision that is off is forbidden by its key: all others stay as the rules have them. Of
+// several, new ones would take their places, under names of their own: then the kind is off but
+// for those that are on.
+static void override_row(const Bisect *b, const bool *on, int row, int total_off, Overrides *o) {
     const SwitchInfo *s = &switch_info[row];
     DecisionKind kind = (DecisionKind)decision_kind_find(s->of);
     bool safe = strcmp(s->safe, "off") != 0;
-    int off = 0, last = -1;
-    for (int i = 0; i < b->n; i++)
-        if (b->choices[i].row == row && !on[i]) {
-            off++;
-            last = i;
-        }
-    if (!off)
+    int off = 0, n = 0;
+    for (int i = 0; i < b->n; i++) {
+        const BisectChoice *c = &b->choices[i];
+        if (c->row != row)
+            continue;
+        n++;
+        off += !on[i];
+        if (!on[i] && total_off == 1)
+            decide_override(o, kind, c->key, safe);
+    }
+    if (total_off < 2 || (n && !off) || !wanted(b, row))
         return;
-    if (off == 1)
-        decide_override(o, kind, b->choices[last].key, safe);
-    else if (!safe)
+    if (!safe)
         decide_limit(o, kind, 0);
     // Safe is false: those that are on are answered true; safe is true: those that are off are.
-    for (int i = 0; off > 1 && i < b->n; i++)
+    for (int i = 0; i < b->n; i++)
         if (b->choices[i].row == row && on[i] != safe)
             decide_override(o, kind, b->choices[i].key, true);
 }
@@ -267,9 +270,12 @@ static void override_row(const Bisect *b, const bool *on, int row, Overrides *o)
 ProbeQuery bisect_query(const Bisect *b, const bool *on, Arena *a) {
     ProbeQuery q = b->query;
     Overrides *o = overrides_copy(a, q.overrides);
+    int off = 0;
+    for (int i = 0; i < b->n; i++)
+        off += !on[i];
     for (int row = 0; row < n_switches; row++)
         if (switch_info[row].how == SWITCH_kind)
-            override_row(b, on, row, o);
+            override_row(b, on, row, off, o);
     for (int i = 0; i < b->n; i++) {
         const BisectChoice *c = &b->choices[i];
         if (on[i])

@@ -1,5 +1,6 @@
 // failure.c: how a rung fails, in words; whether two failures are of the same kind.
 #include <ctype.h>
+#include <math.h>
 #include <string.h>
 
 #include "core/debug/probe.h"
@@ -83,7 +84,8 @@ const char *error_class_of(Arena *a, const char *message) {
 void failure_print(Buf *out, const Failure *f) {
     if (f->kind == FAIL_accuracy)
         buf_printf(out, "accuracy: %s is wrong from element %lld on: %.9g, expected %.9g",
-                   f->result, (long long)f->element, f->got, f->want);
+                   f->result, (long long)f->element, isnan(f->got) ? (double)NAN : f->got,
+                   isnan(f->want) ? (double)NAN : f->want); // the sign of a NaN says nothing
     else if (f->kind == FAIL_none)
         buf_puts(out, "does not fail");
     else

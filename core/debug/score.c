@@ -22,7 +22,7 @@ const int n_score_models = COUNT(score_models);
 // ---- models
 
 // Milliseconds of a question: these models take a few, an optimising compiler some hundreds.
-enum { LIMIT_MS = 800, COMPILER_MS = 10000 };
+enum { LIMIT_MS = 800, COMPILER_MS = 10000, MINIFY_MS = 20000 };
 
 const char *score_model_text(const ScoreModel *m, Arena *a) {
     Buf b = {.arena = a};
@@ -181,6 +181,27 @@ static void bisect_case(Scoring *s, Compare *ladder, const char *model, ScoreRow
     bisect_free(b);
 }
 
+// Nodes are what is counted: shapes and values are left as they are.
+static void minify_case(Scoring *s, Compare *ladder, ScoreRow *row) {
+    const CompareRung *r = &ladder->rungs[ladder->bad];
+    ProbeQuery q = compare_query(ladder, r);
+    bool memory = q.toolchain && q.toolchain->in_memory;
+    MinifyOptions o = {.limit_ms = memory ? LIMIT_MS : COMPILER_MS,
+                       .budget_ms = MINIFY_MS,
+                       .no_simplify = true,
+                       .one_rung = true};
+    Diag quiet = {.arena = s->a};
+    Minify *m = minify_new(s->h, false, &q, &o);
+    if (minify_start(m, &quiet))
+        minify_wait(m);
+    if (minify_state(m) == MINIFY_done && minify_best(m) && row->minified < SCORE_CASES) {
+        row->nodes[row->minified] = minify_best(m)->nodes;
+        row->ms[row->minified++] = (double)minify_ns(m) / 1e6;
+        row->changed += !minify_kind_kept(m);
+    }
+    minify_free(m);
+}
+
 static void judge_case(Scoring *s, const ScoreModel *m, const ProbeQuery *q,
                        const Overrides *planted, ScoreRow *row) {
     Compare *c = compare_new(s->h);
@@ -202,6 +223,7 @@ static void judge_case(Scoring *s, const ScoreModel *m, const ProbeQuery *q,
             row->missed = arena_printf(s->a, "%s: %s", m->name,
                                        got < STAGE_count ? stage_info[got].name : "no stage");
         bisect_case(s, c, m->name, row);
+        minify_case(s, c, row);
     } else if (!row->missed) {
         row->missed = m->name;
     }
@@ -247,9 +269,36 @@ void score_run(Helpers *h, int only, int most, Arena *a, Score *out) {
 // ---- the report
 
 typedef struct Totals {
-    int cases, shown, named, decided, few, states;
+    int cases, shown, named, decided, few, states, minified, changed;
     int64_t ns;
+    double nodes, ms; // medians
 } Totals;
+
+// Upper median; v is put in order.
+static double median(double *v, int n) {
+    for (int i = 1; i < n; i++)
+        for (int k = i; k > 0 && v[k - 1] > v[k]; k--) {
+            double t = v[k];
+            v[k] = v[k - 1];
+            v[k - 1] = t;
+        }
+    return n ? v[n / 2] : 0;
+}
+
+static void medians(const ScoreRow *r, int n, double *nodes, double *ms) {
+    Arena tmp = {0};
+    double *a = ARENA_ARRAY(&tmp, n * SCORE_CASES + 1, double),
+           *b = ARENA_ARRAY(&tmp, n * SCORE_CASES + 1, double);
+    int count = 0;
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < r[i].minified; k++) {
+            a[count] = r[i].nodes[k];
+            b[count++] = r[i].ms[k];
+        }
+    *nodes = median(a, count);
+    *ms = median(b, count);
+    arena_free(&tmp);
+}
 
 static Totals totals(const Score *s) {
     Totals t = {0};
@@ -262,7 +311,10 @@ static Totals totals(const Score *s) {
         t.few += r->fires < SCORE_LEAST;
         t.states += r->states;
         t.ns += r->ns;
+        t.minified += r->minified;
+        t.changed += r->changed;
     }
+    medians(s->rows, s->n, &t.nodes, &t.ms);
     return t;
 }
 
@@ -272,15 +324,18 @@ static double part(int n, int of) {
 
 void score_report(const Score *s, Buf *out) {
     Totals t = totals(s);
-    buf_printf(out, "%-22s %-13s %-13s %5s %5s %5s %5s %8s %6s  %s\n", "fault", "stage", "decision",
-               "fires", "cases", "shown", "stage", "decision", "states", "missed");
+    buf_printf(out, "%-22s %-13s %-13s %5s %5s %5s %5s %8s %6s %8s %5s  %s\n", "fault", "stage",
+               "decision", "fires", "cases", "shown", "stage", "decision", "states", "minified",
+               "nodes", "missed");
     for (int i = 0; i < s->n; i++) {
         const ScoreRow *r = &s->rows[i];
         const FaultInfo *f = &fault_info[r->fault];
-        buf_printf(out, "%-22s %-13s %-13s %5d %5d %5d %5d %8d %6d  %s%s%s\n", f->name, f->stage,
-                   f->decision, r->fires, r->cases, r->shown, r->named, r->decided, r->states,
-                   r->missed ? r->missed : "", r->missed && r->blamed ? "; " : "",
-                   r->blamed ? r->blamed : "");
+        double nodes, ms;
+        medians(r, 1, &nodes, &ms);
+        buf_printf(out, "%-22s %-13s %-13s %5d %5d %5d %5d %8d %6d %8d %5.0f  %s%s%s\n", f->name,
+                   f->stage, f->decision, r->fires, r->cases, r->shown, r->named, r->decided,
+                   r->states, r->minified, nodes, r->missed ? r->missed : "",
+                   r->missed && r->blamed ? "; " : "", r->blamed ? r->blamed : "");
     }
     buf_printf(out,
                "%d faults in %d models: %d fire in fewer than %d; of %d cases %d show; compare "
@@ -289,6 +344,10 @@ void score_report(const Score *s, Buf *out) {
                s->n, n_score_models, t.few, SCORE_LEAST, t.cases, t.shown, t.named,
                100 * part(t.named, t.cases), t.decided, 100 * part(t.decided, t.cases),
                t.shown ? t.states / t.shown : 0, t.shown ? (double)t.ns / 1e6 / t.shown : 0);
+    buf_printf(out,
+               "minify brings %d to a median of %.0f nodes in %.0f ms; %d of them fail in another "
+               "way than before\n",
+               t.minified, t.nodes, t.ms, t.changed);
 }
 
 void score_json(const Score *s, Buf *out) {
@@ -302,6 +361,10 @@ void score_json(const Score *s, Buf *out) {
     json_put_int(&j, "shown", t.shown);
     json_put_float(&j, "stage_named", part(t.named, t.cases));
     json_put_float(&j, "decision_named", part(t.decided, t.cases));
+    json_put_int(&j, "minified", t.minified);
+    json_put_float(&j, "median_nodes", t.nodes);
+    json_put_float(&j, "median_ms", t.ms);
+    json_put_int(&j, "kind_changed", t.changed);
     json_put_float(&j, "seconds", (double)s->ns / 1e9);
     json_open(&j, "rows", '[');
     for (int i = 0; i < s->n; i++) {
@@ -316,6 +379,12 @@ void score_json(const Score *s, Buf *out) {
         json_put_int(&j, "stage_named", r->named);
         json_put_int(&j, "decision_named", r->decided);
         json_put_int(&j, "states", r->states);
+        double nodes, ms;
+        medians(r, 1, &nodes, &ms);
+        json_put_int(&j, "minified", r->minified);
+        json_put_float(&j, "median_nodes", nodes);
+        json_put_float(&j, "median_ms", ms);
+        json_put_int(&j, "kind_changed", r->changed);
         json_put_str(&j, "missed", r->missed);
         json_put_str(&j, "blamed", r->blamed);
         json_close(&j, '}');

@@ -4,6 +4,7 @@
 #define CORE_DEBUG_SCORE_H
 
 #include "core/debug/bisect.h"
+#include "core/debug/minify.h"
 #include "core/record/fault.h"
 
 typedef struct ScoreModel {
@@ -32,6 +33,10 @@ typedef struct ScoreRow {
     const char *blamed; // "model: decision" of the first where it does not
     int states;         // that bisection asked about, over all cases
     int64_t ns;         // of bisection
+    int minified;       // cases in which the minifier ends with a graph that fails
+    int changed;        // of these, that fail in another way than the case
+    int nodes[SCORE_CASES]; // (minified) that are left, inputs and output among them
+    double ms[SCORE_CASES]; // (minified) that it took
 } ScoreRow;
 typedef struct Score {
     ScoreRow *rows; // (n)

@@ -122,6 +122,9 @@ CVal nest_load(Emit *e, const LoopOp *op, const char *index) {
     Arena *a = e->k->g->arena;
     Nest *n = e->nest;
     CVal *known = scope_find(e->scope, forward_key(e, op->buf, index));
+    if (known && fault(n->k->g->r->decisions, FAULT_fused_too_early, e->member->name))
+        return (CVal){arena_printf(a, "(%s)0", c_value_type(known->dtype)), known->dtype,
+                      known->vars};
     if (known)
         return *known;
     DType d = kernel_dtype(e->k, op->buf);

@@ -303,6 +303,17 @@ static CVal emit_random(Emit *e, const LoopOp *op, const CVal *arg) {
     return define(e, op, d, expand(e->k->g->arena, loop_op_info[op->kind].c_expr, arg, d, d), vars);
 }
 
+// The same as faults: 0 none, or what the setting would be.
+static int injected_fault(const Emit *e, const LoopOp *op) {
+    static const FaultId relu[] = {FAULT_relu_compile_error, FAULT_relu_runtime_error,
+                                   FAULT_relu_accuracy};
+    Decisions *d = e->k->g->r->decisions;
+    for (int i = 0; i < COUNT(relu) && op->kind == LOOP_relu; i++)
+        if (fault(d, relu[i], e->member->name))
+            return i + 1;
+    return op->kind == LOOP_log1p && fault(d, FAULT_log1p_accuracy, e->member->name) ? 3 : 0;
+}
+
 // PyTorch's own injected bugs (torch/_inductor/codegen/cpp.py, relu and log1p).
 static CVal injected(Emit *e, const LoopOp *op, CVal v) {
     const InductorConfig *c = e->k->g->r->config;
@@ -310,6 +321,7 @@ static CVal injected(Emit *e, const LoopOp *op, CVal v) {
     int bug = op->kind == LOOP_relu    ? c->cpp_inject_relu_bug
               : op->kind == LOOP_log1p ? c->cpp_inject_log1p_bug * 3
                                        : 0;
+    bug = bug ? bug : injected_fault(e, op);
     if (bug == 1)
         c_line(emit_to(e, v.vars), op, e->position, "compile error!;");
     if (bug == 2)

@@ -124,6 +124,8 @@ static const struct {
     {"extremes", "tail_off_by_one", RUNG_full, "tile", NULL},
     {"towers", "inplace_too_early", RUNG_full, "inplace", NULL},
     {"windows", "broken_c", RUNG_full, "lowering", NULL},
+    {"constants", "fused_too_early", RUNG_full, "fuse", "add_2+mul_2"},
+    {"logs", "relu_accuracy", RUNG_full, "lowering", "relu"},
 };
 
 START_TEST(names_the_decision) {

@@ -95,6 +95,35 @@ START_TEST(a_fault_is_a_decision) {
 }
 END_TEST
 
+// What is off by 2e-3 is rounding if a person says so; a word that is no tolerance is refused.
+START_TEST(tolerances) {
+    static const struct {
+        const char *text;
+        int bad; // 1: a rung is wrong; -1: refused
+    } cases[] = {{NULL, 1},      {"rtol=1e-2,atol=1e-1", 0},
+                 {"ulp=1e9", 0}, {"ulp=4", 1},
+                 {"rtol", -1},   {"rtol=", -1},
+                 {"size=1", -1}, {"rtol=-1", -1}};
+    for (int i = 0; i < COUNT(cases); i++) {
+        Arena a = {0};
+        Diag d = {.arena = &a};
+        SessionOptions o = {.toolchain = "tcc",
+                            .grad = "none",
+                            .faults = (const char *const[]){"gelu_constant", NULL},
+                            .tolerance = cases[i].text};
+        Session *s = session_open("tests/corpus/layernorm_gelu/graph_code.txt", &o, &d);
+        ck_assert_int_eq(s == NULL, cases[i].bad < 0);
+        if (s) {
+            Compare *c = compared(s, &a);
+            ck_assert_msg((c->bad >= 0) == (cases[i].bad > 0), "%s", cases[i].text);
+            compare_free(c);
+            session_close(s);
+        }
+        arena_free(&a);
+    }
+}
+END_TEST
+
 START_TEST(rows_of_the_library) {
     for (int i = 0; i < FAULT_count; i++) {
         ck_assert_int_ge(stage_find(fault_info[i].stage), STAGE_functional);
@@ -162,6 +191,7 @@ Suite *suite_debug_compare(void) {
     tcase_add_test(t, healthy_models);
     tcase_add_test(t, a_fault_is_placed);
     tcase_add_test(t, a_fault_is_a_decision);
+    tcase_add_test(t, tolerances);
     tcase_add_test(t, rows_of_the_library);
     tcase_add_test(t, the_score);
     tcase_add_test(t, patterns);
