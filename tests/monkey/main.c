@@ -160,8 +160,11 @@ static void some_key(void) {
     while (key_bindings[n].key)
         n++;
     const KeyBinding *b = &key_bindings[below(n)];
-    if (!strcmp(b->line, "quit") || str_starts(b->line, "save") || str_starts(b->line, "run"))
-        return; // nothing is written, and helpers are tried elsewhere
+    static const char *const never[] = {"quit",    "save",   "run",   "compare",
+                                        "bisect", "minify", "tensor"};
+    for (int i = 0; i < COUNT(never); i++)
+        if (str_starts(b->line, never[i]))
+            return; // nothing is written, and what runs the model is tried elsewhere
     for (const char *p = b->key; *p;) {
         key_next(&p, one);
         key(one);
@@ -173,7 +176,7 @@ static void some_line(void) {
     static const char *const never[] = {
         "quit", "save",     "dump",   "run",    "bench", "score",
         "compare", "check",  "cases",  "open", "script",
-        "key",  "settings", "doctor", "bisect", "minify", "compare", "layout", "suspend"};
+        "key",  "settings", "doctor", "bisect", "minify", "tensor", "layout", "suspend"};
     static const char *const words[] = {
         "1",     "-1",  "@",    "joint", "mul",  "op1", "buf0", "on",   "off", "all", "0.5",
         "#3 #5", "erf", "here", "\"",    "日本", "99",  "x=y",  "next", "2.1", "]",   "[a-z]+"};
