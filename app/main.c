@@ -6,6 +6,7 @@
 #include "app/model.h"
 #include "app/options.h"
 #include "core/base/file.h"
+#include "core/base/json.h"
 #include "core/base/work.h"
 
 #include <errno.h>
@@ -65,10 +66,37 @@ static void print_diag(const Diag *d) {
     arena_free(&a);
 }
 
+// --json of a command that has no report of its own: its lines as an array.
+static void print_lines_json(const char *text) {
+    Arena a = {0};
+    Buf b = {.arena = &a};
+    JsonOut j = {.out = &b, .pretty = true};
+    json_open(&j, NULL, '{');
+    json_open(&j, "lines", '[');
+    for (const char *p = text; *p; p += strcspn(p, "\n"), p += *p == '\n')
+        json_put_str(&j, NULL, arena_strndup(&a, p, strcspn(p, "\n")));
+    json_close(&j, ']');
+    json_close(&j, '}');
+    printf("%s\n", buf_str(&b));
+    arena_free(&a);
+}
+
+static bool is_json(const char *text, size_t len) {
+    Arena a = {0};
+    Diag quiet = {.arena = &a};
+    bool yes = json_parse(&a, (Str){text, len}, "", &quiet) != NULL;
+    arena_free(&a);
+    return yes;
+}
+
 // Without a screen: text goes out as it comes.
 static void sink(App *app) {
+    const char *text = buf_str(&app->out);
     clear_progress();
-    fwrite(buf_str(&app->out), 1, app->out.len, stdout);
+    if (app->json && app->out.len && !is_json(text, app->out.len))
+        print_lines_json(text);
+    else
+        fwrite(text, 1, app->out.len, stdout);
     print_diag(&app->diag);
     if (app->message[0] && !app->diag.n)
         fprintf(stderr, "%s\n", app->message);
