@@ -104,8 +104,11 @@ static Results *fresh(App *app, const char *verb, const char *pattern) {
     arena_free(&r->arena);
     *r = (Results){.version = r->version + 1};
     r->title = arena_printf(&r->arena, "%s %s", verb, pattern);
-    for (int i = 0; i < ALL_PANES; i++)
-        app->pane[i].ctx.results = r;
+    for (int i = 0; i < ALL_PANES; i++) {
+        Pane *p = &app->pane[i];
+        p->ctx.results = r;
+        p->ready = p->ready && p->ctx.view != &view_results; // its rows were of the old ones
+    }
     return r;
 }
 

@@ -173,6 +173,19 @@ START_TEST(grep_leads_to_what_it_found) {
 }
 END_TEST
 
+START_TEST(a_search_without_results_leaves_nothing_to_read) {
+    start(120, 40);
+    ck_assert(app_open(&app, "samples/block.pt2"));
+    run("stage joint ; grep erf");
+    run("split right");
+    ck_assert(!app_run(&app, "grep nothing_has_this_name"));
+    app_draw(&app); // both panes showed the results before
+    app_key(&app, "j");
+    app_draw(&app);
+    end();
+}
+END_TEST
+
 START_TEST(a_hint_must_lie_in_the_range_that_the_file_declares) {
     static const struct {
         const char *hint;
@@ -197,6 +210,7 @@ Suite *suite_app_session(void) {
         layouts_are_kept_by_name,
         broken_arrangements_are_refused,
         grep_leads_to_what_it_found,
+        a_search_without_results_leaves_nothing_to_read,
         a_hint_must_lie_in_the_range_that_the_file_declares,
     };
     return unit_suite("app_session", tests, COUNT(tests));
