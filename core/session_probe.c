@@ -348,8 +348,14 @@ static bool run_shown(void *ctx, HelperCall *tapped) {
     StageId failed;
     bool ok = probe_session_build(x->o, r.rung, plain, &failed, x->call->diag) &&
               probe_session_run(x->o, &r, tapped, x->call->arena, x->call->diag);
-    for (int i = 0; i < r.values.n; i++)
+    Buf written = {.arena = x->call->arena};
+    for (int i = 0; i < r.values.n; i++) {
+        const char *name = r.values.at[i].name;
+        if (str_starts(name, "after"))
+            buf_printf(&written, "%s ", name + strlen("after"));
         rt_drop(&r.values.at[i].v);
+    }
+    message_text(x->call->reply, "written", buf_str(&written));
     return ok;
 }
 

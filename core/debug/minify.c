@@ -11,7 +11,7 @@
 #include "core/base/file.h"
 #include "core/debug/minify_impl.h"
 
-enum { PARALLEL = 2, POLL_NS = 8000000, HANG_MS = 1000 };
+enum { PARALLEL = 2, POLL_NS = 8000000, HANG_MS = 1000, FEW_CALLS = 64 };
 
 const StrategyInfo strategy_info[STRATEGY_count] = {
 #define STRATEGY(id, name, phase, when, ...)                                                       \
@@ -49,7 +49,7 @@ Minify *minify_new(Helpers *h, bool own, const ProbeQuery *q, const MinifyOption
     m->why = "";
     m->current = -1;
     m->fd = -1;
-    Map *maps[] = {&m->told, &m->seen, &m->values, &m->memo, &m->why_not, &m->kept};
+    Map *maps[] = {&m->written, &m->told, &m->seen, &m->values, &m->memo, &m->why_not, &m->kept};
     for (int i = 0; i < COUNT(maps); i++)
         maps[i]->arena = &m->arena;
     return m;
@@ -272,7 +272,7 @@ static void accept(Minify *m, const Divergence *place) {
     vec_push(&m->arena, &m->tries, *t);
     bool relaxed = t->strategy < STRATEGY_count && strategy_info[t->strategy].relaxed;
     minify_note_seen(m, p->c, &p->failure, relaxed);
-    m->want_values = m->want_values || relaxed;
+    m->want_values = m->want_values || relaxed || candidate_calls(p->c) <= FEW_CALLS;
     m->gained = m->gained_phase = true;
     // Candidates of the step before are not needed; the number may stand for another one now.
     bool from_start = t->strategy == STRATEGY_suffix || t->strategy == STRATEGY_shapes ||

@@ -1,6 +1,6 @@
 // minify_ask.c: candidates as requests to the helpers, and what comes back: of the pipeline, of the
 // user's command, and the values that the nodes of a graph have.
-#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/file.h"
@@ -163,6 +163,7 @@ Request *minify_ask_values(Minify *m, const Candidate *c) {
     Arena arena = {0};
     ProbeQuery q = candidate_query(m, c, &arena);
     q.rung = RUNG_eager;
+    m->values_of = c;
     Request *r = values_send(m->helpers, &q, 0);
     arena_free(&arena);
     return r;
@@ -230,12 +231,32 @@ void values_take(const Request *r, Arena *a, Map *out) {
     }
 }
 
+// Numbers of placeholders, as names.
+static void note_written(Minify *m, const char *numbers) {
+    Arena tmp = {0};
+    Node **p;
+    int n = graph_placeholders(m->values_of->graph, &p, &tmp);
+    m->written = (Map){.arena = &m->arena};
+    for (const char *c = numbers; *c;) {
+        char *end;
+        long i = strtol(c, &end, 10);
+        if (end == c)
+            break;
+        if (i >= 0 && i < n)
+            map_put(&m->written, arena_strdup(&m->arena, p[i]->name), m);
+        c = end + (*end == ' ');
+    }
+    arena_free(&tmp);
+}
+
 void minify_take_values(Minify *m, const Request *r) {
     Arena tmp = {0};
     Map values = {.arena = &tmp};
     values_take(r, &tmp, &values);
     m->values = (Map){.arena = &m->arena};
     m->want_values = false;
+    if (request_state(r) == REQ_done)
+        note_written(m, message_get_text(request_reply(r), "written", ""));
     for (MapEntry *e = map_first(&values); e; e = map_next(&values, e))
         map_put(&m->values, arena_strdup(&m->arena, e->key), minify_value(m, e->ptr));
     arena_free(&tmp);

@@ -287,7 +287,10 @@ Next make_consolidate(Making *x) {
         }
         const MinifyInput *a = map_get(&x->c->inputs, p[k]->name),
                           *b = map_get(&x->c->inputs, p[later]->name);
-        if (!val_equal(&p[k]->val, &p[later]->val) || a->needs_grad != b->needs_grad)
+        // Under several names a tensor that is written would be another program.
+        bool written = map_find(&x->m->written, p[k]->name) ||
+                       map_find(&x->m->written, p[later]->name);
+        if (written || !val_equal(&p[k]->val, &p[later]->val) || a->needs_grad != b->needs_grad)
             return NEXT_skip;
         node_replace_uses(p[later], p[k]);
         node_erase(p[later]);

@@ -48,6 +48,8 @@ struct Minify {
     int n_replayed;  // hands of the record that are done
     Map seen;        // `out NAME`, `grad NAME`, `after NAME` -> Seen *
     Map values;      // node -> MinifyInput *: values that nodes had in the graph given
+    Map written;      // inputs that the graph writes
+    const Candidate *values_of; // that was asked about
     bool want_values; // some may be missing, or others than the graph's
     Request *values_request;
     Map memo; // hash -> TryVerdict + 1

@@ -219,6 +219,45 @@ START_TEST(results_keep_their_structure) {
 }
 END_TEST
 
+// Running statistics are written: they stay inputs of their own, though any tensor of their size
+// would show the failure, too.
+START_TEST(written_inputs_are_not_merged) {
+    static const char MODEL[] =
+        "class GraphModule(torch.nn.Module):\n"
+        "    def forward(self, L_x_: \"f32[6, 3][3, 1]cpu\", L_m_: \"f32[3][1]cpu\", L_v_: "
+        "\"f32[3][1]cpu\", L_w_: \"f32[3][1]cpu\", L_b_: \"f32[3][1]cpu\"):\n"
+        "        a = torch.nn.functional.batch_norm(L_x_, L_m_, L_v_, L_w_, L_b_, True, 0.1, "
+        "1e-05)\n"
+        "        return (a,)\n";
+    Case c;
+    open_case(&c, MODEL, "broken_c");
+    RtValue *in = ARENA_ARRAY(&c.a, 5, RtValue);
+    bool *needs = ARENA_ARRAY(&c.a, 5, bool);
+    for (int i = 0; i < 2; i++) {
+        RtValue v = c.q.inputs[i];
+        rt_drop(&v);
+    }
+    in[0] = wave(&c.a, 2, (int64_t[]){6, 3}, 1);
+    for (int i = 1; i < 5; i++)
+        in[i] = wave(&c.a, 1, (int64_t[]){3}, 0.1 * i);
+    c.q.inputs = in;
+    c.q.n_inputs = 5;
+    c.q.needs_grad = needs;
+    Minify *m = minified(&c, &(MinifyOptions){0});
+    check_small(m, 7);
+    const Graph *g = minify_best(m)->candidate->graph;
+    // Whatever of them is left has no other reader's name.
+    const Node *norm = graph_find(g, "a");
+    ck_assert_ptr_nonnull(norm);
+    ck_assert(norm->args[1].node != norm->args[2].node);
+    ck_assert(norm->args[1].node != norm->args[3].node);
+    ck_assert(norm->args[2].node != norm->args[4].node);
+    ck_assert(norm->args[3].node == norm->args[4].node); // these are only read
+    minify_free(m);
+    close_case(&c);
+}
+END_TEST
+
 static const char *temp_file(Arena *a, const char **dir) {
     Diag d = {.arena = a};
     *dir = dir_temp(a, &d);
@@ -420,6 +459,7 @@ Suite *suite_debug_minify(void) {
     tcase_add_test(t, nothing_fails);
     tcase_add_test(t, other_failures_keep_their_kind);
     tcase_add_test(t, results_keep_their_structure);
+    tcase_add_test(t, written_inputs_are_not_merged);
     tcase_add_test(t, a_stopped_search_goes_on);
     tcase_add_test(t, a_record_of_another_search_is_refused);
     tcase_add_test(t, by_hand);
