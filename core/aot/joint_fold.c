@@ -18,7 +18,7 @@ typedef struct Fold {
     PassCtx *ctx;
     Graph *g;
     Uniform *at;     // by node id
-    Map sizes;       // expression id -> node that yields it
+    Map sizes;       // expression id -> node that yields it, of those gone by
     Map zeros, ones; // ids of the new nodes
 } Fold;
 
@@ -392,11 +392,8 @@ static Graph *constant_fold_uniform_value(PassCtx *ctx, const Graph *given) {
         .ctx = ctx, .g = graph_copy(a, given), .sizes.arena = a, .zeros.arena = a, .ones.arena = a};
     int n_ids = f.g->by_id.n;
     f.at = ARENA_ARRAY(a, n_ids + 1, Uniform);
-    GRAPH_EACH (f.g, n) {
-        if (n->val.kind == VAL_sym && !map_find_id(&f.sizes, expr_id(n->val.sym)))
-            map_put_id(&f.sizes, expr_id(n->val.sym), n);
+    GRAPH_EACH (f.g, n)
         deduce(&f, n);
-    }
     int *shared = ARENA_ARRAY(a, n_ids + 1, int);
     bool *gone = ARENA_ARRAY(a, n_ids + 1, bool);
     GRAPH_EACH (f.g, n) {
@@ -406,6 +403,8 @@ static Graph *constant_fold_uniform_value(PassCtx *ctx, const Graph *given) {
     }
     for (Node *n = f.g->first, *next; n; n = next) {
         next = n->next;
+        if (n->val.kind == VAL_sym && !map_find_id(&f.sizes, expr_id(n->val.sym)))
+            map_put_id(&f.sizes, expr_id(n->val.sym), n);
         if (n->id < n_ids && f.at[n->id].replaced && !gone[n->id] && shared[f.at[n->id].data] == 1)
             replace(&f, n);
     }

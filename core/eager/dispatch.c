@@ -376,14 +376,17 @@ static bool may_read(K *k, const Tensor *self, const Value *v) {
     return !error || k_fail(k, "%s", error);
 }
 
-// What is called on its own must not read what it writes; kernels know what they do.
-static bool is_apart(K *k) {
+// What is called on its own must not read what it writes, nor write what does not fit; kernels know
+// what they do.
+static bool may_write(K *k) {
     const Tensor *self =
         k->op->n_args && k->op->args[0].written && !k->x->depth ? tensor_at(&k->args[0]) : NULL;
     for (int i = 1; self && i < k->op->n_args; i++)
         if (!may_read(k, self, &k->args[i]))
             return false;
-    return true;
+    MetaCtx m = meta_ctx(k->x);
+    Value meta;
+    return !self || k->op->id != OP_aten_copy__default || op_meta(&m, k->op, k->args, &meta);
 }
 
 static bool run(K *k) {
@@ -455,9 +458,9 @@ bool eager_op(Eager *x, const Op *op, Value *args, Value *out) {
         return false;
     K k = {.x = x, .op = op, .args = own};
     x->casting = x->casting || cast;
-    bool apart = is_apart(&k);
+    bool may = may_write(&k);
     x->depth++;
-    bool ok = apart && run(&k);
+    bool ok = may && run(&k);
     if (!ok && eager_ok(x))
         eager_fail(x, "RuntimeError: %s: the sizes, dtypes or numbers given do not fit together",
                    op->qualname);

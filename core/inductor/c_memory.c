@@ -164,7 +164,10 @@ void nest_store(Emit *e, const LoopOp *op, const char *index, CVal v) {
     Arena *a = e->k->g->arena;
     DType d = kernel_dtype(e->k, op->buf);
     bool mutates = map_find(&e->k->g->s->mutation_real_name, op->buf) != NULL;
-    if (mutates)
+    // What a reader gets is what memory would hold: of the stored type, rounded if that is a small
+    // float. Readers of a buffer that is written here know it by its own name.
+    bool known = d == v.dtype || (d == DT_f32 && dtype_is_low(v.dtype));
+    if (mutates || !known) // it may lie over what has been read
         forget(e, op->buf);
     if (op->mode && !fault(e->k->g->r->decisions, FAULT_scatter_overwrites, e->member->name)) {
         add_to_memory(e, op, place(e, op, index, true), d, v);
@@ -173,9 +176,6 @@ void nest_store(Emit *e, const LoopOp *op, const char *index, CVal v) {
     if (e->nest->first > 0 || kernel_has_memory(e->k, op->buf))
         c_line(emit_to(e, ALL_VARS), op, e->position, "%s = %s;", place(e, op, index, true),
                stored_text(a, v, d));
-    // What a reader gets is what memory would hold: of the stored type, rounded if that is a small
-    // float. Readers of a buffer that is written here know it by its own name.
-    bool known = d == v.dtype || (d == DT_f32 && dtype_is_low(v.dtype));
     CVal kept = {v.text, d, v.vars};
     if (!known && e->nest->first == 0 && !kernel_has_memory(e->k, op->buf)) {
         kept = (CVal){arena_printf(a, "tmp%d", e->k->n_tmp++), d, v.vars};

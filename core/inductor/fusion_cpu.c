@@ -78,8 +78,12 @@ int cpu_outer_depth(const SchedNode *a, const SchedNode *b) {
     const SchedNode *first = b->kind == SCHED_outer_loop ? b->outer.at[0] : b;
     if (!last->n_iter && !first->n_iter && last->n_red && first->n_red)
         return 0;
+    // Of two, PyTorch compares the depth alone; its code generation finds out about the sizes.
     if (a->kind == SCHED_outer_loop && b->kind == SCHED_outer_loop)
-        return a->outer_depth == b->outer_depth ? a->outer_depth : 0;
+        return a->outer_depth == b->outer_depth &&
+                       same_exprs(last->iter, a->outer_depth, first->iter, a->outer_depth)
+                   ? a->outer_depth
+                   : 0;
     int depth = last->n_iter < first->n_iter ? last->n_iter : first->n_iter;
     if (depth < 1 || !same_exprs(last->iter, depth, first->iter, depth))
         return 0;

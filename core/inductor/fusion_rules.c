@@ -253,6 +253,19 @@ static bool is_ancestor_of_fused(const SchedNode *a, const Dep *d) {
     return maker && sched_comes_before(a, maker);
 }
 
+// What was forgotten when loops were made anew still holds: a reads other places of what b writes.
+static bool keeps_forgotten(const Schedule *s, const SchedNode *a, const SchedNode *b) {
+    int n;
+    SchedNode *const *singles = sched_singles(b, &n);
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < singles[i]->order_only.n; k++) {
+            const Dep *d = &singles[i]->order_only.at[k];
+            if (d->kind == DEP_weak && has_output(a, d) && !fusion_weak_dep_is_inplace(s, d, a, b))
+                return false;
+        }
+    return true;
+}
+
 static bool can_fuse_vertical(Fusion *f, const SchedNode *a, const SchedNode *b, Why *why) {
     Arena tmp = {0};
     DepRefs left = {0};
@@ -264,7 +277,7 @@ static bool can_fuse_vertical(Fusion *f, const SchedNode *a, const SchedNode *b,
     for (int i = 0; i < a->writes.n; i++)
         if (a->writes.at[i].kind == DEP_memory)
             drop_matched(f->s, &left, &a->writes.at[i]);
-    bool ok = true;
+    bool ok = keeps_forgotten(f->s, a, b) || refuse(why, false, "memory deps did not match");
     for (int i = 0; i < left.n && ok; i++)
         if (has_output(a, left.at[i]))
             ok = refuse(why, false, "memory deps did not match");

@@ -276,7 +276,9 @@ Box *box_require_channels_last(Lower *l, Box *b);
 void box_ask_lazy(Lower *l, Box *b);
 void box_too_large(Lower *l, Box *b);
 LBuf *buf_scatter_into(Lower *l, Loops *p, Data *dst);
+const LBuf *buf_memory(const LBuf *b); // of a part of a cat: the whole; NULL: of none
 void buf_mark_mutated(Lower *l, LBuf *b);
+bool data_is_place(Lower *l, Data *dst); // realizes it; false: a view without strides
 LBuf *data_write_into(Lower *l, Data *src, Data *dst); // src's values are written over dst
 void box_mutate(Lower *l, Box *changed, Data *val);
 void simplify_and_reorder(Lower *l, LBuf *b);

@@ -286,7 +286,7 @@ static bool is_from_randperm(const Lower *l, const LVal *index) {
 static bool reads_from(Lower *l, const Data *d, const LBuf *buf) {
     const OpCount *c = loops_count(l, d->loops);
     for (int i = 0; i < c->reads.n; i++)
-        if (!strcmp(c->reads.at[i].buf, buf->ir->name))
+        if (buf_memory(map_get(&l->by_name, c->reads.at[i].buf)) == buf_memory(buf))
             return true;
     return false;
 }
@@ -295,7 +295,7 @@ static bool reads_from(Lower *l, const Data *d, const LBuf *buf) {
 // else the writes would be read.
 static Box *apart(Lower *l, const Data *into, Box *x) {
     Data *d = data_unwrap(x->data);
-    if (d == into || (d->buf && d->buf == into->buf))
+    if (d == into || (d->buf && into->buf && buf_memory(d->buf) == buf_memory(into->buf)))
         x = clone_box(l, x);
     else if (d->kind != D_store || d->buf || !into->buf || !reads_from(l, d, into->buf))
         return x;
@@ -321,7 +321,9 @@ LVal lower_index_put(Lower *l, const Value *args, LoopOpKind kind) {
     Box *self = arg_box(l, args, 0), *values = arg_box(l, args, 2);
     LVal list = l_of(l, &args[1]);
     bool accumulate = arg_bool(args, 3);
-    if (kind == LOOP_identity) // the functional form
+    // The functional form; or nobody sees the memory again, and the view has no strides there: a
+    // convolution's result as channels_last, its sizes merged.
+    if (kind == LOOP_identity || !data_is_place(l, self->data))
         self = clone_box(l, self);
     else
         values = operands_apart(l, self, &list, values);

@@ -2,11 +2,25 @@
 // that take another's place (MutationLayoutSHOULDREMOVE of torch/_inductor/ir.py).
 #include "core/inductor/lower.h"
 
-void buf_mark_mutated(Lower *l, LBuf *b) {
-    b->mutated = true;
+const LBuf *buf_memory(const LBuf *b) {
+    while (b && b->ir->layout->kind == IRL_non_owning && b->target)
+        b = b->target;
+    return b;
+}
+
+static void realize_users(Lower *l, const LBuf *b) {
     BoxVec *users = map_get(&l->users, b->ir->name);
     for (int i = 0; users && i < users->n; i++)
         box_realize(l, users->at[i], "reads a buffer that is about to be written");
+}
+
+// The parts of a cat go with the whole.
+void buf_mark_mutated(Lower *l, LBuf *b) {
+    b->mutated = true;
+    realize_users(l, b);
+    for (int i = 0; buf_memory(b)->is_nop && i < l->bufs.n; i++)
+        if (l->bufs.at[i] != b && buf_memory(l->bufs.at[i]) == buf_memory(b))
+            realize_users(l, l->bufs.at[i]);
 }
 
 static IrLayout *mutation_layout(Lower *l, LBuf *b, Data *dst) {
@@ -19,6 +33,12 @@ static IrLayout *mutation_layout(Lower *l, LBuf *b, Data *dst) {
     vec_push(l->arena, &b->ir->mutations, y->view_of);
     vec_push(l->arena, &l->m->mutated_buffers, y->view_of);
     return y;
+}
+
+bool data_is_place(Lower *l, Data *dst) {
+    data_realize(l, dst, "written in place");
+    return dst->kind != D_view ||
+           (is_storage_and_layout(data_unwrap(dst)) && data_reinterpret(l, dst) != NULL);
 }
 
 // Memory that a write goes to: a view that has no strides of its own would be copied, and the write

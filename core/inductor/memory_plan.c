@@ -170,8 +170,6 @@ static bool sizes_match(Plan *p, const IrBuffer *in, const IrBuffer *out) {
         return false;
     const Expr *x = ir_layout_storage(p->sym, a), *y = ir_layout_storage(p->sym, b);
     int64_t nx, ny;
-    if (a->kind == IRL_non_owning && a->offset) // what it has of its owner's memory
-        x = sym_sub(p->sym, x, a->offset);
     if (x == y)
         return true;
     return expr_int(x, &nx) && expr_int(y, &ny) && ny <= nx && (double)ny >= 0.95 * (double)nx;
@@ -213,33 +211,18 @@ static bool one_access(Plan *p, const SchedBuffer *b, const SchedNode *n) {
     return seen.n <= 1;
 }
 
-// A part of a cat lies in the memory of the whole: is that, or another part, read beside it?
-static bool others_are_read(const Plan *p, const SchedBuffer *b, const SchedNode *n) {
-    for (int i = 0; b->ir->layout->kind == IRL_non_owning && i < b->users.n; i++) {
-        const SchedNode *u = b->users.at[i].node;
-        if (!u || u->dead || (u != n && u->fused_into != n->fused_into))
-            continue;
-        for (int k = 0; k < u->reads.n; k++) {
-            const IrBuffer *other = buffer_of(p, u->reads.at[k].buf);
-            if (other && other->layout && other != b->ir &&
-                strcmp(owner_of(other), owner_of(b->ir)) == 0)
-                return true;
-        }
-    }
-    return false;
-}
-
 static bool may_overwrite(Plan *p, const SchedBuffer *in, const SchedNode *n, const IrBuffer *out) {
     const IrBuffer *b = in->ir;
     if (!can_reuse(p, b->name) || (in->defining && in->defining->kind == SCHED_nop))
         return false;
     if (!only_user_left(p, in, n) && !fault(p->r->decisions, FAULT_inplace_too_early, out->name))
         return false;
-    if (!ir_layout_has_tensor(b->layout) || b->layout->kind == IRL_mutation)
+    // A part of a cat lies in memory that is freed by another name; PyTorch asks for sizes alone.
+    if (!ir_layout_has_tensor(b->layout) || b->layout->kind == IRL_mutation ||
+        b->layout->kind == IRL_non_owning)
         return false;
     bool fallback = b->op && (b->op->cls == IR_fallback || b->op->cls == IR_multi_output);
-    return !(fallback && b->aliases.n) && sizes_match(p, b, out) && one_access(p, in, n) &&
-           !others_are_read(p, in, n);
+    return !(fallback && b->aliases.n) && sizes_match(p, b, out) && one_access(p, in, n);
 }
 
 static const SchedBuffer *reusable_buffer(const Plan *p, const char *name) {

@@ -86,8 +86,16 @@ bool meta_copy_into(MetaCtx *m, const Op *op, const Value *args, Value *out) {
         return false;
     const TensorMeta *both[2] = {self, src};
     int ndim;
-    if (!ops_broadcast(m, both, 2, &ndim))
-        return false;
+    const Expr **size = ops_broadcast(m, both, 2, &ndim);
+    bool fits = size && ndim == self->ndim;
+    for (int i = 0; fits && i < ndim; i++)
+        fits = meta_eq(m, size[i], self->size[i]);
+    if (!fits)
+        return size &&
+               meta_fail(
+                   m, "RuntimeError: output with shape %s doesn't match the broadcast shape %s",
+                   meta_sizes_text(m, self->size, self->ndim),
+                         meta_sizes_text(m, size, ndim));
     TensorMeta *t = meta_copy(m->arena, self);
     t->offset = meta_int(m, 0);
     return meta_out(out, t);
@@ -132,7 +140,7 @@ bool meta_rot90(MetaCtx *m, const Op *op, const Value *args, Value *out) {
         !meta_dim(m, x, self->ndim, &a) || !meta_dim(m, y, self->ndim, &b))
         return self && meta_fail(m, "RuntimeError: expected total rotation dims == 2");
     TensorMeta *t = meta_like(m, self, self->dtype, k % 4 ? MF_preserve : MF_contiguous);
-    if (k % 2) {    // flipped, then transposed
+    if (k % 2) { // flipped, then transposed
         const Expr *size = t->size[a], *stride = t->stride[a];
         t->size[a] = t->size[b];
         t->size[b] = size;

@@ -35,7 +35,7 @@ static Value ints(Make *m, const int64_t *v, int n) {
     return list;
 }
 
-static Item *shaped_from(Make *m, Item *from, const int64_t *size, int ndim) {
+Item *shaped_from(Make *m, Item *from, const int64_t *size, int ndim) {
     int64_t want = 1, have = hint_numel(m, meta_of(from)), minus = -1;
     for (int i = 0; i < ndim; i++)
         want *= size[i];
@@ -96,7 +96,7 @@ static Value number(Args *a) {
 // ---- indexes
 
 // Integers in [0, size) as far as there are any; NULL: the dimension has none.
-static Item *within(Make *m, Item *i, int64_t size) {
+Item *within(Make *m, Item *i, int64_t size) {
     if (size < 1)
         return NULL;
     if (meta_of(i)->dtype != DT_i64 || dtype_is_float(meta_of(i)->dtype)) {
@@ -336,6 +336,8 @@ static bool first_item(Args *a, const char *token) {
             i = find_item(a->m, wants[k].want);
     if (strchr("ICQGOH", token[0]))
         i = begin_with(a->m, token, size);
+    if (i && token[0] == 'o' && !meta_of(i)->ndim)
+        return false;
     for (int k = 0; i && token[0] == 'o' && k < meta_of(i)->ndim; k++)
         if (hint_size(a->m, meta_of(i), k) < 2)
             return false;
@@ -354,14 +356,6 @@ static bool first_item(Args *a, const char *token) {
 }
 
 // ---- tokens
-
-static bool weight_of_convolution(Args *a, bool bias, Value *out) {
-    int64_t size[4] = {4, 3, 3, 3};
-    Item *i = shaped(a->m, meta_of(&a->first)->dtype, size, bias ? 1 : 4);
-    if (i)
-        *out = of(i);
-    return i != NULL;
-}
 
 static bool tensor_token(Args *a, const char *t, Value *out) {
     Item *i = NULL;
@@ -502,7 +496,7 @@ static bool other_token(Args *a, const char *t, Value *out) {
 static bool special_token(Args *a, const char *t, Value *out) {
     Make *m = a->m;
     const TensorMeta *first = meta_of(&a->first);
-    int64_t size[4], three = 3;
+    int64_t size[4];
     Item *i = NULL;
     if (!strcmp(t, "X"))
         return index_list(a, out);
@@ -514,8 +508,6 @@ static bool special_token(Args *a, const char *t, Value *out) {
         return list_like_first(a, out, a->at[0].n);
     if (!strcmp(t, "M") || !strcmp(t, "v") || !strcmp(t, "B") || !strcmp(t, "l"))
         return operand(a, t[0], out);
-    if (!strcmp(t, "c0") || !strcmp(t, "c1"))
-        return weight_of_convolution(a, t[1] == '1', out);
     if (!strcmp(t, "l1")) { // normalized over the last dimension
         size[0] = first->ndim ? hint_size(m, first, first->ndim - 1) : 0;
         *out = ints(m, size, 1);
@@ -534,11 +526,6 @@ static bool special_token(Args *a, const char *t, Value *out) {
         Value args[3] = {of(&a->first), val_int(a->dim), a->at[a->n - 1]};
         i = first->ndim ? call(m, "aten.index_select.default", args, 3) : NULL;
     }
-    if (!strcmp(t, "0x")) { // an index into a table
-        Item *from = find_item(m, W_exact);
-        from = from ? shaped_from(m, from, &three, 1) : NULL;
-        i = from ? within(m, from, 5) : NULL;
-    }
     if (!strcmp(t, "s+")) {
         i = same_as_first(a);
         i = i ? positive(m, i) : NULL;
@@ -547,10 +534,7 @@ static bool special_token(Args *a, const char *t, Value *out) {
         i = find_mate(m, &a->first, a->first.rough ? W_any : W_exact);
         i = i ? nonzero(m, i) : NULL;
     }
-    if (!strcmp(t, "H1")) {
-        int64_t heads[4] = {1, 2, 3, 4};
-        i = shaped(m, first->dtype, heads, 4);
-    }
+    i = i ? i : special_item(m, &a->first, a->at, t);
     if (i)
         *out = of(i);
     return i != NULL;
@@ -558,7 +542,8 @@ static bool special_token(Args *a, const char *t, Value *out) {
 
 static bool is_special(const char *t) {
     static const char *const all[] = {"X",  "N",  "E",  "L2", "M",  "v",  "B",  "l",
-                                      "c0", "c1", "l1", "0s", "2d", "1d", "0x", "H1", "s+", "y0"};
+                                      "c0", "c1", "l1", "0s", "2d", "1d", "0x", "H1",
+                                      "s+", "y0", "bs", "xn", "pw", "ce", "lb", "t0"};
     return str_index(t, all, COUNT(all)) >= 0;
 }
 
@@ -574,9 +559,9 @@ bool follow(Make *m, const Recipe *r) {
         if (!a->has_first && strchr("afeijbpumoLICQGOH", t[0])) {
             ok = first_item(a, t);
         } else {
-            ok = is_special(t)              ? special_token(a, t, &a->at[a->n])
+            ok = is_special(t)               ? special_token(a, t, &a->at[a->n])
                  : strchr("yzqusxghJ", t[0]) ? tensor_token(a, t, &a->at[a->n])
-                                            : other_token(a, t, &a->at[a->n]);
+                                             : other_token(a, t, &a->at[a->n]);
             a->n++;
         }
         if (!ok)

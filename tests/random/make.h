@@ -63,6 +63,14 @@ Item *call(Make *m, const char *name, const Value *args, int n);
 // A tensor of that type with the elements of others, and those sizes; NULL: there is no room.
 Item *shaped(Make *m, DType d, const int64_t *size, int ndim);
 
+// The elements of an item, in those sizes; integers of it within [0, size).
+Item *shaped_from(Make *m, Item *from, const int64_t *size, int ndim);
+Item *within(Make *m, Item *i, int64_t size);
+
+// special.c: what a token of an op of its own stands for; NULL: it is another token, or there is
+// none. args: those found before.
+Item *special_item(Make *m, const Item *first, const Value *args, const char *token);
+
 // arguments.c: does what a recipe says; false: it found no arguments.
 bool follow(Make *m, const Recipe *r);
 

@@ -116,7 +116,8 @@ static const char exact[] =
     "hardtanh threshold embedding index_fill scatter to _to_copy fill copy zero "
     "nan_to_num contiguous reshape take_along_dim index_put select_scatter "
     "slice_scatter constant_pad_nd max_pool2d repeat_interleave reflection_pad2d "
-    "replication_pad2d pixel_shuffle upsample_nearest2d unfold ";
+    "replication_pad2d relu6 clamp_max msort argsort aminmax kthvalue median diff pixel_shuffle "
+    "upsample_nearest2d unfold ";
 
 static bool is_exact(const Op *op) {
     size_t n = strlen(op->name);
@@ -217,10 +218,12 @@ static bool is_rough(Make *m, const Value *v) {
 
 // A number is made an integer: what is rounded may fall on either side.
 static bool jumps(const Op *op, const Value *out, bool rough) {
-    return rough && out->kind == VAL_tensor && !dtype_is_float(out->tensor->dtype) &&
-           !(op->tags & (OPT_view | OPT_composite)) && strcmp(op->name, "isnan") != 0 &&
-           strcmp(op->name, "isinf") != 0 && strcmp(op->name, "isfinite") != 0 &&
-           !str_ends(op->name, "_like");
+    bool whole = out->kind == VAL_tensor && !dtype_is_float(out->tensor->dtype);
+    for (int i = 0; out->kind == VAL_tuple && i < out->n; i++) // with the places of the largest
+        whole = whole || jumps(op, &out->at[i], rough);
+    return rough && whole && !(op->tags & (OPT_view | OPT_composite)) &&
+           strcmp(op->name, "isnan") != 0 && strcmp(op->name, "isinf") != 0 &&
+           strcmp(op->name, "isfinite") != 0 && !str_ends(op->name, "_like");
 }
 
 // Where the largest stands is asked again in backward, of values that are computed again without
@@ -230,8 +233,9 @@ static bool is_extreme(const Op *op) {
     return str_index(op->name, names, COUNT(names)) >= 0;
 }
 
+// std has one, but none to speak of where all are the same.
 static bool is_without_gradient(const Op *op) {
-    static const char *const names[] = {"heaviside", "floor_divide"};
+    static const char *const names[] = {"heaviside", "floor_divide", "std", "std_mean"};
     return str_index(op->name, names, COUNT(names)) >= 0;
 }
 
@@ -314,13 +318,16 @@ Item *call(Make *m, const char *name, const Value *args, int n) {
             return NULL;
         rough = rough || is_rough(m, &bound[i]);
     }
+    Item *first = op->n_args ? item_of(m, &bound[0]) : NULL;
+    // Of nothing it is infinite, and of the mean of infinities PyTorch has several opinions.
+    if (!strcmp(op->name, "logsumexp") && first && !hint_numel(m, meta_of(first)))
+        return NULL;
     if (m->grad && is_extreme(op) && is_narrow(m, &bound[0]))
         return NULL;
     if (m->grad && is_without_gradient(op))
         return NULL;
     if (!strcmp(op->name, "div") && is_truth(m, &bound[0])) // no pattern of a softmax takes it
         return NULL;
-    Item *first = op->n_args ? item_of(m, &bound[0]) : NULL;
     bool writes = op->n_args && op->args[0].written;
     if (writes && (!first || first->leaf || first->folded))
         return NULL;

@@ -146,6 +146,46 @@ static const struct Found {
      "l = torch.ops.aten.layer_norm.default(m, [16]); "
      "f = torch.ops.aten.index_fill.int_Scalar(l, 1, i, 2.0); g = torch.ops.aten.sgn.default(x); "
      "n = torch.ops.aten.minimum.default(s, g); return (n, f)"},
+    {"a part of a cat is not what is returned", "params", "s0=3",
+     "s0 Sym(s0); p_w f64[s0][1]; y i32[1][1]",
+     "s = torch.ops.aten.sum.dim_IntList(p_w, [0], True, dtype = torch.int32); "
+     "m = torch.ops.aten.max.default(s); n = torch.ops.aten.mul.Scalar(m, 1); "
+     "r = torch.ops.aten.rsub.Scalar(p_w, 3.0); c = torch.ops.aten.stack.default([s, y]); "
+     "k = torch.ops.aten.mul.Scalar(c, 1); return (k, r, n)"},
+    {"sizes merged across channels that come last, written", "none", NULL,
+     "x f64[2, 3, 5, 5][75, 25, 5, 1]; w f64[4, 3, 3, 3][27, 9, 3, 1]; b f64[4][1]; i i64[2][1]; v "
+     "f64[][]",
+     "c = torch.ops.aten.convolution.default(x, w, b, [1, 1], [0, 0], [1, 1], False, [0, 0], 1); "
+     "r = torch.ops.aten.view.default(c, [2, -1, 3]); n = i * 0; "
+     "y = torch.ops.aten.index_put_.default(r, [n], v, True); return (y,)"},
+    {"what is computed from a part of a cat that is written later", "none", NULL,
+     "x i32[4, 1, 3][3, 1, 1]",
+     "n = torch.ops.aten.neg.default(x); c = torch.ops.aten.cat.default([x, n], 1); "
+     "p = torch.ops.aten.pow.Tensor_Scalar(n, 2); r = torch.ops.aten.reshape.default(p, [-1]); "
+     "s = torch.ops.aten.slice.Tensor(r, 0, 0, 3); t = torch.ops.aten.to.dtype(s, torch.int64); "
+     "i = torch.ops.aten.remainder.Scalar(t, 3); "
+     "f = torch.ops.aten.index_fill_.int_Scalar(c, 2, i, 0); "
+     "a = torch.ops.aten.argmax.default(i); return (a, f)"},
+    {"a constant of symbolic size made after its size", "none", "s0=3,s1=4",
+     "s0 Sym(s0); s1 Sym(s1); x i8[s0, s1][s1, 1]; y i8[s0*s1][1]",
+     "z = torch.ops.aten.zeros_like.default(x); v = torch.ops.aten.view.default(z, [-1]); "
+     "s = torch.ops.aten.stack.default([v, y, y]); return (s,)"},
+    {"a half float stored over what has been read", "params", NULL, "p_w f16[1][1]",
+     "r = torch.ops.aten.repeat.default(p_w, [48]); "
+     "s = torch.ops.aten.reshape.default(r, [1, 2, 4, 6]); "
+     "a = torch.ops.aten.avg_pool2d.default(s, [2, 2]); "
+     "b = torch.ops.aten.slice.Tensor(a, 2, 0, None, 2); "
+     "c = torch.ops.aten.reflection_pad2d.default(s, [1, 0, 1, 1]); return (c, b)"},
+    {"loops of s0 and of s0 squared", "params", "s0=4,s2=8",
+     "s0 Sym(s0); s2 Sym(s2); p_w f64[s0, s0, s2][s0*s2, s2, 1]",
+     "v = torch.ops.aten.var.correction(p_w, [2]); u = torch.ops.aten.var.correction(v, [1]); "
+     "s = torch.ops.aten.slice.Tensor(v, 1, 2); a = torch.ops.aten.abs.default(v); "
+     "b = torch.ops.aten.add.Scalar(a, 0.5); p = torch.ops.aten.pow.Tensor_Scalar(b, 0.25); "
+     "return (p, s, u)"},
+    {"one element read by all while all are written", "none", NULL, "x f64[2, 5][5, 1]",
+     "r = torch.ops.aten.reshape.default(x, [-1]); s = torch.ops.aten.slice.Tensor(r, 0, 0, 1); "
+     "p = torch.ops.aten.prelu.default(x, s); a = torch.ops.aten.add_.Tensor(x, x); "
+     "t = torch.ops.aten.triu.default(a, 1); return (t, p)"},
     {"a copy onto itself", "none", NULL, "x f32[1, 2, 3][3, 3, 1]",
      "r = torch.ops.aten.reshape.default(x, [-1]); c = torch.ops.aten.copy_.default(r, r); "
      "y = c * 2; return (y,)"},
@@ -167,6 +207,8 @@ static const struct Found refused[] = {
     {"some elements of the input tensor and the written-to tensor refer to a single memory "
      "location",
      "none", NULL, "x i64[4][1]", "y = torch.ops.aten.index_put_.default(x, [x], x); return (y,)"},
+    {"output with shape [] doesn't match the broadcast shape [1]", "none", NULL,
+     "x f32[][]; y f64[1][1]", "c = torch.ops.aten.copy_.default(x, y); return (c,)"},
     {"Subtraction, the `-` operator, with a bool tensor is not supported", "none", NULL,
      "x b8[4][1]; v f64[4][1]", "y = torch.ops.aten.sub.Tensor(v, x); return (y,)"},
     {"to be divisible by the square of upscale_factor", "none", NULL,
