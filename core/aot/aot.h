@@ -85,6 +85,7 @@ typedef struct AotMeta {
     int *tangents; // by tangent: the forward output that it belongs to
     int n_tangents;
     bool training; // a joint graph
+    int first_unbacked; // number of the first unbacked symbol that the run made
 } AotMeta;
 
 // Nodes of the backward half that one function of autograd's tape made, ids from … to - 1.

@@ -1,6 +1,7 @@
 // dispatch.c: how an op sinks through the layers of the tracer (trace.h), and what becomes a node
 // at the bottom: metadata, arguments in the dispatcher's canonical form (trailing defaults
 // dropped), size expressions as nodes, and one getitem for each of several results.
+#include "core/aot/run.h"
 #include "core/aot/tape.h"
 
 #include <assert.h>
@@ -289,6 +290,16 @@ static Node *emit_node(Trace *t, const Op *op, const Value *args) {
     return node;
 }
 
+// A tensor that a node yields; the sizes that only the run tells can be read off it.
+static Value result_tensor(Trace *t, const TensorMeta *m, Node *node) {
+    for (int i = 0; i < m->ndim; i++)
+        if (expr_unbacked(m->size[i]) >= 0) {
+            run_learn_symbols(t, m, node);
+            break;
+        }
+    return val_tensor(&trace_tensor(t, m, node)->meta);
+}
+
 static Value result_item(Trace *t, Node *parent, int i, const Value *v) {
     Value args[2] = {val_node(parent), INT(i)};
     Node *node = graph_call(t->graph, op_at(OP_operator_getitem), "getitem", args, 2, NULL, 0);
@@ -299,7 +310,7 @@ static Value result_item(Trace *t, Node *parent, int i, const Value *v) {
         map_put_id(&t->proxies, expr_id(v->sym), node);
     if (v->kind != VAL_tensor)
         return *v; // none as well: it takes its number, and nobody uses it
-    return val_tensor(&trace_tensor(t, v->tensor, node)->meta);
+    return result_tensor(t, v->tensor, node);
 }
 
 Value trace_items(Trace *t, Node *call, const Value *meta) {
@@ -328,7 +339,7 @@ static Value emit(Trace *t, const Op *op, const Value *args) {
     }
     node->val = meta;
     if (meta.kind == VAL_tensor)
-        return val_tensor(&trace_tensor(t, meta.tensor, node)->meta);
+        return result_tensor(t, meta.tensor, node);
     if (meta.kind == VAL_sym)
         map_put_id(&t->proxies, expr_id(meta.sym), node);
     if (meta.kind == VAL_symfloat) {

@@ -14,6 +14,7 @@ static AotMeta *find_meta(const AotRequest *req) {
     Arena scratch = {0};
     Run r;
     int asked = req->decisions ? decisions_count(req->decisions) : 0;
+    int first = sym_count_unbacked(req->graph->sym);
     run_begin(&r, req, &scratch, &scratch);
     if (req->requires_grad)
         tape_new(&r.t);
@@ -27,6 +28,7 @@ static AotMeta *find_meta(const AotRequest *req) {
         if (r.t.tape)
             tape_enable(&r.t, true);
         m = run_describe(&r, req->arena);
+        m->first_unbacked = first;
     }
     decisions_rewind(req->decisions, asked); // the second run asks again
     arena_free(&scratch);
@@ -206,7 +208,13 @@ AotResult aot_trace_joint(const AotRequest *req) {
     Arena scratch = {0}, of_graph = {0};
     Run r;
     AotResult result = {0};
-    if (trace_both(&r, req, m, &scratch, &of_graph))
+    // What only a run can tell has the same symbols as when the tangents were described.
+    Sym *sym = req->graph->sym;
+    int next = sym_set_next_unbacked(sym, m->first_unbacked);
+    bool traced = trace_both(&r, req, m, &scratch, &of_graph);
+    if (sym_count_unbacked(sym) < next)
+        sym_set_next_unbacked(sym, next);
+    if (traced)
         result = (AotResult){.graph = graph_copy(req->arena, r.t.graph),
                              .origins = r.t.origins,
                              .meta = m,

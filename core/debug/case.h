@@ -48,7 +48,8 @@ typedef struct CaseForm {
 } CaseForm;
 extern const CaseForm case_form_op, case_form_grad;
 
-#define CASE_DATA  "the result's size or value depends on values: PyTorch breaks the graph here"
+#define CASE_DATA                                                                                  \
+    "two sizes that only a run can tell would have to be equal: PyTorch breaks the graph here"
 #define CASE_DRAWS "compiled code draws other numbers than eager"
 
 // cases.c: verdicts; the first one stays.

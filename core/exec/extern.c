@@ -174,6 +174,14 @@ static bool deliver(FxRuntime *rt, const Tensor *from, FxTensor *to, Diag *d, co
     return same;
 }
 
+// A number into an integer of no dimensions.
+static bool deliver_number(const RtValue *v, FxTensor *to) {
+    bool fits = to->data && to->ndim == 0 && to->dtype == DT_i64;
+    if (fits)
+        *(int64_t *)to->data = v->kind == RT_bool ? v->b : v->i;
+    return fits;
+}
+
 static bool deliver_all(EagerCtx *c, FxRuntime *rt, const char *name, const Op *op,
                         const RtValue *results, FxTensor *const out[], int n_out) {
     int n = op->n_returns;
@@ -185,6 +193,9 @@ static bool deliver_all(EagerCtx *c, FxRuntime *rt, const char *name, const Op *
     for (int i = 0; i < n_out; i++) {
         // What a mask of the op leaves out is none, and nobody waits for it.
         if (i < n && at[i].kind == RT_none && !out[i]->data)
+            continue;
+        if (i < n && (at[i].kind == RT_int || at[i].kind == RT_bool) &&
+            deliver_number(&at[i], out[i]))
             continue;
         if (i >= n || at[i].kind != RT_tensor) {
             diag_tool(c->diag, "%s gives %d results, %d are wanted", name, n, n_out);

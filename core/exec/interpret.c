@@ -75,11 +75,20 @@ static bool take_arg(Loops *l, InterpRun *run, const IrArg *a, RtValue *out) {
     }
     if (!a->buf)
         return take_value(l, run, &a->value, out);
-    out->kind = RT_tensor;
-    if (interp_seen(run, a, &out->tensor))
+    Tensor seen;
+    if (!interp_seen(run, a, &seen))
+        return false;
+    if (!a->number) {
+        *out = (RtValue){.kind = RT_tensor, .tensor = seen};
         return true;
-    out->kind = RT_none;
-    return false;
+    }
+    bool one = tensor_numel(&seen) == 1;
+    if (one)
+        *out = (RtValue){.kind = RT_float, .f = tensor_get_f64(&seen, 0)};
+    else
+        diag_tool(run->diag, "%s is no number", a->buf);
+    tensor_drop(&seen);
+    return one;
 }
 
 static int arg_index(const Op *op, const IrArg *a, int position) {
@@ -154,6 +163,46 @@ static bool same_sizes(const Tensor *a, const Tensor *b) {
     return same;
 }
 
+// The symbols that the results of a call tell, before anything is made that uses them.
+static bool bind_results(InterpRun *run, const IrOp *call, const char *const name[], int n,
+                         const RtValue *results, int have) {
+    for (int i = 0; i < call->binds.n; i++) {
+        const IrBinding *b = &call->binds.at[i];
+        int at = 0;
+        while (at < n && !(name[at] && b->buf && !strcmp(name[at], b->buf)))
+            at++;
+        const RtValue *v = at < n && at < have ? &results[at] : NULL;
+        if (v && v->kind == RT_tensor && b->dim >= 0 && b->dim < v->tensor.ndim)
+            interp_bind(run, b->symbol, v->tensor.size[b->dim]);
+        else if (v && b->dim < 0 && (v->kind == RT_int || v->kind == RT_bool))
+            interp_bind(run, b->symbol, v->kind == RT_bool ? v->b : v->i);
+        else {
+            diag_tool(run->diag, "%s does not tell what %s is", call->kernel,
+                      expr_name(b->symbol));
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool bind_element(InterpRun *run, const IrOp *call) {
+    Tensor seen;
+    if (call->binds.n != 1 || call->args.n != 1 || !call->args.at[0].buf) {
+        diag_tool(run->diag, "%s is no number of one buffer", call->name);
+        return false;
+    }
+    if (!interp_seen(run, &call->args.at[0], &seen))
+        return false;
+    if (tensor_numel(&seen) != 1) {
+        diag_tool(run->diag, "%s asks for the number of a tensor of several", call->name);
+        tensor_drop(&seen);
+        return false;
+    }
+    interp_bind(run, call->binds.at[0].symbol, tensor_get_i64(&seen, 0));
+    tensor_drop(&seen);
+    return true;
+}
+
 static bool deliver(InterpRun *run, const IrOp *call, const char *name, const RtValue *from) {
     Tensor *to = interp_buffer(run, name);
     if (!to || from->kind != RT_tensor || !same_sizes(to, &from->tensor)) {
@@ -176,7 +225,12 @@ static bool deliver_all(InterpRun *run, const IrOp *call, const Op *op, const Rt
         have = results[0].n;
         results = results[0].at;
     }
+    if (!bind_results(run, call, name, n, results, have))
+        return false;
     for (int i = 0; i < n; i++) {
+        bool number = i < have && (results[i].kind == RT_int || results[i].kind == RT_bool);
+        if (number && call->binds.n)
+            continue;
         if (i >= have) {
             diag_tool(run->diag, "%s gives %d results, %d are wanted", call->kernel, have, n);
             return false;
@@ -213,6 +267,8 @@ static bool call_library(void *ctx, InterpRun *run, const IrOp *call) {
     Loops *l = ctx;
     if (call->higher)
         return call_nested(l, run, call);
+    if (call->cls == IR_dynamic_scalar)
+        return bind_element(run, call);
     if (!call->kernel)
         return true;
     const Op *op = call->def ? call->def : extern_op(call->kernel);

@@ -173,6 +173,10 @@ int wrapper_results(CGen *g, const IrOp *op, const char *names[], int max); // b
 // Says so and leaves call() if a buffer is not as it was planned.
 void wrapper_check(CGen *g, const char *buf, const char *what, int node);
 
+// c_unbacked.c: symbols that a call gives their values.
+bool wrapper_tells_size_of(const IrOp *op, const IrLayout *result);
+void wrapper_bind(CGen *g, const IrOp *op, int node);
+
 // c_nested.c: nested graphs.
 void c_nested_prelude(CGen *g);
 void c_nested_print(CGen *g, int position); // the functions of the graphs that a node runs

@@ -29,6 +29,7 @@ struct InterpRun {
     void (*on_node)(void *ctx, const SchedNode *n);     // after it; may be NULL
     void *ctx;
     const bool *cancel; // may be NULL
+    Map bound;          // made: name of an unbacked symbol -> its value
     Map buffers;        // made: name -> Tensor *, each buffer that has memory of its own or a view
     RtValue *outputs;   // made: (n_outputs) copies that the caller drops; kind none for None
     int n_outputs;
@@ -46,6 +47,8 @@ Tensor *interp_buffer(InterpRun *run, const char *name);
 // A buffer as an argument or an output sees it: a reference that the caller drops. False and an
 // error if there is none.
 bool interp_seen(InterpRun *run, const IrArg *a, Tensor *out);
+// Gives a symbol its value.
+void interp_bind(InterpRun *run, const Expr *symbol, int64_t v);
 // The value of an expression over size symbols; false and an error if one is unknown.
 bool interp_size(InterpRun *run, const Expr *e, int64_t *out);
 

@@ -18,8 +18,26 @@ static bool find_symbol(void *ctx, const Expr *symbol, int64_t *v) {
             *v = l->run->inputs[i].i;
             return true;
         }
-    l->missing = symbol;
-    return false;
+    // An exported or nested graph's sizes may be no inputs of its own: its tensors tell them.
+    for (int i = 0; i < m->inputs.n && i < l->run->n_inputs; i++) {
+        const IrLayout *y = m->inputs.at[i].buf ? m->inputs.at[i].buf->layout : NULL;
+        const RtValue *given = &l->run->inputs[i];
+        for (int d = 0; y && given->kind == RT_tensor && d < y->ndim && d < given->tensor.ndim; d++)
+            if (y->size[d] == symbol) {
+                *v = given->tensor.size[d];
+                return true;
+            }
+    }
+    const MapEntry *e = map_find(&l->run->bound, expr_name(symbol));
+    if (e)
+        *v = e->i;
+    else
+        l->missing = symbol;
+    return e != NULL;
+}
+
+void interp_bind(InterpRun *run, const Expr *symbol, int64_t v) {
+    map_put_int(&run->bound, expr_name(symbol), v);
 }
 
 bool interp_size(InterpRun *run, const Expr *e, int64_t *out) {
@@ -186,6 +204,7 @@ bool interp_seen(InterpRun *run, const IrArg *a, Tensor *out) {
 bool memory_begin(InterpRun *run) {
     const IrModule *m = run->schedule->module;
     run->buffers = (Map){.arena = run->arena};
+    run->bound = (Map){.arena = run->arena};
     if (run->n_inputs < m->inputs.n + m->constants.n) {
         diag_fail(run->diag, "%d inputs and constants are given, %d are wanted", run->n_inputs,
                   m->inputs.n + m->constants.n);

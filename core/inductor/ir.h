@@ -139,6 +139,7 @@ typedef enum IrClass {
     IR_device_copy,
     IR_template,
     IR_inplace_bernoulli,
+    IR_dynamic_scalar,
     IR_other,
     IR_n_classes
 } IrClass;
@@ -170,10 +171,19 @@ typedef struct IrArg {
     const char *buf; // buffer name, NULL for a plain value
     const TensorMeta
         *view;   // size, stride, offset if seen through a reinterpret_tensor, NULL: as it is
-    Value value; // if buf is NULL: scalars, syms, lists
+    bool number;   // the float64 element of buf, as a number
+    Value value;   // if buf is NULL: scalars, syms, lists
     int n_items; // list of buffers (Tensor[]): items below
     struct IrArg *items;
 } IrArg;
+
+// An unbacked symbol that has its value once an operation has run: the size of a result, or the
+// element of a tensor without dimensions.
+typedef struct IrBinding {
+    const Expr *symbol;
+    const char *buf; // NULL: the operation's only argument
+    int dim;         // -1: the element
+} IrBinding;
 
 struct IrOp {
     const char *name; // op3
@@ -201,6 +211,7 @@ struct IrOp {
     VEC(IrNested) nested;
     int groups[IR_GROUPS];
     VEC(const char *) reads_star; // whole buffers that it reads, in order
+    VEC(IrBinding) binds;
     // where from
     VEC(int) origins;  // FX node ids in the lowered graph, in order
     int origin_node;   // the one it stands for, -1
@@ -223,6 +234,7 @@ struct IrModule {
     Map buffers;               // name -> IrBuffer *
     VEC(IrBuffer *) constants; // graph constants, by name
     VEC(IrArg) outputs;
+    bool unbacked; // some operation binds a symbol
     VEC(const char *) mutated_inputs;
     VEC(const char *) mutated_buffers; // targets of mutation, inputs among them, once an operation
     Origins *origins;                  // item = op number -> node ids of graph

@@ -14,6 +14,7 @@ const char *const ir_class_name[IR_n_classes] = {
     [IR_device_copy] = "DeviceCopy",
     [IR_template] = "CppTemplateBuffer",
     [IR_inplace_bernoulli] = "InplaceBernoulliFallback",
+    [IR_dynamic_scalar] = "DynamicScalar",
     [IR_other] = NULL,
 };
 

@@ -81,9 +81,12 @@ static void placeholder(Lower *l, const Node *n) {
     if (node_meta(l, n)) {
         *v = input_tensor(l, in.name, node_meta(l, n));
         in.buf = v->box->data->buf->ir;
+        for (int i = 0; i < in.buf->layout->ndim; i++)
+            unbacked_is_given(l, in.buf->layout->size[i]);
     } else if (n->val.kind == VAL_sym || n->val.kind == VAL_int) {
         *v = (LVal){.kind = L_value, .v = n->val};
-        val_as_expr(l->sym, &n->val, &in.sym);
+        if (val_as_expr(l->sym, &n->val, &in.sym))
+            unbacked_is_given(l, in.sym);
     }
     vec_push(l->arena, &l->m->inputs, in);
 }
@@ -181,6 +184,8 @@ static LVal call(Lower *l, const Node *n) {
         l->failed = true;
         return (LVal){0};
     }
+    if (unbacked_is_made_by(l, n))
+        return lower_number(l, n);
     if (n->val.kind == VAL_sym || n->val.kind == VAL_int || n->val.kind == VAL_bool)
         return (LVal){.kind = L_value, .v = n->val};
     if (node_higher(n) != HIGHER_none)
@@ -401,6 +406,11 @@ static const TensorMeta *with_expected_strides(Lower *l, const TensorMeta *view,
 
 static IrArg output_arg(Lower *l, const Value *v) {
     LVal r = l_of(l, v);
+    if (r.kind == L_value && r.v.kind == VAL_symfloat) {
+        IrArg arg = real_arg(l, &r);
+        arg.number = false; // handed out as a tensor
+        return arg;
+    }
     if (r.kind == L_value)
         return (IrArg){.value = r.v};
     if (r.kind != L_box)
@@ -505,7 +515,7 @@ IrModule *lower_graph(const LowerRequest *request, const char *prefix) {
     l.m = ARENA_NEW(l.arena, IrModule);
     *l.m = (IrModule){
         .arena = l.arena, .sym = l.sym, .graph = request->graph, .buffers = {.arena = l.arena}};
-    l.by_name.arena = l.arena;
+    l.by_name.arena = l.bound.arena = l.arena;
     l.users.arena = l.reals.arena = l.arena;
     l.env = ARENA_ARRAY(l.arena, l.g->by_id.n, LVal);
     l.val = fake_values(l.arena, l.g, request->stage, request->diag);

@@ -154,7 +154,7 @@ typedef enum LKind { L_none, L_box, L_list, L_value } LKind;
 typedef struct LVal LVal;
 struct LVal {
     LKind kind;
-    Box *box;
+    Box *box; // of a real number that the graph asks a tensor for: its element; else a tensor
     int n;
     LVal *at; // list
     Value v; // scalars, symbols
@@ -184,6 +184,7 @@ struct Lower {
     VEC(LBuf *) bufs;
     Map by_name; // buffer name -> LBuf *
     Map users; // buffer name -> BoxVec *
+    Map bound; // unbacked symbols that have their value, by id
     Map reals; // text of a real number that follows from sizes -> its node
     int n_bufs; // names given
     Promote promote; // of the row being lowered
@@ -196,6 +197,8 @@ typedef VEC(Box *) BoxVec;
 
 // lower_real.c
 LVal lower_real(Lower *l, const Node *n);
+// A real number for a library call: its element of memory.
+IrArg real_arg(Lower *l, const LVal *v);
 // A Python scalar, a size or a real number as an operand beside `like` (NULL: of no dimensions).
 Box *scalar_box(Lower *l, const Value *v, DType d, Device dev, const Data *like);
 
@@ -310,6 +313,13 @@ typedef struct Lowering {
 } Lowering;
 const Lowering *lowering_of(OpId id); // NULL: a fallback
 LVal lower_fallback(Lower *l, const Op *op, const Value *args);
+// The same with results of which this is known; none: as the op's rule says.
+LVal lower_fallback_as(Lower *l, const Op *op, const Value *args, Value out);
+// lower_unbacked.c: symbols that a run gives their values.
+void unbacked_is_given(Lower *l, const Expr *e); // an input's, or a size of one
+void unbacked_bind_sizes(Lower *l, IrOp *op, const IrBuffer *result);
+bool unbacked_is_made_by(Lower *l, const Node *n); // its number is one
+LVal lower_number(Lower *l, const Node *n);
 LVal lower_opaque(Lower *l, const Node *n); // an operator without a schema here
 LVal lower_higher(Lower *l, const Node *n); // lower_nested.c: a higher-order op
 // lower.c: a graph, whose buffers and operations have this prefix. NULL and errors on failure.

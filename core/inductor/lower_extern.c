@@ -67,6 +67,8 @@ IrArg extern_arg(Lower *l, const Value *v) {
     LVal x = l_of(l, v);
     if (has_box(&x))
         return extern_lval(l, &x);
+    if (x.kind == L_value && x.v.kind == VAL_symfloat)
+        return real_arg(l, &x);
     return (IrArg){.value = plain_value(l, v)};
 }
 
@@ -271,7 +273,7 @@ static Value result_meta(Lower *l, const Op *op, const Value *args) {
         in[i] = meta_value(l, &args[i]);
     Diag quiet = {.arena = l->arena};
     MetaCtx c = {.arena = l->arena, .sym = l->sym, .diag = &quiet, .stage = l->req->stage};
-    return op_meta(&c, op, in, &out) ? out : *node_val(l, l->node);
+    return op_meta_again(&c, op, in, node_val(l, l->node), &out) ? out : *node_val(l, l->node);
 }
 
 LVal multi_output(Lower *l, LBuf *packed, const TensorMeta *m, int item) {
@@ -280,6 +282,7 @@ LVal multi_output(Lower *l, LBuf *packed, const TensorMeta *m, int item) {
     LBuf *b = buffer_register(l, y, IR_multi_output);
     b->is_extern = true;
     b->ir->op->item = item;
+    unbacked_bind_sizes(l, packed->ir->op, b->ir);
     vec_push(l->arena, &b->ir->op->reads_star, packed->ir->name);
     vec_push(l->arena, &b->ir->op->args, (IrArg){.buf = packed->ir->name});
     Data *d = data_loops(l, NULL);
@@ -344,7 +347,7 @@ static LVal packed_call(Lower *l, const char *kernel, const Op *op, const Value 
     return list;
 }
 
-LVal lower_fallback(Lower *l, const Op *op, const Value *args) {
+LVal lower_fallback_as(Lower *l, const Op *op, const Value *args, Value out) {
     IrArg *arg = ARENA_ARRAY(l->arena, op->n_args, IrArg);
     int n = 0;
     for (int i = 0; i < op->n_args; i++) {
@@ -355,8 +358,13 @@ LVal lower_fallback(Lower *l, const Op *op, const Value *args) {
         arg[n] = extern_arg(l, &args[i]);
         arg[n++].kw = s->kwarg_only || i >= l->node->n_args ? s->name : NULL;
     }
-    Value out = result_meta(l, op, args);
+    if (out.kind == VAL_none)
+        out = result_meta(l, op, args);
     return packed_call(l, op->qualname, op, args, out, first_device(l, args, op->n_args), arg, n);
+}
+
+LVal lower_fallback(Lower *l, const Op *op, const Value *args) {
+    return lower_fallback_as(l, op, args, val_none());
 }
 
 // An operator that is only known by name: called with what the graph gives it, in the strides it

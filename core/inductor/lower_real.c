@@ -11,6 +11,11 @@ typedef struct RealCtx {
 
 static TVal real_of(Tracer *t, const Node *n);
 
+// The element of a tensor without dimensions; lower_real has put it into memory.
+static bool is_item(const Node *n) {
+    return node_is(n, OP_aten__local_scalar_dense_default);
+}
+
 static TVal operand(Tracer *t, const Value *v) {
     const Expr *e;
     double f;
@@ -40,8 +45,10 @@ static int arithmetic_of(const Node *n) {
     return -1;
 }
 
-// Checked by real_is_known before.
+// Checked by is_known before.
 static TVal real_of(Tracer *t, const Node *n) {
+    if (is_item(n))
+        return t_call(t, data_loader(t->l, t->l->env[n->id].box->data), NULL, NULL);
     LoopOpKind kind = arithmetic[arithmetic_of(n)].kind;
     TVal a[2] = {operand(t, &n->args[0])};
     if (kind == LOOP_identity)
@@ -55,6 +62,8 @@ static bool is_known(const Value *v, int depth) {
     if (v->kind != VAL_node || v->node->val.kind != VAL_symfloat)
         return v->kind != VAL_symfloat;
     int k = arithmetic_of(v->node);
+    if (is_item(v->node))
+        return true;
     bool known = k >= 0 && depth < 100;
     for (int i = 0; known && i < loop_op_info[arithmetic[k].kind].n_args; i++)
         known = is_known(&v->node->args[i], depth + 1);
@@ -67,8 +76,30 @@ static TVal run_real(Tracer *t, const void *ctx, Index idx, Index red) {
     return t_cast(t, real_of(t, c->node), c->dtype, DT_f64);
 }
 
+// In double, in memory of its own: what it was when the graph asked for it.
+static LVal real_item(Lower *l, const Node *n) {
+    Box *x = arg_box(l, n->args, 0);
+    if (!x)
+        return (LVal){.kind = L_value, .v = n->val};
+    x = data_dtype(x->data) == DT_f64 ? clone_box(l, x) : box_to_dtype(l, x, DT_f64);
+    x = box_new(l, view_reshape(l, x->data, 0, NULL));
+    box_realize(l, x, "a number that the graph asks for");
+    map_put(&l->reals, n->val.s, (void *)n);
+    return (LVal){.kind = L_value, .v = n->val, .box = x};
+}
+
+IrArg real_arg(Lower *l, const LVal *v) {
+    Device cpu = {DEV_cpu, -1};
+    Box *x = v->box ? v->box : scalar_box(l, &v->v, DT_f64, cpu, NULL);
+    IrArg a = data_arg(l, x->data);
+    a.number = true;
+    return a;
+}
+
 LVal lower_real(Lower *l, const Node *n) {
     Value of = val_node((Node *)n);
+    if (is_item(n))
+        return real_item(l, n);
     if (!is_known(&of, 0)) {
         diag_fail(l->req->diag, "%s: a real number that is made so cannot be compiled: %s", n->name,
                   n->target);

@@ -103,6 +103,9 @@ static void print_arg(Buf *b, const IrArg *a) {
             print_arg(b, &a->items[i]);
         }
         buf_putc(b, ']');
+    } else if (a->number) {
+        buf_puts(b, "number");
+        print_name(b, a->buf);
     } else if (a->buf) {
         buf_puts(b, a->view ? "view" : "buffer");
         print_name(b, a->buf);
@@ -184,6 +187,11 @@ static void print_op(Buf *b, const IrOp *op) {
     if (op->higher)
         buf_printf(b, "higher '%s' %d %d %d\n", higher_info(op->higher)->name, op->groups[0],
                    op->groups[1], op->groups[2]);
+    for (int i = 0; i < op->binds.n; i++) {
+        const IrBinding *bind = &op->binds.at[i];
+        buf_printf(b, "bind '%s' '%s' %d\n", expr_name(bind->symbol), bind->buf ? bind->buf : "",
+                   bind->dim + 1);
+    }
     for (int i = 0; i < op->args.n; i++) {
         buf_puts(b, "arg ");
         if (op->args.at[i].kw)

@@ -7,6 +7,8 @@
 //   buffer 'buf0' LAYOUT [ of 'owner'][ at OFFSET]
 //   real 'buf3' 'arg0_1'                    a version's memory
 //   op 'op3' CLASS 'kernel'|None, then: writes 'buf0' | item 1 of 'buf0' | arg ['kw'] VALUE |
+//     bind 'u0' 'buf1'|'' DIM               a symbol that it tells: size DIM - 1 of the buffer, or
+//                                           with 0 its element; '': of the argument
 //     higher 'cond' 1 2 0                   nested graphs, how many of its arguments are what
 //   node 'op1' KIND 'op1' ITER INDIRECT, INDIRECT lines WRAPS SIZE, the body as the dumps have it
 //   group 'op1_op2' KIND PARTS DEPTH, then its parts

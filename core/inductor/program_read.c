@@ -150,6 +150,9 @@ static IrArg argument(Reader *r, int depth) {
         argument_items(r, &a, depth);
     } else if (read_try(r, "buffer")) {
         a.buf = name_behind(r);
+    } else if (read_try(r, "number")) {
+        a.buf = name_behind(r);
+        a.number = true;
     } else if (read_try(r, "view")) {
         a.buf = name_behind(r);
         read_want(r, " ");
@@ -268,6 +271,15 @@ static void load_item(Load *l) {
         op->item = item;
         vec_push(l->r.arena, &op->reads_star, of);
     }
+}
+
+static void load_bind(Load *l) {
+    IrOp *op = last_op(l);
+    const char *symbol = name_behind(&l->r), *buf = name_behind(&l->r);
+    IrBinding b = {.symbol = sym_symbol(l->r.sym, symbol), .buf = *buf ? buf : NULL};
+    b.dim = int_behind(&l->r) - 1;
+    if (op)
+        vec_push(l->r.arena, &op->binds, b);
 }
 
 static void load_arg(Load *l) {
@@ -484,7 +496,7 @@ static bool load_line(Load *l) {
     } lines[] = {{"input", load_input},   {"symbol", load_symbol}, {"constant", load_constant},
                  {"buffer", load_buffer}, {"real", load_real},     {"op", load_op},
                  {"writes", load_writes}, {"item", load_item},     {"arg", load_arg},
-                 {"output", load_output}, {"higher", load_higher}};
+                 {"output", load_output}, {"higher", load_higher}, {"bind", load_bind}};
     for (int i = 0; i < COUNT(lines); i++) {
         char word[16];
         snprintf(word, sizeof word, "%s ", lines[i].word);

@@ -61,4 +61,9 @@ void plan_local_rows(const Schedule *s, const SchedNode *node, MemoryPlan *plan)
 void plan_forget_rows(const SchedNode *node,
                       MemoryPlan *plan); // its buffers need memory of their own again
 
+// sched_unbacked.c: each unbacked symbol in sizes, strides, indexes and arguments of an op, once.
+typedef void UnbackedUse(void *ctx, const Expr *symbol);
+void unbacked_uses(Arena *tmp, const IrOp *op, UnbackedUse *fn, void *ctx);
+void unbacked_uses_of_arg(Arena *tmp, const IrArg *a, UnbackedUse *fn, void *ctx);
+
 #endif

@@ -15,6 +15,9 @@ typedef struct UserList {
 typedef struct Users {
     Schedule *s;
     Map lists; // buffer -> UserList *
+    Map makers; // id of an unbacked symbol -> SchedNode * that binds it
+    Arena tmp;
+    SchedNode *node; // whose symbols are followed; NULL: an output's
 } Users;
 
 static UserList *root(UserList *l) {
@@ -112,6 +115,30 @@ static void add_read(Users *u, SchedNode *n, Dep d) {
         vec_push(u->s->arena, &n->unmet, d);
 }
 
+// ---- Symbols.
+
+static void find_makers(Users *u) {
+    for (int i = 0; i < u->s->nodes.n; i++) {
+        SchedNode *n = u->s->nodes.at[i];
+        for (int k = 0; k < n->op->binds.n; k++)
+            map_at_id(&u->makers, expr_id(n->op->binds.at[k].symbol))->ptr = n;
+    }
+}
+
+static void after_maker(void *ctx, const Expr *symbol) {
+    Users *u = ctx;
+    const SchedNode *maker = map_get_id(&u->makers, expr_id(symbol));
+    for (int i = 0; maker && maker != u->node && i < maker->outputs.n; i++) {
+        const char *name = maker->outputs.at[i]->ir->name;
+        if (u->node)
+            add_read(u, u->node, dep_star(name, NULL));
+        else
+            add_user(u, name, (SchedUser){0});
+    }
+}
+
+// ---- Mutations.
+
 static bool has_alias(const IrBuffer *b, const char *name) {
     for (int i = 0; i < b->aliases.n; i++)
         if (strcmp(b->aliases.at[i], name) == 0)
@@ -178,6 +205,9 @@ static void note_versions(Schedule *s, const SchedNode *n) {
 }
 
 static void use_node(Users *u, SchedNode *n) {
+    u->node = n;
+    if (u->s->module->unbacked)
+        unbacked_uses(&u->tmp, n->op, after_maker, u);
     mutate(u, n);
     for (int i = 0; i < n->reads.n; i++) {
         const Dep *d = &n->reads.at[i];
@@ -190,9 +220,13 @@ static void use_node(Users *u, SchedNode *n) {
 
 static void output_users(Users *u) {
     const IrModule *m = u->s->module;
-    for (int i = 0; i < m->outputs.n; i++)
+    u->node = NULL;
+    for (int i = 0; i < m->outputs.n; i++) {
         if (m->outputs.at[i].buf)
             add_user(u, m->outputs.at[i].buf, (SchedUser){0});
+        if (m->unbacked)
+            unbacked_uses_of_arg(&u->tmp, &m->outputs.at[i], after_maker, u);
+    }
     Schedule *s = u->s;
     VEC(const char *) mutated = {0};
     for (MapEntry *e = map_first(&s->mutation_renames); e; e = map_next(&s->mutation_renames, e))
@@ -231,6 +265,8 @@ static void set_users(Schedule *s, SchedBuffer *b, const UserList *l) {
 
 void sched_compute_users(Schedule *s) {
     Users u = {.s = s, .lists = {.arena = s->arena}};
+    u.makers.arena = &u.tmp;
+    find_makers(&u);
     find_aliases(&u);
     for (int i = 0; i < s->nodes.n; i++)
         use_node(&u, s->nodes.at[i]);
@@ -240,4 +276,5 @@ void sched_compute_users(Schedule *s) {
             SchedBuffer *b = s->nodes.at[i]->outputs.at[k];
             set_users(s, b, list_of(&u, b->ir->name));
         }
+    arena_free(&u.tmp);
 }

@@ -7,7 +7,11 @@
 #include "core/record/fault.h"
 
 static const char *size_name(void *ctx, const Expr *symbol) {
-    return c_name(ctx, expr_name(symbol));
+    CGen *g = ctx;
+    if (expr_unbacked(symbol) >= 0 && !map_find(&g->declared, expr_name(symbol)))
+        diag_fail(g->r->diag, "the size %s is used, but no operation before says what it is",
+                  expr_name(symbol));
+    return c_name(g, expr_name(symbol));
 }
 
 static const char *size_text(CGen *g, const Expr *e) {
@@ -251,6 +255,9 @@ static void put_arg(ArgPrinter *p, const IrArg *a) {
                        a->items[i].buf ? tensor_arg(p, &a->items[i]) : "0");
         buf_putc(&list, '}');
         put_field(p, a, FXA_tensors, a->n_items, "tensors", buf_str(&list));
+    } else if (a->number) {
+        put_field(p, a, FXA_float, 0, "f",
+                  arena_printf(p->g->arena, "*(const double *)%s.data", c_name(p->g, a->buf)));
     } else if (a->buf) {
         put_field(p, a, FXA_tensor, 0, "t", tensor_arg(p, a));
     } else {
@@ -298,7 +305,7 @@ static const char *extern_outputs(CGen *g, const IrOp *op, int node) {
         const IrBuffer *out = names[i] ? buffer_at(g, names[i]) : NULL;
         const char *name = out ? c_name(g, names[i])
                                : arena_printf(g->arena, "unused%d_%d", g->module->calls.n, i);
-        if (!out)
+        if (!out || wrapper_tells_size_of(op, out->layout)) // the call makes it
             c_line(&g->text, NULL, node, "FxTensor %s = {0};", name);
         else if (op->cls != IR_extern_out && !map_find(&g->declared, names[i]))
             declare_empty(g, names[i], out->layout, node);
@@ -313,6 +320,8 @@ static void print_extern(CGen *g, const IrOp *op, int node) {
         c_nested_call(g, op, node);
         return;
     }
+    if (op->cls == IR_dynamic_scalar)
+        wrapper_bind(g, op, node);
     if (op->cls == IR_multi_output || !op->kernel)
         return;
     Buf args = {.arena = g->arena};
@@ -333,6 +342,7 @@ static void print_extern(CGen *g, const IrOp *op, int node) {
                buf_str(&args));
     else
         c_line(&g->text, NULL, node, "fx_call(%s, rt, %s, 0, 0);", buf_str(&name), out);
+    wrapper_bind(g, op, node);
 }
 
 // --- the plan

@@ -308,7 +308,7 @@ bool meta_nonzero(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     if (op_arg_index(op, "size") >= 0 && !val_as_expr(m->sym, meta_arg(op, args, "size"), &size[0]))
         return false;
     TensorMeta *t = meta_make(m, DT_i64, 2, size, self->device);
-    if (op_arg_index(op, "size") < 0 && self->ndim) {
+    if (op_arg_index(op, "size") < 0) {
         t->stride[0] = meta_int(m, 1);
         t->stride[1] = size[0];
     }

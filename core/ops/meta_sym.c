@@ -91,7 +91,7 @@ bool meta_item(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     else if (self->dtype == DT_b8)
         *out = val_sym(sym_cmp(m->sym, SYM_eq, sym_create_unbacked(m->sym), sym_int(m->sym, 1)));
     else
-        *out = (Value){.kind = VAL_symfloat, .s = "zuf0"};
+        *out = (Value){.kind = VAL_symfloat, .s = sym_create_unbacked_real(m->sym)};
     return true;
 }
 

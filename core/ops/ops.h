@@ -126,6 +126,9 @@ bool op_bind(const Op *op, const Value *args, int n_args, const char *const kw[]
 // Calls the meta function; an op without one fails with its hole's reason. args as op_bind leaves
 // them.
 bool op_meta(MetaCtx *m, const Op *op, const Value *args, Value *out);
+// meta_again.c: the same of a call whose result is known: unbacked symbols that the rule makes anew
+// are the known ones again.
+bool op_meta_again(MetaCtx *m, const Op *op, const Value *args, const Value *known, Value *out);
 // Of a bound argument: "Tensor", "int[]", … as PyTorch spells the type in a schema.
 void arg_type_print(Buf *out, const SchemaArg *arg);
 // Position of an argument in the schema, -1 if it has none of that name.

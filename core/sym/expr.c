@@ -3,6 +3,7 @@
 #include "core/sym/expr.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 const KindRow sym_kinds[SYM_n_kinds] = {
@@ -253,7 +254,16 @@ const Expr *expr_symbol(Sym *s, const char *name, Assume assume) {
 }
 
 const Expr *sym_symbol(Sym *s, const char *name) {
-    return expr_symbol(s, name, assume_by_name(name));
+    const Expr *e = expr_symbol(s, name, assume_by_name(name));
+    if (expr_unbacked(e) >= s->n_unbacked) // one that a text names is not made a second time
+        s->n_unbacked = expr_unbacked(e) + 1;
+    return e;
+}
+
+int expr_unbacked(const Expr *e) {
+    const char *name = expr_kind(e) == SYM_symbol ? expr_name(e) : "";
+    size_t digits = strspn(name + (*name == 'u'), "0123456789");
+    return *name == 'u' && digits && digits < 9 && !name[1 + digits] ? atoi(name + 1) : -1;
 }
 
 const Expr *sym_inf(Sym *s) {

@@ -79,7 +79,7 @@ struct Sym {
     VEC(SymGuard) guards;
     Map duck;                           // value -> symbol
     bool taken[256];                    // numbers used by names s0, s1, …
-    int n_unbacked;
+    int n_unbacked, n_unbacked_reals;
     int n_replaced;                     // symbols with a replacement
     IndexCache *index_cache;
 };

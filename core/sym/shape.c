@@ -43,11 +43,25 @@ const Expr *sym_create(Sym *s, const char *source, int64_t value, SymDim dim, bo
 }
 
 const Expr *sym_create_unbacked(Sym *s) {
-    return sym_symbol(s, arena_printf(s->arena, "u%d", s->n_unbacked++));
+    return sym_symbol(s, arena_printf(s->arena, "u%d", s->n_unbacked));
 }
 
 int sym_count_unbacked(const Sym *s) {
     return s->n_unbacked;
+}
+
+int sym_set_next_unbacked(Sym *s, int next) {
+    int was = s->n_unbacked;
+    s->n_unbacked = next;
+    return was;
+}
+
+const char *sym_create_unbacked_real(Sym *s) {
+    return arena_printf(s->arena, "zuf%d", s->n_unbacked_reals++);
+}
+
+int sym_count_unbacked_reals(const Sym *s) {
+    return s->n_unbacked_reals;
 }
 
 const char *sym_source(Sym *s, const Expr *symbol) {

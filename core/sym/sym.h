@@ -72,6 +72,8 @@ bool expr_false(const Expr *e);
 int64_t expr_int_or(const Expr *e, int64_t fallback);       // the constant, or fallback
 // A number given at making, from 0 without gaps: a key for maps. Never an order for output.
 uint32_t expr_id(const Expr *e);
+// k of the unbacked symbol uk; -1: it is none.
+int expr_unbacked(const Expr *e);
 // Number of nodes as a tree, saturating at UINT32_MAX: 1 for a constant or a symbol.
 uint32_t expr_size(const Expr *e);
 bool expr_has(const Expr *e, const Expr *symbol);           // also any other subexpression
@@ -163,6 +165,10 @@ typedef enum SymDim { SYM_DIM_static, SYM_DIM_duck, SYM_DIM_dynamic } SymDim;
 const Expr *sym_create(Sym *s, const char *source, int64_t value, SymDim dim, bool is_size);
 const Expr *sym_create_unbacked(Sym *s);                    // u0, u1, …
 int sym_count_unbacked(const Sym *s);                       // how many were made
+// The next one made is u`next` (again); returns which would have come.
+int sym_set_next_unbacked(Sym *s, int next);
+const char *sym_create_unbacked_real(Sym *s);               // a real number's name: zuf0, zuf1, …
+int sym_count_unbacked_reals(const Sym *s);
 const char *sym_source(Sym *s, const Expr *symbol);         // NULL if not made by sym_create
 bool sym_hint(Sym *s, const Expr *e, int64_t *v);           // value by hints, if all are known
 void sym_set_hint(Sym *s, const Expr *symbol, int64_t v);

@@ -217,6 +217,51 @@ static const struct Found refused[] = {
     {"expected src to have a size equal to the slice of self", "none", NULL,
      "x f64[3, 4][4, 1]; v f64[3][1]",
      "y = torch.ops.aten.select_scatter.default(x, v, 0, 0); return (y,)"},
+    // Sizes and numbers that only the run can tell.
+    {"places that are not zero", "none", NULL, "x f32[6, 5][5, 1]",
+     "m = torch.ops.aten.gt.Scalar(x, 0); i = torch.ops.aten.nonzero.default(m); "
+     "a = torch.ops.aten.select.int(i, 1, 0); b = torch.ops.aten.select.int(i, 1, 1); "
+     "v = torch.ops.aten.index.Tensor(x, [a, b]); r = v * 2; s = torch.ops.aten.sum.default(r); "
+     "return (i, r, s)"},
+    {"nothing is not zero", "none", NULL, "x f32[4][1]",
+     "z = x * 0; i = torch.ops.aten.nonzero.default(z); y = i + 1; return (i, y)"},
+    {"two unknown sizes joined", "none", NULL, "x f32[8, 4][4, 1]; y f64[9][1]",
+     "m = torch.ops.aten.gt.Scalar(x, 0); a = torch.ops.aten.masked_select.default(x, m); "
+     "n = torch.ops.aten.lt.Scalar(y, 0.5); b = torch.ops.aten.masked_select.default(y, n); "
+     "c = torch.ops.aten.cat.default([a, b]); e = torch.ops.aten.exp.default(c); "
+     "s = torch.ops.aten.sum.default(c); return (e, s)"},
+    {"the gradient of a selection", "params", NULL, "p_w f64[4, 5][5, 1]; x f64[5][1]",
+     "m = torch.ops.aten.gt.Scalar(x, 0); q = p_w * p_w; "
+     "y = torch.ops.aten.masked_select.default(q, m); w = y * y; "
+     "z = torch.ops.aten.sum.default(w); return (z,)"},
+    {"a whole number of a tensor", "none", NULL, "x f32[3, 4][4, 1]; i i64[5][1]",
+     "a = torch.ops.aten.abs.default(i); t = torch.ops.aten.sum.default(a); "
+     "n = torch.ops.aten.item.default(t); y = x * n; f = torch.ops.aten.full.default([n], 2.5); "
+     "g = f + n; return (y, g)"},
+    {"a whole number out of a view", "none", NULL, "x i32[3, 4][4, 1]; y f32[2][1]",
+     "v = torch.ops.aten.select.int(x, 1, 2); w = torch.ops.aten.select.int(v, 0, 1); "
+     "n = torch.ops.aten.item.default(w); z = y + n; return (z,)"},
+    {"a real number of a tensor, before it is written", "none", NULL, "x f32[7][1]; y f32[][]",
+     "f = torch.ops.aten.item.default(y); u = torch.ops.aten.add_.Tensor(y, 1); z = x * f; "
+     "w = torch.ops.aten.clamp.default(z, f); return (z, w)"},
+    {"two real numbers", "none", NULL, "x f32[7][1]; y f32[][]; z f64[1][1]",
+     "f = torch.ops.aten.item.default(y); g = torch.ops.aten.item.default(z); a = x * f; "
+     "b = a + g; c = torch.ops.aten.histc.default(x, 4, f, 9.0); return (b, c)"},
+    {"a truth out of a tensor", "none", NULL, "x f32[7][1]; y b8[][]",
+     "t = torch.ops.aten.item.default(y); z = x * t; return (z,)"},
+    {"values that occur, and how often", "none", NULL, "x i64[40][1]",
+     "r = torch.ops.aten.remainder.Scalar(x, 7); "
+     "u = torch.ops.aten._unique2.default(r, True, True, True); a = u[0]; b = u[1]; c = u[2]; "
+     "m = a * c; e = torch.ops.aten.index.Tensor(m, [b]); return (a, c, e)"},
+    {"as often as a tensor says", "none", NULL, "x i64[5][1]; y f32[5][1]",
+     "r = torch.ops.aten.remainder.Scalar(x, 4); "
+     "i = torch.ops.aten.repeat_interleave.Tensor(r); "
+     "z = torch.ops.aten.index.Tensor(y, [i]); w = torch.ops.aten.cumsum.default(z, 0); "
+     "return (i, w)"},
+    {"rows by a mask", "none", NULL, "x f32[6, 3][3, 1]; y f32[6][1]",
+     "m = torch.ops.aten.gt.Scalar(y, 0); r = torch.ops.aten.index.Tensor(x, [m]); "
+     "s = torch.ops.aten.softmax.int(r, 1); t = torch.ops.aten.t.default(s); "
+     "p = torch.ops.aten.mm.default(t, s); return (s, p)"},
 };
 
 static void put_text(Buf *b, const struct Found *f) {
