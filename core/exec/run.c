@@ -15,6 +15,7 @@ typedef struct Runner {
     EagerCtx eager;
     Generator generator; // seeded anew for each call
     Pool *pool;
+    Arena scratch; // of one library call; the pool's own blocks may be made during one
     jmp_buf escape; // out of call()
     char *where;    // what is running now, for a crash report; may be NULL
     const ExecRun *run;
@@ -222,8 +223,8 @@ bool exec_run(ExecRun *run, Arena *a, Diag *d) {
         .alloc = rt_alloc, .free = rt_free, .call = rt_call, .fail = rt_fail, .kernel = rt_kernel};
     r->rt.special = eager_special_call;
     r->rt.threads = run->threads;
-    r->eager =
-        (EagerCtx){.arena = a, .diag = d, .threads = run->threads, .generator = &r->generator};
+    r->eager = (EagerCtx){
+        .arena = &r->scratch, .diag = d, .threads = run->threads, .generator = &r->generator};
     r->pool = pool_new(a);
     r->run = run;
     r->where = run->where;
@@ -240,5 +241,6 @@ bool exec_run(ExecRun *run, Arena *a, Diag *d) {
     }
     run->peak_bytes = pool_peak(r->pool);
     pool_drop(r->pool);
+    arena_free(&r->scratch);
     return ok;
 }
