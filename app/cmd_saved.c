@@ -1,4 +1,4 @@
-// cmd_saved.c: `saved`, and pins of values that pass from forward to backward.
+// cmd_saved.c: `saved`, `memory`, and pins of values that pass from forward to backward.
 #include "app/app.h"
 #include "app/model.h"
 #include "views/launch.h"
@@ -10,6 +10,16 @@ bool cmd_saved(App *app, Args *args) {
     if (!app->sink)
         return app_run(app, "view saved");
     int code = session_report_saved(app->session, &app->out, app->json, &app->diag);
+    if (code > app->exit_code)
+        app->exit_code = code;
+    return code == 0;
+}
+
+bool cmd_memory(App *app, Args *args) {
+    (void)args;
+    if (!app->sink)
+        return app_run(app, "view memory");
+    int code = session_report_memory(app->session, &app->out, app->json, &app->diag);
     if (code > app->exit_code)
         app->exit_code = code;
     return code == 0;

@@ -182,6 +182,8 @@ bool session_layout(Session *s, const DrawGraph *g, bool plain, Buf *out);
 bool session_picture(Session *s, const DrawGraph *g, const char *format, Buf *out, Diag *d);
 
 int session_report_saved(Session *s, Buf *out, bool json, Diag *d); // exit code
+// Each graph's memory over its calls, before and after planning. Exit code.
+int session_report_memory(Session *s, Buf *out, bool json, Diag *d);
 
 // session_theirs.c: the text of PyTorch's file for a stage of a unit, from the folder that was
 // opened or from dir; ptr NULL and an error if there is none.

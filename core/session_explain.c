@@ -112,7 +112,7 @@ static void explain_fusion(Session *s, int unit, Buf *out) {
         if (n->snodes.n)
             buf_printf(out, "    %-40s %s\n", n->name, sched_kind_name[n->kind]);
     }
-    buf_printf(out, "  memory       peak %lld B, %lld B without reuse\n",
+    buf_printf(out, "  memory       peak %lld B, %lld B before planning\n",
                (long long)a->plan->peak_planned, (long long)a->plan->peak_unplanned);
 }
 

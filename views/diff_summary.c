@@ -105,7 +105,7 @@ static void buffer_line(ViewCtx *c, Page *p, const Artifact *b, Traffic before, 
         page_add(p, ST_dim, "   vanished:%s%s  %s", buf_str(&names), gone > 12 ? " …" : "",
                  text_bytes(c->arena, bytes));
     if (b->plan->peak_unplanned > 0)
-        page_add(p, ST_dim, "   peak %s, %s without reuse",
+        page_add(p, ST_dim, "   peak %s, %s before planning",
                  text_bytes(c->arena, b->plan->peak_planned),
                  text_bytes(c->arena, b->plan->peak_unplanned));
 }

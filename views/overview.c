@@ -105,7 +105,7 @@ static void facts_of(ViewCtx *c, Doc *d, int unit) {
                               fused == 1 ? "" : "s", refused, refused == 1 ? "" : "s"));
         if (post->plan && post->plan->peak_unplanned > 0)
             add_fact(c, d,
-                     arena_printf(c->arena, "peak %s, %s without reuse",
+                     arena_printf(c->arena, "peak %s, %s before planning",
                                   text_bytes(c->arena, post->plan->peak_planned),
                                   text_bytes(c->arena, post->plan->peak_unplanned)));
     }

@@ -2,6 +2,7 @@
 // taken over from buffers that are no longer needed, frees; in the order of the wrapper's lines
 // (Scheduler.codegen and the memory lines of codegen/wrapper.py). Loop nests that follow each other
 // become one kernel; a library call ends it.
+#include "core/inductor/plan_lives.h"
 #include "core/inductor/plan_peaks.h"
 #include "core/inductor/sched_impl.h"
 #include "core/record/fault.h"
@@ -491,25 +492,6 @@ static void settle(Plan *p) {
             vec_push(p->a, &p->out->lines, p->lines.at[i].line);
 }
 
-// ---- Totals.
-
-static void count_peaks(Plan *p) {
-    int64_t planned = 0, unplanned = 0;
-    for (int i = 0; i < p->out->lines.n; i++) {
-        const PlanLine *l = &p->out->lines.at[i];
-        const IrBuffer *b = l->buf ? buffer_of(p, l->buf) : NULL;
-        int64_t bytes = b && ir_layout_has_tensor(b->layout) ? storage_bytes(p, b) : 0;
-        planned += l->kind == PLAN_alloc ? bytes : l->kind == PLAN_free ? -bytes : 0;
-        unplanned += l->kind == PLAN_alloc || l->kind == PLAN_reuse ? bytes
-                     : l->kind == PLAN_free                         ? -bytes
-                                                                    : 0;
-        if (planned > p->out->peak_planned)
-            p->out->peak_planned = planned;
-        if (unplanned > p->out->peak_unplanned)
-            p->out->peak_unplanned = unplanned;
-    }
-}
-
 // ---- Donated inputs have no buffer in the schedule: their users are collected here.
 
 static void add_donated_reader(Plan *p, SchedNode *n) {
@@ -585,7 +567,9 @@ MemoryPlan *memory_plan(const ScheduleRequest *r, const Schedule *after) {
     if (whole) {
         flush(&p);
         settle(&p);
-        count_peaks(&p);
+        PlanLives lives = plan_lives(t, p.out, after);
+        p.out->peak_planned = lives.peak_after;
+        p.out->peak_unplanned = lives.peak_before;
     }
     arena_free(&tmp);
     if (!whole)

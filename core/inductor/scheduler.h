@@ -172,8 +172,8 @@ struct MemoryPlan {
     Map removed;
     Map local;                  // of the rows: number of the row in its node, 0 …
     Map split;                  // outer-loop nodes whose nests cannot share the outer loops
-    int64_t peak_planned;       // bytes, by hints
-    int64_t peak_unplanned;     // the same if each buffer had memory of its own
+    int64_t peak_planned;       // bytes in use at once, by hints (plan_lives.h)
+    int64_t peak_unplanned;     // the same if each buffer had memory of its own while it is used
     VEC(const MemoryPlan *) nested; // one an item of the schedule's `nested`
 };
 MemoryPlan *memory_plan(const ScheduleRequest *r, const Schedule *after);

@@ -1,5 +1,6 @@
 // inductor_plan.c: the memory plan has the lines of the recorded wrappers, and an independent check
 // accepts it and refuses broken ones.
+#include "core/inductor/plan_lives.h"
 #include "tests/unit/inductor_build.h"
 #include "tests/unit/inductor_corpus.h"
 #include "tests/unit/unit.h"
@@ -79,6 +80,45 @@ static const char *planned(Arena *a, const MemoryPlan *p) {
     return buf_str(&out);
 }
 
+// Whether a buffer lies in memory of the caller: of an input that backward gave up.
+static bool in_an_input(const PlanLives *v, int i) {
+    for (const char *from = v->at[i].from; from; from = i >= 0 ? v->at[i].from : NULL) {
+        while (--i >= 0 && strcmp(v->at[i].buf, from))
+            ;
+        if (i < 0)
+            return true;
+    }
+    return false;
+}
+
+// At each call the plan's memory holds all that is alive then; what is written over counts once.
+static void check_lives(Arena *a, const MemoryPlan *p, const Schedule *after, const char *folder) {
+    PlanLives v = plan_lives(a, p, after);
+    for (int k = 0; k < v.n_calls; k++) {
+        int64_t alive = 0;
+        for (int i = 0; i < v.n; i++)
+            alive += v.at[i].born <= k && k <= v.at[i].last_use ? v.at[i].bytes : 0;
+        ck_assert_msg(alive == v.before[k], "%s: call %d", folder, k);
+        for (int i = 0; i < v.n; i++)
+            if (v.at[i].born <= k && k <= v.at[i].last_use && in_an_input(&v, i))
+                alive -= v.at[i].bytes;
+        for (int i = 0; i < v.n; i++)
+            for (int from = 0; v.at[i].inplace && v.at[i].born == k && from < i; from++)
+                if (!strcmp(v.at[from].buf, v.at[i].from) && !in_an_input(&v, from))
+                    alive -= v.at[from].bytes;
+        ck_assert_msg(v.after[k] >= alive, "%s: call %d: %lld in use, %lld alive", folder, k,
+                      (long long)v.after[k], (long long)alive);
+    }
+    int64_t own = 0; // all memory that the plan asks for at any time
+    for (int i = 0; i < v.n; i++)
+        own += v.at[i].from ? 0 : v.at[i].bytes;
+    ck_assert_msg(v.peak_after <= own, "%s: %lld of %lld", folder, (long long)v.peak_after,
+                  (long long)own);
+    for (int i = 0; i < v.n; i++)
+        ck_assert_msg(v.at[i].last_use <= v.at[i].end || v.at[i].part,
+                      "%s: %s is used after its end", folder, v.at[i].buf);
+}
+
 START_TEST(test_same_as_recorded) {
     Arena all = {0};
     const char **folders;
@@ -93,7 +133,7 @@ START_TEST(test_same_as_recorded) {
         ck_assert_msg(strcmp(planned(&a, p), recorded(&a, folders[i])) == 0, "%s differs",
                       folders[i]);
         ck_assert_msg(memory_plan_verify(p, after, &d), "%s: %s", folders[i], diag_first(&d));
-        ck_assert_int_le(p->peak_planned, p->peak_unplanned);
+        check_lives(&a, p, after, folders[i]);
         arena_free(&a);
     }
     arena_free(&all);
@@ -162,8 +202,33 @@ START_TEST(test_writes_over_its_input) {
 }
 END_TEST
 
+START_TEST(test_memory_call_by_call) {
+    static const int64_t before[] = {256, 512, 512, 512}, planned[] = {256, 256, 512, 512};
+    Arena a = {0};
+    Build b = build_new(&a);
+    Schedule *after = chain_of_two(&b);
+    ScheduleRequest r = {.arena = &a, .diag = &b.diag};
+    MemoryPlan *p = memory_plan(&r, after);
+    PlanLives v = plan_lives(&a, p, after);
+    ck_assert_int_eq(v.n_calls, 4);
+    for (int k = 0; k < 4; k++) {
+        ck_assert_int_eq(v.before[k], before[k]);
+        ck_assert_int_eq(v.after[k], planned[k]);
+    }
+    ck_assert_int_eq(v.peak_before_at, 1);
+    ck_assert_int_eq(v.peak_after_at, 2);
+    ck_assert_int_eq(v.n_inplace, 1);
+    ck_assert_int_eq(v.n_reused, 1);
+    ck_assert_int_eq(v.n, 4);
+    ck_assert(v.at[1].inplace && !strcmp(v.at[1].from, "buf0") && v.at[1].last_use == 2);
+    ck_assert(!v.at[3].inplace && !strcmp(v.at[3].from, "buf1") && v.at[3].output);
+    ck_assert_int_eq(p->peak_unplanned, 512);
+    arena_free(&a);
+}
+END_TEST
+
 Suite *suite_inductor_plan(void) {
     const TTest *tests[] = {test_same_as_recorded, test_broken_plans_are_refused,
-                            test_writes_over_its_input};
+                            test_writes_over_its_input, test_memory_call_by_call};
     return unit_suite("inductor_plan", tests, COUNT(tests));
 }
