@@ -275,6 +275,7 @@ void app_retime(App *app);
 // cmd_minify.c: the same of a search under way; its descriptors for poll(2).
 bool app_poll_minify(App *app);
 void app_drop_minify(App *app);
+bool app_minifies(const App *app); // a search is under way
 bool app_poll(App *app);                    // takes in results; true if the screen changed
 
 // ---- cmd_compare.c: the debugger's long work

@@ -64,7 +64,7 @@ void work_forget(App *app) {
     if (app->work.compare)
         compare_free(app->work.compare);
     looks_forget(app);
-    app->work = (Work){.version = app->work.version};
+    app->work = (Work){.version = app->work.version, .minify = app->minify};
     work_touch(app);
 }
 

@@ -55,6 +55,13 @@ void app_drop_minify(App *app) {
     if (app->minify)
         minify_free(app->minify);
     app->minify = NULL;
+    app->work.minify = NULL;
+    work_touch(app);
+}
+
+bool app_minifies(const App *app) {
+    MinifyState s = app->minify ? minify_state(app->minify) : MINIFY_done;
+    return s != MINIFY_done && s != MINIFY_refused;
 }
 
 static void tell(App *app) {
@@ -62,8 +69,10 @@ static void tell(App *app) {
     if (minify_state(app->minify) == MINIFY_refused)
         app_message(app, ST_warn, "nothing to minify: %s", minify_why(app->minify));
     else
-        app_message(app, ST_ok, "minified: %d -> %d nodes in %d queries", first->nodes, best->nodes,
-                    minify_queries(app->minify));
+        app_message(app, ST_ok, "minified: %d -> %d nodes%s", first->nodes, best->nodes,
+                    app->hide_times ? "" // how many questions it takes is chance, as times are
+                                    : arena_printf(&app->frame, " in %d queries",
+                                                   minify_queries(app->minify)));
 }
 
 bool app_poll_minify(App *app) {
@@ -74,6 +83,7 @@ bool app_poll_minify(App *app) {
         return false;
     int tries = minify_n_tries(app->minify);
     bool over = minify_poll(app->minify);
+    work_touch(app);
     if (over)
         tell(app);
     return over || minify_n_tries(app->minify) != tries || minify_state(app->minify) != was;
@@ -132,7 +142,19 @@ static bool act(App *app, const Args *args, int action) {
                   actions[action].name);
         return false;
     }
-    return actions[action].run(app, args->n > 1 ? args->at[1] : NULL);
+    const char *node = args->n > 1 ? args->at[1] : NULL;
+    Pane *p = app_pane(app);
+    if (node && !strcmp(node, "@") && p->ctx.view && p->ctx.view->name_of && pane_ready(app, p))
+        node = p->ctx.view->name_of(&p->ctx, p->row);
+    if (!node && actions[action].node) {
+        app_message(app, ST_dim, "the cursor is on no node of the smallest graph");
+        return true;
+    }
+    bool ok = actions[action].run(app, node);
+    if (!app->interactive && app->minify && minify_state(app->minify) == MINIFY_search)
+        minify_wait(app->minify);
+    work_touch(app);
+    return ok;
 }
 
 void list_minify(Gather *g) {
@@ -153,6 +175,24 @@ void list_minify(Gather *g) {
     complete_offer(g, "limit", "milliseconds of one question");
 }
 
+// Beside everything else; without a person who watches it is waited for.
+static bool on_screen(App *app, const Wanted *w) {
+    const Unit *u = pipeline_unit(session_pipeline(app->session), app_pane(app)->ctx.unit);
+    bool there = app_pane(app)->ctx.view == view_find("minify");
+    app_drop_minify(app);
+    app->minify = session_minify_start(app->session, u->parent ? u->parent->index : u->index,
+                                       &w->options, &app->diag);
+    app->work.minify = app->minify;
+    work_touch(app);
+    if (!app->minify)
+        return false;
+    if (!app->interactive) {
+        minify_wait(app->minify);
+        tell(app);
+    }
+    return there || app_run(app, "view minify");
+}
+
 bool cmd_minify(App *app, Args *args) {
     Wanted w = {0};
     for (int i = 0; args->n && i < COUNT(actions); i++)
@@ -160,11 +200,8 @@ bool cmd_minify(App *app, Args *args) {
             return act(app, args, i);
     if (!take_words(app, args, &w))
         return false;
-    if (app->interactive && !app->sink) {
-        app_drop_minify(app);
-        app->minify = session_minify_start(app->session, 0, &w.options, &app->diag);
-        return app->minify != NULL;
-    }
+    if (!app->sink && !w.dir)
+        return on_screen(app, &w);
     int code = session_report_minify(app->session, &w.options, w.dir, &app->out, app->json,
                                      &app->diag);
     if (code > app->exit_code)

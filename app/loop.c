@@ -47,7 +47,7 @@ static void handle(App *app, const TermEvent *e) {
 }
 
 static bool busy(const App *app) {
-    return app->run || work_busy(app) || app->minify;
+    return app->run || work_busy(app) || app_minifies(app);
 }
 
 static int wait_ms(const App *app) {

@@ -124,6 +124,11 @@ const char *page_enter(ViewCtx *c, int row) {
     return ((Page *)c->doc)->lines.at[row].enter;
 }
 
+const char *page_name(ViewCtx *c, int row) {
+    const Page *p = c->doc;
+    return row >= 0 && row < p->lines.n ? p->lines.at[row].name : NULL;
+}
+
 int page_start(ViewCtx *c) {
     const Page *p = c->doc;
     for (int i = 0; i < p->lines.n; i++)

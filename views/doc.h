@@ -12,6 +12,7 @@ typedef struct DocLine {
     Item item;
     const char *enter;      // command line of Enter, NULL none
     const char *node;       // text of the node line, NULL: the line itself
+    const char *name;       // of the thing that the line is about, for commands about it; NULL
     const char *sign;
     StyleId sign_style;
     int frozen;
@@ -39,6 +40,7 @@ void page_line_of(ViewCtx *c, int row, Line *out);
 int page_row_of(ViewCtx *c, Item item);
 void page_node(ViewCtx *c, int row, Buf *out);
 const char *page_enter(ViewCtx *c, int row);
+const char *page_name(ViewCtx *c, int row); // NULL: about nothing with a name
 int page_start(ViewCtx *c);                 // the first line that Enter opens
 
 #endif

@@ -173,6 +173,8 @@ typedef struct View {
     void (*node)(ViewCtx *ctx, int row, Buf *out);
     // The command line that Enter runs on a row, NULL if none.
     const char *(*enter)(ViewCtx *ctx, int row);
+    // The name of what a row is about, for commands that take it as `@`; NULL: none.
+    const char *(*name_of)(ViewCtx *ctx, int row);
     // Space: folds or toggles; true if the rows changed. May return a command line to run instead.
     bool (*toggle)(ViewCtx *ctx, int row, const char **command);
     // Next row after `row` in direction ±1 that is a change (diff, fusion, wrong element); -1 none.

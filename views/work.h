@@ -23,7 +23,10 @@ typedef struct TensorLook {
     int64_t index[TENSOR_DIMS]; // of the slice in the other dimensions
 } TensorLook;
 
+struct Minify;
+
 typedef struct Work {
+    const struct Minify *minify; // the last search, under way or done (core/debug/minify.h); NULL
     VEC(TensorLook *) looks;  // the latest last
     uint64_t version;         // grows with every change of what is here
     Compare *compare;         // the last comparison, under way or done; NULL: none
