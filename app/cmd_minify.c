@@ -70,9 +70,9 @@ static void tell(App *app) {
         app_message(app, ST_warn, "nothing to minify: %s", minify_why(app->minify));
     else
         app_message(app, ST_ok, "minified: %d -> %d nodes%s", first->nodes, best->nodes,
-                    app->hide_times ? "" // how many questions it takes is chance, as times are
-                                    : arena_printf(&app->frame, " in %d queries",
-                                                   minify_queries(app->minify)));
+                    app->hide_times
+                        ? "" // how many questions it takes is chance, as times are
+                        : arena_printf(&app->frame, " in %d queries", minify_queries(app->minify)));
 }
 
 bool app_poll_minify(App *app) {
@@ -202,8 +202,8 @@ bool cmd_minify(App *app, Args *args) {
         return false;
     if (!app->sink && !w.dir)
         return on_screen(app, &w);
-    int code = session_report_minify(app->session, &w.options, w.dir, &app->out, app->json,
-                                     &app->diag);
+    int code =
+        session_report_minify(app->session, &w.options, w.dir, &app->out, app->json, &app->diag);
     if (code > app->exit_code)
         app->exit_code = code;
     return app->diag.errors == 0;

@@ -150,11 +150,47 @@ static bool start(App *app) {
 
 // What the launches are held against. Behind a run, so that nobody waits for it.
 static void start_probe(App *app) {
-    Request *q = app->runs.bytes_per_s > 0 ? NULL : session_bandwidth_start(app->session);
+    if (app->runs.bytes_per_s > 0 || app_machine_known(app))
+        return;
+    Request *q = session_machine_start(app->session);
     if (!q)
         return;
     app->run = ARENA_NEW(&app->arena, struct RunState);
     *app->run = (struct RunState){.request = q, .probe = true};
+}
+
+bool app_machine_known(App *app) {
+    Machine m;
+    if (app->runs.bytes_per_s <= 0 && session_machine_known(app->session, &m)) {
+        app->runs.bytes_per_s = m.bytes_per_s;
+        app->runs.flops_per_s = m.flops_per_s;
+        app->runs.version++;
+    }
+    return app->runs.bytes_per_s > 0;
+}
+
+static void take_machine(App *app, const Request *q) {
+    Machine m;
+    session_machine_result(app->session, q, &m);
+    app->runs.bytes_per_s = m.bytes_per_s;
+    app->runs.flops_per_s = m.flops_per_s;
+}
+
+bool app_measure_machine(App *app) {
+    if (app_machine_known(app) || (app->run && app->run->probe))
+        return true;
+    Request *q = app->interactive && app->run ? NULL : session_machine_start(app->session);
+    if (!q)
+        return false;
+    if (app->interactive) {
+        app->run = ARENA_NEW(&app->arena, struct RunState);
+        *app->run = (struct RunState){.request = q, .probe = true};
+        return true;
+    }
+    request_wait(session_helpers(app->session), q, NULL);
+    take_machine(app, q);
+    request_free(q);
+    return true;
 }
 
 // What a change did to the time, " , was 12 us (-8 %)"; "" without one.
@@ -203,7 +239,7 @@ bool app_poll(App *app) {
     }
     bool probe = app->run->probe;
     if (probe)
-        app->runs.bytes_per_s = session_bandwidth_result(app->run->request);
+        take_machine(app, app->run->request);
     else
         take_run(app);
     request_free(app->run->request);
@@ -258,6 +294,14 @@ void app_retime(App *app) {
                 text_time(&app->frame, (double)r.timing.median_ns),
                 against(&app->frame, was, r.timing.median_ns));
     session_run_free(&r);
+}
+
+// The ceilings, and what comes near them: measured if they never were.
+bool cmd_roofline(App *app, Args *args) {
+    (void)args;
+    if (!app->hide_times)
+        app_measure_machine(app);
+    return app_run(app, "view roofline");
 }
 
 bool cmd_cancel(App *app, Args *args) {

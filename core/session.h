@@ -256,7 +256,16 @@ struct Bisect *session_bisect_start(Session *s, int unit, const struct BisectOpt
 int session_report_bisect(Session *s, const struct BisectOptions *o, Buf *out, bool json,
                           const bool *cancel, Diag *d);
 bool session_probe_query(Session *s, int unit, Arena *a, struct ProbeQuery *out, Diag *d);
-// Measures the memory bandwidth in a helper (triad on all threads); NULL if it cannot be started.
+// session_machine.c: what this machine can do at most, on the session's threads: memory bandwidth
+// (triad) and f32 arithmetic. Measured in a helper, once: the result is kept in the cache folder
+// with the processor and the number of threads that it is about.
+typedef struct Machine {
+    double bytes_per_s, flops_per_s; // 0: unknown
+} Machine;
+bool session_machine_known(Session *s, Machine *out); // from the cache folder
+Request *session_machine_start(Session *s);           // NULL if it cannot be started
+bool session_machine_result(Session *s, const Request *q, Machine *out); // and keeps it
+// The bandwidth alone, measured anew; NULL if it cannot be started.
 Request *session_bandwidth_start(Session *s);
 double session_bandwidth_result(const Request *q); // bytes per second; 0 if it failed
 

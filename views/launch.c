@@ -60,6 +60,28 @@ int64_t launch_bytes(const Schedule *s, const CModule *code, int call) {
     return bytes;
 }
 
+static double flops_of_node(const Schedule *s, const SchedNode *n) {
+    double flops = 0;
+    const Graph *g = s->module->graph;
+    for (int i = 0; n->op && g && i < n->op->origins.n; i++) {
+        int id = n->op->origins.at[i];
+        const Node *x = id >= 0 && id < g->by_id.n ? graph_by_id(g, id) : NULL;
+        if (x && x->op == FX_call_function && x->val.kind != VAL_none)
+            flops += session_flops(x);
+    }
+    return flops;
+}
+
+double launch_flops(const Schedule *s, const CModule *code, int call) {
+    const CCall *at = &code->calls.at[call];
+    double flops = 0;
+    if (at->kernel >= 0)
+        return (double)code->kernels.at[at->kernel].flops;
+    for (int i = 0; i < at->nodes.n; i++)
+        flops += flops_of_node(s, s->nodes.at[at->nodes.at[i]]);
+    return flops;
+}
+
 const RunRow *launch_training_run(Session *s, const RunLog *runs, const Unit *joint) {
     const RunRow *run = NULL;
     for (int i = 0; runs && i < runs->rows.n; i++) {

@@ -12,6 +12,8 @@ int launch_of_item(const ViewCtx *c, int unit, const Artifact *art, int item);
 // Read and written by a call, by hints: the kernel's own count, else the operands and results of
 // the library call. 0 if unknown.
 int64_t launch_bytes(const Schedule *s, const CModule *code, int call);
+// Operations of a call: as generated code counts them, else as PyTorch counts the library call.
+double launch_flops(const Schedule *s, const CModule *code, int call);
 
 // The last run of a unit's compiled code, if it is of the model as it stands; else NULL.
 // The last run of compiled code of a training graph, if that is still the code; NULL: none.

@@ -10,12 +10,12 @@
 enum { TRY_COLS = 30, TRIES_SHOWN = 6, FALL_COLS = 24 };
 
 static const StyleId verdict_style[TRY_count] = {
-    [TRY_waiting] = ST_stale, [TRY_fails] = ST_ok, [TRY_passes] = ST_dim,
-    [TRY_other] = ST_warn, [TRY_invalid] = ST_dim, [TRY_refused] = ST_edited,
+    [TRY_waiting] = ST_stale, [TRY_fails] = ST_ok,    [TRY_passes] = ST_dim,
+    [TRY_other] = ST_warn,    [TRY_invalid] = ST_dim, [TRY_refused] = ST_edited,
 };
 static const char *const verdict_sign[TRY_count] = {
-    [TRY_waiting] = "~", [TRY_fails] = "✓", [TRY_passes] = "·",
-    [TRY_other] = "!", [TRY_invalid] = "·", [TRY_refused] = "*",
+    [TRY_waiting] = "~", [TRY_fails] = "✓",   [TRY_passes] = "·",
+    [TRY_other] = "!",   [TRY_invalid] = "·", [TRY_refused] = "*",
 };
 
 static bool is_over(const Minify *m) {
@@ -101,7 +101,7 @@ static void one_try(const ViewCtx *c, Page *p, const MinifyTry *t) {
     page_add(p, ST_text, "  ");
     page_cell(p, verdict_style[t->verdict], 22, "%s", try_verdict_name[t->verdict]);
     page_cell(p, ST_dim, -9, "%s",
-              t->verdict == TRY_waiting           ? ""
+              t->verdict == TRY_waiting    ? ""
               : t->ns || c->opt.hide_times ? view_time(c, p->arena, (double)t->ns)
                                            : "known");
     if (*t->why)
@@ -205,8 +205,8 @@ static void minify_title(ViewCtx *c, Buf *left, Buf *right) {
         return;
     buf_puts(right, state[minify_state(m)]);
     if (minify_state(m) == MINIFY_done)
-        buf_printf(right, ": %d → %d nodes, kind %s", minify_first(m)->nodes,
-                   minify_best(m)->nodes, minify_kind_kept(m) ? "kept" : "CHANGED");
+        buf_printf(right, ": %d → %d nodes, kind %s", minify_first(m)->nodes, minify_best(m)->nodes,
+                   minify_kind_kept(m) ? "kept" : "CHANGED");
 }
 
 // Space: stops and goes on.

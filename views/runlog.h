@@ -41,6 +41,7 @@ typedef struct RunLog {
     const char *running;    // label of what runs now, NULL nothing
     int64_t since;          // clock at its start, ns
     double bytes_per_s;     // memory bandwidth of this machine, 0 not measured yet
+    double flops_per_s;     // f32 arithmetic of this machine, 0 not measured yet
     VEC(SavedNote) saved;   // one a joint unit, once something was changed
     uint64_t version;       // grows with every change of the above
 } RunLog;
