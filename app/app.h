@@ -286,6 +286,8 @@ bool work_poll(App *app);       // takes in what has come; true if the screen ch
 bool work_busy(const App *app); // something is under way in helpers
 bool work_stop(App *app);       // true if something was
 void work_forget(App *app);     // its graphs are gone, or its helpers will be
+struct BisectOptions;
+bool app_bisect(App *app, const struct BisectOptions *o); // on the screen
 uint64_t work_version(App *app); // of all that an answer depends on
 // cmd_tensor.c: the same for tensors that are looked at.
 bool looks_poll(App *app);

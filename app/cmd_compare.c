@@ -4,6 +4,7 @@
 #include "app/model.h"
 #include "app/step.h"
 #include "core/base/file.h"
+#include "core/debug/bisect.h"
 
 #include <string.h>
 
@@ -47,14 +48,20 @@ static bool compares(const App *app) {
     return app->work.compare && !app->work.compare->done;
 }
 
+static bool bisects(const App *app) {
+    return app->work.bisect && app->work.bisect->end == BISECT_running;
+}
+
 bool work_busy(const App *app) {
-    return compares(app) || looks_busy(app);
+    return compares(app) || bisects(app) || looks_busy(app);
 }
 
 bool work_stop(App *app) {
     bool was = work_busy(app);
     if (compares(app))
         compare_stop(app->work.compare);
+    if (bisects(app))
+        bisect_cancel(app->work.bisect);
     looks_stop(app);
     work_touch(app);
     return was;
@@ -63,6 +70,8 @@ bool work_stop(App *app) {
 void work_forget(App *app) {
     if (app->work.compare)
         compare_free(app->work.compare);
+    if (app->work.bisect)
+        bisect_free(app->work.bisect);
     looks_forget(app);
     app->work = (Work){.version = app->work.version, .minify = app->minify};
     work_touch(app);
@@ -92,12 +101,26 @@ static void say_done(App *app) {
         app_message(app, ST_bad, "%s: %s", c->rungs[c->bad].label, f->message ? f->message : "");
 }
 
+static void say_bisected(App *app) {
+    const Bisect *b = app->work.bisect;
+    const BisectChoice *k = bisect_choice(b);
+    if (k)
+        app_message(app, ST_bad, "bisect: %s %s", switch_info[k->row].name, k->key);
+    else
+        app_message(app, b->end == BISECT_passes ? ST_ok : ST_warn, "bisect: %s",
+                    b->end == BISECT_passes      ? "it does not fail"
+                    : b->end == BISECT_cancelled ? "stopped"
+                                                 : "no decision that can be switched off");
+}
+
 bool work_poll(App *app) {
     Work *w = &app->work;
     if (!work_busy(app))
         return false;
     work_touch(app);
     looks_poll(app);
+    if (bisects(app) && bisect_poll(app->work.bisect))
+        say_bisected(app);
     if (compares(app) && compare_poll(w->compare)) {
         w->compare_ns = clock_ns() - w->compare_since;
         place_cursor(app);
@@ -185,6 +208,24 @@ static bool goto_place(App *app) {
         app_message(app, ST_dim, "%s is not on a line of its own here", d->node);
     (void)left;
     return ok;
+}
+
+bool app_bisect(App *app, const BisectOptions *o) {
+    BisectOptions own = *o;
+    Work *w = &app->work;
+    if (w->bisect)
+        bisect_free(w->bisect);
+    w->bisect = NULL;
+    work_touch(app);
+    own.over = o->over ? arena_strdup(&app->arena, o->over) : NULL;
+    w->bisect = session_bisect_start(app->session, app_pane(app)->ctx.unit, &own, &app->diag);
+    if (!w->bisect)
+        return false;
+    if (!app->interactive) {
+        bisect_wait(w->bisect, NULL);
+        say_bisected(app);
+    }
+    return app_pane(app)->ctx.view == view_find("bisect") || app_run(app, "view bisect");
 }
 
 bool cmd_compare(App *app, Args *args) {

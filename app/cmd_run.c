@@ -375,6 +375,8 @@ bool cmd_bisect(App *app, Args *args) {
             o.limit_ms = atoi(args->at[i]);
         else
             o.over = args->at[i];
+    if (!app->sink)
+        return app_bisect(app, &o);
     interrupted = false;
     sigaction(SIGINT, &act, &old);
     int code = session_report_bisect(app->session, &o, &app->out, app->json, &interrupted,

@@ -24,8 +24,10 @@ typedef struct TensorLook {
 } TensorLook;
 
 struct Minify;
+struct Bisect;
 
 typedef struct Work {
+    struct Bisect *bisect;    // the last search, under way or done (core/debug/bisect.h); NULL
     const struct Minify *minify; // the last search, under way or done (core/debug/minify.h); NULL
     VEC(TensorLook *) looks;  // the latest last
     uint64_t version;         // grows with every change of what is here

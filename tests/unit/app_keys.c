@@ -13,7 +13,7 @@ static const char *const skipped[] = {
     "<C-z>", // stops the process
     "y",     // writes to the terminal
     "Y",     // writes a file
-    "r", "c", "t", "vc", "vt", "M", // run: helper processes, whose time is not ours
+    "r", "c", "t", "vc", "vt", "M", "x", // run: helper processes, whose time is not ours
 };
 
 static void press_all(App *app, const View *view, int cols, int rows) {
