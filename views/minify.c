@@ -51,7 +51,8 @@ static void counts(const ViewCtx *c, Page *p, const Minify *m) {
     page_line(p)->node = "candidates, those that were gone on with, questions to helpers, answers "
                          "that were known from before";
     page_add(p, ST_dim, "tries    ");
-    page_add(p, ST_number, "%d", minify_n_tries(m));
+    page_add(p, ST_number, "%s", // which of two answers first is chance, as times are
+             c->opt.hide_times ? "·" : arena_printf(p->arena, "%d", minify_n_tries(m)));
     page_add(p, ST_dim, "   taken ");
     page_add(p, ST_number, "%d", taken);
     page_add(p, ST_dim, "   queries ");
@@ -135,7 +136,7 @@ static void one_step(const ViewCtx *c, Page *p, const Minify *m, int i) {
     page_cell(p, ST_number, -5, "%d", s->nodes);
     page_cell(p, ST_dim, 24, "  %s", s->undone ? "taken back" : t ? "in the same way" : "fails");
     page_cell(p, ST_dim, -9, "%s", t && t->ns ? view_time(c, p->arena, (double)t->ns) : "");
-    if (n)
+    if (n && !c->opt.hide_times)
         page_add(p, ST_dim, "  %d tried on it", n);
     tries_of(c, p, m, i, n);
 }
