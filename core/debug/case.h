@@ -85,11 +85,15 @@ void case_add_part(Case *c, const Artifact *a, int unit, const Graph *g);
 // Inputs are written in place where the graph writes them. Outputs are the case's.
 bool case_part_run(Case *c, CasePart *p, RtValue *in, int n_in, RtValue **out, int *n_out);
 
-// case_compare.c: false and why they differ. strides: those must be equal too.
-bool case_same(const char *op, const RtValue *got, const RtValue *want, bool strides, Buf *why);
+// case_compare.c: false and why they differ.
+enum {
+    SAME_strides = 1, // those must be equal too
+    SAME_one_op = 2   // of one kernel: low dtypes are within a step
+};
+bool case_same(const char *op, const RtValue *got, const RtValue *want, unsigned how, Buf *why);
 // The same by float64: exact is what the op gives when it computes in it.
 bool case_same_as_exact(const char *op, const RtValue *got, const RtValue *want,
-                        const RtValue *exact, bool strides);
+                        const RtValue *exact, unsigned how);
 // Results that are determined up to signs take those of the recorded ones.
 void case_settle_signs(const Op *op, RtValue *out, int n_out, const RtValue *const *want,
                        int n_want);

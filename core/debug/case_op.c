@@ -85,6 +85,10 @@ static void make_exact(Case *c, Exact *e) {
         case_own(c, &e->out[i]);
 }
 
+static unsigned how_same(const Case *c) {
+    return SAME_strides | (c->setup->rung <= RUNG_aot_eager ? SAME_one_op : 0);
+}
+
 static bool check_after(Case *c, Buf *why) {
     const Json *after = json_get(c->line, "args_after");
     int i = 0;
@@ -94,8 +98,8 @@ static bool check_after(Case *c, Buf *why) {
             case_settle_error(c, CASE_bad);
             return false;
         }
-        bool ok =
-            want->kind != RT_tensor || case_same(c->result->name, &c->args[i], want, true, why);
+        bool ok = want->kind != RT_tensor ||
+                  case_same(c->result->name, &c->args[i], want, how_same(c), why);
         if (!ok)
             return false;
     }
@@ -195,11 +199,12 @@ static void finish(Case *c) {
         buf_printf(&why, "%d results, expected %d", n, want.wanted.n);
     Exact exact = {0};
     for (int i = 0; ok && i < n && i < want.wanted.n; i++) {
-        ok = case_same(c->result->name, &out[i], want.wanted.at[i], true, &why);
+        ok = case_same(c->result->name, &out[i], want.wanted.at[i], how_same(c), &why);
         if (!ok && !exact.made)
             make_exact(c, &exact);
-        ok = ok || (i < exact.n_out && case_same_as_exact(c->result->name, &out[i],
-                                                          want.wanted.at[i], &exact.out[i], true));
+        ok = ok ||
+             (i < exact.n_out && case_same_as_exact(c->result->name, &out[i], want.wanted.at[i],
+                                                    &exact.out[i], how_same(c)));
     }
     if (ok && check_after(c, &why))
         return;

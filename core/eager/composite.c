@@ -307,20 +307,66 @@ bool kern_pairwise_distance(K *k) {
     return eager_ok(k->x);
 }
 
-// _trilinear(i1, i2, i3, expand1, expand2, expand3, sumdim, unroll_dim)
+// Sum over dims of a product, kept and rounded once; of integers too.
+static Value summed_product(K *k, Value a, Value b, Value dims, DType d) {
+    DType wide = dtype_is_low(d) ? DT_f32 : d;
+    Value p = CALL(k, aten_mul_Tensor, CALL(k, aten_to_dtype, a, DTY(wide)),
+                   CALL(k, aten_to_dtype, b, DTY(wide)));
+    if (dims.n)
+        p = CALL(k, aten_sum_dim_IntList, p, dims, BOOL(true), DTY(wide));
+    return CALL(k, aten_to_dtype, p, DTY(d));
+}
+
+static Value dims_of(K *k, uint64_t mask) {
+    int64_t dims[TENSOR_DIMS];
+    int n = 0;
+    for (int i = 0; i < TENSOR_DIMS; i++)
+        if (mask >> i & 1)
+            dims[n++] = i;
+    return ints_value(k->x, dims, n);
+}
+
+// _trilinear(i1, i2, i3, expand1, expand2, expand3, sumdim, unroll_dim): the first two are
+// multiplied and summed, then that and the third, a slice of the unrolled dimension at a time.
 bool kern_trilinear(K *k) {
-    Value v[3];
+    Value v[3], meta;
+    DType d = k->in[0]->dtype;
+    MetaCtx m = {.arena = k->x->arena, .sym = k->x->sym, .diag = k->x->c->diag, .at = k->x->c->at};
+    if (!op_meta(&m, k->op, k->args, &meta))
+        return false;
+    int total_dims = k->in[0]->ndim + k->args[3].n;
+    int64_t unroll = ki(k, 7, 1), slices = 1;
+    uint64_t sum = 0, third = 0;
+    if (total_dims > TENSOR_DIMS)
+        return k_fail(k, "RuntimeError: _trilinear: %d dimensions, expected at most %d", total_dims,
+                      TENSOR_DIMS);
     for (int i = 0; i < 3; i++) {
-        int64_t dims[TENSOR_DIMS];
-        int n = kints(k, 3 + i, dims, TENSOR_DIMS);
         v[i] = k->args[i];
-        for (int j = 0; j < n; j++)
-            v[i] = CALL(k, aten_unsqueeze_default, v[i], INT(dims[j]));
+        for (int j = 0; j < k->args[3 + i].n; j++)
+            v[i] = CALL(k, aten_unsqueeze_default, v[i], k->args[3 + i].at[j]);
+        if (!eager_ok(k->x))
+            return false;
+        slices = tensor_at(&v[i])->size[unroll] > 1 ? tensor_at(&v[i])->size[unroll] : slices;
     }
-    Value p = CALL(k, aten_mul_Tensor, CALL(k, aten_mul_Tensor, v[0], v[1]), v[2]);
-    k->out = k->args[6].n
-                 ? CALL(k, aten_sum_dim_IntList, p, k->args[6], BOOL(false), DTY(k->in[0]->dtype))
-                 : p;
+    for (int i = 0; i < k->args[6].n; i++)
+        sum |= (uint64_t)1 << (k->args[6].at[i].i + total_dims) % total_dims;
+    for (int i = 0; i < k->args[5].n; i++)
+        third |= (uint64_t)1 << (k->args[5].at[i].i + total_dims) % total_dims;
+    Value first = dims_of(k, sum & third), second = dims_of(k, sum & ~third), total = NONE;
+    bool summed = sum >> unroll & 1;
+    for (int64_t s = 0; s < (summed ? slices : 1) && eager_ok(k->x); s++) {
+        Value part[3];
+        for (int i = 0; i < 3; i++)
+            part[i] = summed && tensor_at(&v[i])->size[unroll] > 1
+                          ? CALL(k, aten_narrow_default, v[i], INT(unroll), INT(s), INT(1))
+                          : v[i];
+        Value p = summed_product(k, part[0], part[1], first, d);
+        p = summed_product(k, p, part[2], second, d);
+        total = s ? CALL(k, aten_add_Tensor, total, p) : p;
+    }
+    if (k->args[6].n)
+        total = CALL(k, aten_squeeze_dims, total, k->args[6]);
+    k->out = CALL(k, aten_contiguous_default, total);
     return eager_ok(k->x);
 }
 

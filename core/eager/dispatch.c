@@ -390,8 +390,10 @@ static bool may_write(K *k) {
 }
 
 static bool run(K *k) {
-    const Op *op = k->op, *base;
+    const Op *op = k->op, *base = functional_of(op);
     const KernelRow *row = &rows[op->id];
+    if (k->x->depth == 1 && !refuse_dtypes(k, base ? base : op))
+        return false;
     if (row->fn)
         return run_kernel(k, row);
     if (gives_number(op))
@@ -401,7 +403,7 @@ static bool run(K *k) {
         return point_run(k, point, NULL);
     if (is_view(op))
         return kern_view(k);
-    if ((base = functional_of(op))) {
+    if (base) {
         if (op->tags & OPT_inplace_view)
             return run_inplace_view(k, base);
         return op->args[0].written ? run_inplace(k, base) : run_out(k, base);

@@ -52,6 +52,10 @@ bool eager_ok(const Eager *x);                                   // no error so 
 bool eager_fail(Eager *x, const char *fmt, ...) FX_PRINTF(2, 3); // false
 bool k_fail(K *k, const char *fmt, ...) FX_PRINTF(2, 3);         // false
 
+// refuse.c: false and an error for what PyTorch's kernel of that op is not made for. op: the
+// functional form of the one called.
+bool refuse_dtypes(K *k, const Op *op);
+
 // higher.c: a call of a higher-order op, by evaluated arguments.
 bool eager_higher(Eager *x, const EagerRun *outer, const Node *n, const Value *args, Value *out);
 

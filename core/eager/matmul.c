@@ -123,13 +123,21 @@ bool kern_dot(K *k) {
     return multiply(k, &c, &row, &column, 1, 0);
 }
 
+// A factor as a number of the result's dtype.
+static Value factor_of(const K *k, int i) {
+    DType d = k->res[0]->dtype;
+    return dtype_is_low(d) ? FLT(round_to(d, kf(k, i, 1))) : k->args[i];
+}
+
+// Each step is rounded, as PyTorch's loop over vectors of the dtype does.
 bool kern_addr(K *k) {
+    Value alpha = factor_of(k, 4), beta = factor_of(k, 3);
     Value column =
-        CALL(k, aten_unsqueeze_default, CALL(k, aten_mul_Scalar, k->args[1], k->args[4]), INT(1));
+        CALL(k, aten_unsqueeze_default, CALL(k, aten_mul_Scalar, k->args[1], alpha), INT(1));
     Value scaled =
         CALL(k, aten_mul_Tensor, column, CALL(k, aten_unsqueeze_default, k->args[2], INT(0)));
     if (kf(k, 3, 1) != 0)
-        scaled = CALL(k, aten_add_Tensor, scaled, CALL(k, aten_mul_Scalar, k->args[0], k->args[3]));
+        scaled = CALL(k, aten_add_Tensor, scaled, CALL(k, aten_mul_Scalar, k->args[0], beta));
     return scaled.kind == VAL_tensor && copy_into(k->x, k->res[0], tensor_at(&scaled));
 }
 

@@ -374,6 +374,9 @@ bool meta_trilinear(MetaCtx *m, const Op *op, const Value *args, Value *out) {
         {"i1", "expand1"}, {"i2", "expand2"}, {"i3", "expand3"}};
     if (total > META_DIMS || !meta_dims(m, meta_arg(op, args, "sumdim"), total, false, &sum))
         return false;
+    int64_t unroll = meta_arg_int(op, args, "unroll_dim", 1);
+    if (unroll < 0 || unroll >= total)
+        return meta_fail(m, "RuntimeError: unroll_dim must be in [0,%d]", total - 1);
     for (int i = 0; i < total; i++)
         size[i] = meta_int(m, 1);
     for (int k = 0; k < 3; k++) {
@@ -381,11 +384,25 @@ bool meta_trilinear(MetaCtx *m, const Op *op, const Value *args, Value *out) {
         uint64_t added;
         if (!t || !meta_dims(m, meta_arg(op, args, names[k][1]), total, false, &added))
             return false;
+        if (t->ndim + __builtin_popcountll(added) != total)
+            return meta_fail(m,
+                             "RuntimeError: _trilinear: %s has %d dimensions and %d in %s, "
+                             "expected %d together",
+                             names[k][0], t->ndim, __builtin_popcountll(added), names[k][1], total);
+        if (t->dtype != self->dtype)
+            return meta_fail(m, "RuntimeError: expected scalar type %s but found %s (%s)",
+                             dtype_info[self->dtype].torch_name, dtype_info[t->dtype].torch_name, names[k][0]);
         for (int i = 0, from = 0; i < total; i++)
-            if (!(added >> i & 1) && from < t->ndim) {
-                if (!expr_is(t->size[from], 1))
-                    size[i] = t->size[from];
-                from++;
+            if (!(added >> i & 1)) {
+                const Expr *e = t->size[from++];
+                if (!meta_is(m, size[i], 1) && !meta_is(m, e, 1) && !meta_eq(m, size[i], e))
+                    return meta_fail(m,
+                                     "RuntimeError: _trilinear: size %s of %s in dimension %d, "
+                                     "expected %s",
+                                     meta_sizes_text(m, &e, 1), names[k][0], i,
+                                     meta_sizes_text(m, &size[i], 1));
+                if (!meta_is(m, e, 1))
+                    size[i] = e;
             }
     }
     for (int i = 0; i < total; i++)

@@ -9,7 +9,7 @@
 
 const DTypeInfo dtype_info[DT_count] = {
     [DT_none] = {"none", "none", 0, DTC_none, -1, "", ""},
-#define DTYPE(id, abbr, torch_name, bytes, cls, scalar, safe, c) \
+#define DTYPE(id, abbr, torch_name, bytes, cls, scalar, safe, c, ...) \
     [DT_##id] = {abbr, torch_name, bytes, DTC_##cls, scalar, safe, c},
 #include "core/tensor/dtype.def"
 #undef DTYPE

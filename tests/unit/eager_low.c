@@ -1,0 +1,359 @@
+// eager_low.c: which ops have cases, and what they do in bfloat16 and float16.
+//
+// tests/data/oracle.jsonl is made by tests/oracle/make: slow loops in double precision for what is
+// not recorded. tests/data/recorded_ops.txt says what is. Every core overload and every float op in
+// both low dtypes must have one or the other, or be refused as PyTorch refuses it.
+//
+// Recorded cases of wide floats are run again in the low dtypes, on arguments rounded to them: the
+// result is that of the same op in float64, rounded, or a neighbour of it.
+#include "tests/unit/unit.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/file.h"
+#include "core/base/json.h"
+#include "core/debug/case_values.h"
+#include "core/debug/cases.h"
+#include "core/eager/eager.h"
+
+static Arena arena;
+static Diag diag;
+
+static void fresh(void) {
+    arena_free(&arena);
+    diag = (Diag){.arena = &arena};
+}
+
+START_TEST(oracle_cases_pass) {
+    fresh();
+    Buf report = {.arena = &arena};
+    int failed = cases_run("tests/data/oracle.jsonl", "eager", &report, &diag);
+    ck_assert_msg(failed == 0, "%d: %s%s", failed, buf_str(&report), diag_first(&diag));
+    ck_assert_msg(strstr(buf_str(&report), "740 passed, 0 failed, 0 skipped") != NULL, "%s",
+                  buf_str(&report));
+}
+END_TEST
+
+// ---- coverage
+
+// Dtypes by op: {"t": "bf16", …} anywhere in a line of cases.
+static void note_dtypes(Map *seen, const char *op, const Json *j) {
+    if (j->kind == JSON_object && json_get(j, "t")) {
+        DType d = dtype_from_abbr(json_str(json_get(j, "t"), ""));
+        map_put_int(seen, op, map_get_int(seen, op, 0) | (int64_t)1 << d);
+    }
+    for (const Json *c = j->kind == JSON_object || j->kind == JSON_array ? j->child : NULL; c;
+         c = c->next)
+        note_dtypes(seen, op, c);
+}
+
+static void note_cases(Map *seen, const char *path) {
+    CaseLines lines = {0};
+    ck_assert_msg(case_lines(&lines, &arena, path, &diag), "%s", diag_first(&diag));
+    for (int i = 0; i < lines.n; i++) {
+        const Json *j = json_parse(&arena, lines.at[i].text, path, &diag);
+        ck_assert(j != NULL);
+        const char *op = json_str(json_get(j, "op"), "");
+        map_put_int(seen, op, map_get_int(seen, op, 0) | 1);
+        note_dtypes(seen, op, j);
+    }
+}
+
+// Lines of recorded_ops.txt: an op and the dtypes of its recorded cases.
+static void note_recorded(Map *seen) {
+    Str text = file_read(&arena, "tests/data/recorded_ops.txt", &diag);
+    ck_assert(text.ptr != NULL);
+    char *copy = arena_strndup(&arena, text.ptr, text.len), *rest = copy, *line;
+    while ((line = strsep(&rest, "\n"))) {
+        char *op = strsep(&line, " "), *word;
+        if (!*op)
+            continue;
+        int64_t mask = 1;
+        while ((word = strsep(&line, " ")))
+            mask |= (int64_t)1 << dtype_from_abbr(word);
+        map_put_int(seen, arena_strdup(&arena, op), mask);
+    }
+}
+
+START_TEST(recorded_ops_are_listed) {
+    static const char *const path = "../shared/opcases/ops.jsonl";
+    fresh();
+    if (!file_exists(path))
+        return;
+    Map listed = {.arena = &arena}, seen = {.arena = &arena};
+    note_recorded(&listed);
+    note_cases(&seen, path);
+    int n = 0;
+    for (MapEntry *e = map_first(&seen); e; e = map_next(&seen, e), n++)
+        ck_assert_msg(map_get_int(&listed, e->key, 0) == e->i, "%s: %llx, listed %llx", e->key,
+                      (unsigned long long)e->i,
+                      (unsigned long long)map_get_int(&listed, e->key, 0));
+    ck_assert_int_eq(n, 495);
+}
+END_TEST
+
+// Prims that draw are tested by the graph of tests/data/random_compiled.
+static bool is_excused(const Op *op) {
+    static const char *const drawn[] = {"normal", "inductor_seed", "inductor_seeds",
+                                        "inductor_random", "inductor_randint"};
+    return (op->hole && !strcmp(op->hole, hole_names[HOLE_complex])) ||
+           (!strcmp(op->ns, "prims") && str_index(op->name, drawn, COUNT(drawn)) >= 0);
+}
+
+START_TEST(every_core_overload_has_a_case) {
+    fresh();
+    Map seen = {.arena = &arena};
+    note_recorded(&seen);
+    note_cases(&seen, "tests/data/oracle.jsonl");
+    note_cases(&seen, "tests/data/random.jsonl");
+    note_cases(&seen, "tests/data/eager_facts.jsonl");
+    int core = 0, prims = 0, holes = 0;
+    for (int id = OP_none + 1; id < OP_count; id++) {
+        const Op *op = op_at((OpId)id);
+        bool prim = !strcmp(op->ns, "prims") && eager_has(op->id);
+        if (!(op->tags & OPT_core) && !prim)
+            continue;
+        core += !prim;
+        prims += prim;
+        if (map_get_int(&seen, op->qualname + strlen("torch.ops."), 0) || is_excused(op))
+            continue;
+        holes++;
+        printf("no case: %s\n", op->qualname);
+    }
+    ck_assert_int_eq(core, 189);
+    ck_assert_int_ge(prims, 120);
+    ck_assert_int_eq(holes, 0);
+}
+END_TEST
+
+// A float op that has cases in wide floats has some in both low dtypes, or refuses those. What is
+// only moved or compared needs no more than that the dtype is known.
+static bool refuses_low(const char *name) {
+    static const char *const wide[] = {
+#define DTYPES(op, kernel, set) SET_##set ? #op : "",
+#define SET_FLOATS              0
+#define SET_WIDE                1
+#define SET_NOT_LOW             1
+#define SET_NUMBERS             0
+#define SET_BITS                1
+#define SET_INTEGERS            1
+#include "core/eager/dtypes.def"
+#undef DTYPES
+    };
+    char *id = arena_strdup(&arena, name);
+    for (char *p = id; *p; p++)
+        *p = *p == '.' ? '_' : *p;
+    return str_index(id, wide, COUNT(wide)) >= 0;
+}
+
+START_TEST(low_dtypes_have_cases) {
+    fresh();
+    Map seen = {.arena = &arena}, recorded = {.arena = &arena};
+    note_recorded(&recorded);
+    note_recorded(&seen);
+    note_cases(&seen, "tests/data/oracle.jsonl");
+    int64_t floats = (int64_t)1 << DT_f32 | (int64_t)1 << DT_f64;
+    int n = 0, holes = 0;
+    for (MapEntry *e = map_first(&recorded); e; e = map_next(&recorded, e)) {
+        int64_t have = map_get_int(&seen, e->key, 0);
+        bool low = have >> DT_bf16 & 1 && have >> DT_f16 & 1;
+        n += (e->i & floats) != 0;
+        if (!(e->i & floats) || low || refuses_low(e->key))
+            continue;
+        holes++;
+        printf("no case in a low dtype: %s\n", e->key);
+    }
+    ck_assert_int_eq(n, 464);
+    ck_assert_int_eq(holes, 0);
+}
+END_TEST
+
+// ---- the same in low dtypes
+
+// Ops that draw, that give memory as it is, or whose result in a low dtype is not the exact one
+// rounded.
+static const struct {
+    const char *op, *why;
+} apart[] = {
+    {"aten._batch_norm_with_update", "the statistics are rounded before they are used"},
+    {"aten._native_batch_norm_legit", "the statistics are rounded before they are used"},
+    {"aten.native_batch_norm", "the statistics are rounded before they are used"},
+    {"aten._log_softmax", "the logarithm of the sum is rounded"},
+    {"aten._trilinear", "each of two products is rounded"},
+    {"aten._unsafe_masked_index_put_accumulate", "every addition is rounded"},
+    {"aten.addbmm", "the sum is rounded after every matrix"},
+    {"aten.addr", "every step is rounded"},
+    {"aten.binary_cross_entropy_with_logits", "made of ops, each of which rounds"},
+    {"aten.soft_margin_loss", "made of ops, each of which rounds"},
+    {"aten.histc", "the bounds of bins are rounded"},
+    {"aten.linalg_cross", "both products are rounded"},
+    {"aten.linalg_matrix_exp", "PyTorch's bounds for low dtypes lead to infinities, recorded too"},
+    {"aten.logit", "the ratio is rounded"},
+    {"aten.sub.Scalar", "the scalar is rounded to float16 first"},
+};
+
+static bool is_apart(const char *op) {
+    for (int i = 0; i < COUNT(apart); i++)
+        if (str_starts(op, apart[i].op))
+            return true;
+    return false;
+}
+
+// v with every float32 and float64 tensor in it as dtype d; false: there was none.
+static bool convert(const RtValue *v, DType d, RtValue *out) {
+    *out = *v;
+    bool any = false;
+    if (v->kind == RT_list) {
+        out->at = ARENA_ARRAY(&arena, v->n + 1, RtValue);
+        for (int i = 0; i < v->n; i++)
+            any = convert(&v->at[i], d, &out->at[i]) || any;
+    } else if (v->kind == RT_tensor && dtype_is_float(v->tensor.dtype)) {
+        // on the same strides: kernels differ by layout
+        out->tensor = (Tensor){0};
+        ck_assert(tensor_new_strided(&out->tensor, d, v->tensor.ndim, v->tensor.size,
+                                     v->tensor.stride, &diag));
+        tensor_copy(&out->tensor, &v->tensor);
+        any = true;
+    } else if (v->kind == RT_tensor) {
+        out->tensor = (Tensor){0};
+        ck_assert(tensor_to(&out->tensor, &v->tensor, v->tensor.dtype, &diag));
+    } else if (v->kind == RT_other && v->other->kind == VAL_dtype &&
+               dtype_is_float(v->other->dtype)) {
+        Value *dtype = ARENA_NEW(&arena, Value);
+        *dtype = val_dtype(d);
+        out->other = dtype;
+    }
+    return any;
+}
+
+typedef struct Twice {
+    const Op *op;
+    RtValue args[2][64]; // low, float64
+    RtValue out[2][8];
+    bool ran[2];
+} Twice;
+
+static bool close(const RtValue *low, const RtValue *exact, DType d, double *worst) {
+    if (low->kind == RT_list) {
+        bool ok = exact->kind == RT_list && exact->n == low->n;
+        for (int i = 0; ok && i < low->n; i++)
+            ok = close(&low->at[i], &exact->at[i], d, worst);
+        return ok;
+    }
+    if (low->kind != RT_tensor || exact->kind != RT_tensor)
+        return true;
+    const Tensor *a = &low->tensor, *b = &exact->tensor;
+    bool is_low = a->dtype == d;
+    for (int64_t i = 0, n = tensor_numel(a); i < n && n == tensor_numel(b); i++) {
+        double x = tensor_get_f64(a, i), y = tensor_get_f64(b, i);
+        if (isnan(x) && isnan(y))
+            continue;
+        if (!is_low && !dtype_is_float(a->dtype) && x != y)
+            *worst = INFINITY;
+        if (!is_low || x == y)
+            continue;
+        y = d == DT_bf16 ? bf16_to_f32(f32_to_bf16((float)y)) : f16_to_f32(f64_to_f16(y));
+        double steps =
+            isnan(x) || isnan(y) || isinf(x) != isinf(y) ? INFINITY : (double)dtype_ulp_distance(d, x, y);
+        *worst = steps > *worst ? steps : *worst;
+    }
+    return true;
+}
+
+static void drop(Twice *t) {
+    for (int k = 0; k < 2; k++) {
+        for (int i = 0; i < t->op->n_args; i++)
+            rt_drop(&t->args[k][i]);
+        for (int i = 0; t->ran[k] && i < t->op->n_returns; i++)
+            rt_drop(&t->out[k][i]);
+    }
+}
+
+// Steps that a case's results are apart; -1: it says nothing of the low dtype.
+static double measure(const Json *line, const Op *op, DType d) {
+    Twice *t = ARENA_NEW(&arena, Twice);
+    t->op = op;
+    RtValue *args = ARENA_ARRAY(&arena, op->n_args + 1, RtValue);
+    bool any = false;
+    double worst = 0;
+    ck_assert(op->n_args <= 64 && op->n_returns <= 8);
+    if (!case_bind(&arena, op, line, args, &diag))
+        return -1;
+    for (int i = 0; i < op->n_args; i++) {
+        any = convert(&args[i], d, &t->args[0][i]) || any;
+        convert(&t->args[0][i], DT_f64, &t->args[1][i]);
+        rt_drop(&args[i]);
+    }
+    for (int k = 0; k < 2 && any; k++) {
+        Diag quiet = {.arena = &arena};
+        EagerCtx ctx = {.arena = &arena, .diag = &quiet, .threads = 1};
+        t->ran[k] = eager_call(&ctx, op, t->args[k], t->out[k]);
+        any = t->ran[k];
+    }
+    for (int i = 0; any && i < op->n_returns; i++)
+        close(&t->out[0][i], &t->out[1][i], d, &worst);
+    drop(t);
+    return any ? worst : -1;
+}
+
+static void low_as_exact(const char *path, int per_op, int least) {
+    CaseLines lines = {0};
+    Map tried = {.arena = &arena};
+    int bad = 0, ops = 0;
+    ck_assert_msg(case_lines(&lines, &arena, path, &diag), "%s", diag_first(&diag));
+    for (int i = 0; i < lines.n; i++) {
+        const Json *j = json_parse(&arena, lines.at[i].text, path, &diag);
+        const char *name = json_str(json_get(j, "op"), "");
+        const Op *op = op_find(name);
+        int n = (int)map_get_int(&tried, name, 0);
+        if (!op || (op->tags & OPT_random) || n >= per_op || is_apart(name))
+            continue;
+        for (int k = 0; k < 2; k++) {
+            DType d = k ? DT_f16 : DT_bf16;
+            double steps = measure(j, op, d);
+            if (steps < 0)
+                continue;
+            ops += n == 0 && k == 0;
+            map_put_int(&tried, name, n + 1);
+            if (steps > 1 && ++bad)
+                printf("line %d %s %s: %g steps\n", lines.at[i].number, name, dtype_info[d].abbr,
+                       steps);
+        }
+    }
+    ck_assert_msg((bad == 0 || getenv("FX_REPORT")) && ops >= least, "%d cases are apart; %d ops",
+                  bad, ops);
+}
+
+START_TEST(low_dtypes_are_exact_results_rounded) {
+    fresh();
+    low_as_exact("tests/data/opcases.jsonl", 8, 60);
+    fresh();
+    if (file_exists("../shared/opcases/ops.jsonl"))
+        low_as_exact("../shared/opcases/ops.jsonl", 4, 300);
+}
+END_TEST
+
+START_TEST(tolerances_are_few_and_justified) {
+    static const char *const rows[][2] = {
+#define TOLERANCE(op, f32r, f32a, f64r, f64a, lowr, lowa, why) {op, why},
+#include "core/debug/tolerances.def"
+#undef TOLERANCE
+    };
+    ck_assert_int_le(COUNT(rows), 10);
+    for (int i = 0; i < COUNT(rows); i++)
+        ck_assert_msg(strlen(rows[i][1]) > 20, "%s", rows[i][0]);
+}
+END_TEST
+
+Suite *suite_eager_low(void) {
+    const TTest *tests[] = {oracle_cases_pass,
+                            recorded_ops_are_listed,
+                            every_core_overload_has_a_case,
+                            low_dtypes_have_cases,
+                            low_dtypes_are_exact_results_rounded,
+                            tolerances_are_few_and_justified};
+    return unit_suite("eager_low", tests, COUNT(tests));
+}
