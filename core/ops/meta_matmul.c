@@ -391,7 +391,8 @@ bool meta_trilinear(MetaCtx *m, const Op *op, const Value *args, Value *out) {
                              names[k][0], t->ndim, __builtin_popcountll(added), names[k][1], total);
         if (t->dtype != self->dtype)
             return meta_fail(m, "RuntimeError: expected scalar type %s but found %s (%s)",
-                             dtype_info[self->dtype].torch_name, dtype_info[t->dtype].torch_name, names[k][0]);
+                             dtype_info[self->dtype].torch_name, dtype_info[t->dtype].torch_name,
+                             names[k][0]);
         for (int i = 0, from = 0; i < total; i++)
             if (!(added >> i & 1)) {
                 const Expr *e = t->size[from++];

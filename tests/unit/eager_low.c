@@ -256,8 +256,9 @@ static bool close(const RtValue *low, const RtValue *exact, DType d, double *wor
         if (!is_low || x == y)
             continue;
         y = d == DT_bf16 ? bf16_to_f32(f32_to_bf16((float)y)) : f16_to_f32(f64_to_f16(y));
-        double steps =
-            isnan(x) || isnan(y) || isinf(x) != isinf(y) ? INFINITY : (double)dtype_ulp_distance(d, x, y);
+        double steps = isnan(x) || isnan(y) || isinf(x) != isinf(y)
+                           ? INFINITY
+                           : (double)dtype_ulp_distance(d, x, y);
         *worst = steps > *worst ? steps : *worst;
     }
     return true;

@@ -264,32 +264,6 @@ static const struct Found refused[] = {
      "y = torch.ops.aten.select_scatter.default(x, v, 0, 0); return (y,)"},
 };
 
-// Graphs that PyTorch refuses, with what it says: no rung takes them.
-static const struct Found refused[] = {
-    {"output with shape [] doesn't match the broadcast shape [1]", "none", NULL,
-     "x f64[][]; m b8[1][1]", "y = torch.ops.aten.masked_fill_.Scalar(x, m, 2.0); return (y,)"},
-    {"some elements of the input tensor and the written-to tensor refer to a single memory "
-     "location",
-     "none", NULL, "x i8[2][1]",
-     "n = torch.ops.aten.narrow.default(x, 0, 1, 1); y = torch.ops.aten.sub_.Tensor(x, n); "
-     "return (y,)"},
-    {"some elements of the input tensor and the written-to tensor refer to a single memory "
-     "location",
-     "none", NULL, "x f64[3, 3][3, 1]",
-     "t = torch.ops.aten.t.default(x); y = torch.ops.aten.copy_.default(x, t); return (y,)"},
-    {"some elements of the input tensor and the written-to tensor refer to a single memory "
-     "location",
-     "none", NULL, "x i64[4][1]", "y = torch.ops.aten.index_put_.default(x, [x], x); return (y,)"},
-    {"Subtraction, the `-` operator, with a bool tensor is not supported", "none", NULL,
-     "x b8[4][1]; v f64[4][1]", "y = torch.ops.aten.sub.Tensor(v, x); return (y,)"},
-    {"to be divisible by the square of upscale_factor", "none", NULL,
-     "x f64[1, 2, 3, 3][18, 9, 3, 1]",
-     "y = torch.ops.aten.pixel_shuffle.default(x, 2); return (y,)"},
-    {"expected src to have a size equal to the slice of self", "none", NULL,
-     "x f64[3, 4][4, 1]; v f64[3][1]",
-     "y = torch.ops.aten.select_scatter.default(x, v, 0, 0); return (y,)"},
-};
-
 static void put_text(Buf *b, const struct Found *f) {
     buf_puts(b, "class GraphModule(torch.nn.Module):\n    def forward(self");
     for (const char *p = f->inputs; *p;) {
