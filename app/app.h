@@ -270,7 +270,7 @@ bool app_has_setting(const char *name, size_t len); // a setting of the screen, 
 
 void app_forget_runs(App *app);              // their graphs are gone
 bool app_machine_known(App *app);            // its ceilings, from the cache folder if need be
-bool app_measure_machine(App *app);          // if they are not known; on the screen it returns at once
+bool app_measure_machine(App *app); // if they are not known; on the screen it returns at once
 // After a change of a decision: compiled code that was timed before is run again, and its time held
 // against the one before.
 void app_retime(App *app);
