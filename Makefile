@@ -55,7 +55,7 @@ obj = $(patsubst %.c,$(B)/%.o,$(1))
 WIDE := $(if $(filter x86_64,$(shell uname -m)),-mprefer-vector-width=512)
 $(B)/core/eager/%.o: LAST_CFLAGS = $(if $(filter -O2,$(CFLAGS)),-O3) $(WIDE)
 
-.PHONY: print-flags all run setup check unit goldens e2e keys bench browser layers lint asan fuzz random manual install \
+.PHONY: print-flags all run setup check unit unit-halves goldens e2e keys bench browser layers lint asan fuzz random manual install \
 	uninstall clean help
 all: $(B)/fxray
 
@@ -97,6 +97,9 @@ check: setup
 
 unit: $(B)/unit
 	$(Q)$(B)/unit
+# In two processes, where one core would wait.
+unit-halves: $(B)/unit
+	$(Q)$(B)/unit 1/2 & first=$$!; $(B)/unit 2/2; second=$$?; wait $$first && [ $$second = 0 ]
 goldens: all
 	$(Q)tests/run-goldens $(B)/fxray
 
@@ -139,7 +142,7 @@ SAN := $(MAKE) --no-print-directory B=build/asan \
 SAN_ENV := ASAN_OPTIONS=detect_leaks=0:hard_rss_limit_mb=12000:quarantine_size_mb=64 \
 	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 CK_FORK=no
 asan:
-	$(Q)+$(SAN_ENV) $(SAN) -k unit goldens
+	$(Q)+$(SAN_ENV) $(SAN) -k unit-halves goldens
 
 $(B)/fuzz: $(call obj,$(FUZZ)) $(B)/libviews.a $(B)/libcore.a
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ -rdynamic $(LIBS) -o $@

@@ -55,7 +55,9 @@ static DType dispatch_dtype(const K *k, const Op *op) {
     int n = 0;
     for (int i = 0; i < op->n_args && n < COUNT(values); i++) {
         const Value *v = &k->args[i];
-        bool scalar = op->args[i].type == AT_scalar && v->kind != VAL_none;
+        // A number may stand where a tensor is declared: div.Tensor_mode(x, 2).
+        bool scalar = (op->args[i].type == AT_scalar || op->args[i].type == AT_tensor) &&
+                      v->kind != VAL_none;
         if (v->kind == VAL_tensor || (scalar && (op->tags & OPT_pointwise)))
             values[n++] = *v;
         if (n && !(op->tags & OPT_pointwise))

@@ -29,6 +29,8 @@ static const struct Found {
      "5][5, 1]; p_v f32[15, 4][4, 1]; p_z f32[15, 5][5, 1]",
      "y = torch.ops.aten.gru.input(x, h, [p_w, p_u, p_v, p_z], False, 1, 0.0, False, True, "
      "False); o = y[0]; n = y[1]; return (o, n)"},
+    {"truth values divided by a number are integers", "none", NULL, "x b8[3][1]",
+     "y = torch.ops.aten.floor_divide.Scalar(x, 2); return (y,)"},
     {"a part of nothing is a part", "none", NULL, "x f64[4, 3, 0][6, 2, 2]",
      "s = torch.ops.aten.split.Tensor(x, 2, 2); g = s[0]; return (g,)"},
     {"dimensions of a number move", "none", NULL, "x i64[][]",
