@@ -25,6 +25,9 @@ const TensorMeta *build_tensor(Build *b, const Value *v);   // NULL if it is no 
 bool build_call(Build *b, bool method, const char *name, const Value *args, int n,
                 const BuildKw *kw, Value *out);
 bool build_op(Build *b, const Op *op, const Value *args, int n, Value *out);
+// torch_functional.c
+// One operator on x, whose result takes x's place. second: none is left out.
+bool build_then(Build *b, const char *op, Value *x, Value second);
 // False: the call's target and what is wrong with it.
 bool build_fail(Build *b, const char *what);
 // The call's arguments by the parameters of a Python function's signature; NULL and an error if

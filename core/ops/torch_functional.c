@@ -151,13 +151,13 @@ enum {
     SEPARATE_W
 };
 
-static bool call1(Build *b, const char *op, Value *x, Value second) {
+bool build_then(Build *b, const char *op, Value *x, Value second) {
     Value args[2] = {*x, second};
     return build_call(b, false, op, args, second.kind == VAL_none ? 1 : 2, NULL, x);
 }
 
 static bool view(Build *b, Value *x, const Expr *const *size, int n) {
-    return call1(b, "view", x, val_exprs(b->m->arena, size, n));
+    return build_then(b, "view", x, val_exprs(b->m->arena, size, n));
 }
 
 static bool swap(Build *b, Value *x, int i, int j) {
@@ -172,8 +172,8 @@ static bool project(Build *b, const Value *p, const Expr *embed, Value part[3]) 
     sizes.at[1] = val_sym(embed);
     if (!build_call(b, false, "linear", (Value[]){p[Q], p[IN_W], p[IN_B]}, 3, NULL, &x) ||
         !build_call(b, false, "unflatten.int", (Value[]){x, val_int(-1), sizes}, 3, NULL, &x) ||
-        !call1(b, "unsqueeze", &x, val_int(0)) || !swap(b, &x, 0, -2) ||
-        !call1(b, "squeeze", &x, val_int(-2)) || !call1(b, "contiguous", &x, val_none()))
+        !build_then(b, "unsqueeze", &x, val_int(0)) || !swap(b, &x, 0, -2) ||
+        !build_then(b, "squeeze", &x, val_int(-2)) || !build_then(b, "contiguous", &x, val_none()))
         return false;
     for (int i = 0; i < 3; i++)
         if (!build_call(b, false, "select", (Value[]){x, val_int(0), val_int(i)}, 3, NULL,
@@ -231,7 +231,7 @@ bool build_multi_head_attention(Build *b, const char *words, Value *out) {
         order.at[i] = val_int(back[i]);
     const Expr *rows[2] = {sym_mul(s, batch, len), embed}, *whole[3] = {len, batch, embed};
     if (!build_call(b, false, "scaled_dot_product_attention", args, 5, NULL, &x) ||
-        !call1(b, "permute", &x, order) || !call1(b, "contiguous", &x, val_none()) ||
+        !build_then(b, "permute", &x, order) || !build_then(b, "contiguous", &x, val_none()) ||
         !view(b, &x, rows, 2) ||
         !build_call(b, false, "linear", (Value[]){x, p[OUT_W], p[OUT_B]}, 3, NULL, &x) ||
         !view(b, &x, whole, 3))

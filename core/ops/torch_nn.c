@@ -3,12 +3,6 @@
 
 #include <string.h>
 
-// One operator on x, whose result takes x's place. second: none is left out.
-static bool then(Build *b, const char *op, Value *x, Value second) {
-    Value args[2] = {*x, second};
-    return build_call(b, false, op, args, second.kind == VAL_none ? 1 : 2, NULL, x);
-}
-
 static const char *const reductions[] = {"none", "mean", "sum"}; // ATen's numbers
 
 // -1: no such word.
@@ -29,19 +23,19 @@ static bool mean_of_channels(Build *b, const TensorMeta *t, int64_t size, Value 
     int64_t pad[6] = {0, 0, 0, 0, size / 2, (size - 1) / 2}, kernel[3] = {size, 1, 1};
     Value one = val_int(1), sizes = val_exprs(b->m->arena, t->size, t->ndim);
     if (flat) {
-        if (!then(b, "unsqueeze", x, one))
+        if (!build_then(b, "unsqueeze", x, one))
             return false;
     } else {
         const Expr *split[5] = {t->size[0], sym_int(b->m->sym, 1), t->size[1], t->size[2],
                                 sym_int(b->m->sym, -1)};
-        if (!then(b, "view", x, val_exprs(b->m->arena, split, 5)))
+        if (!build_then(b, "view", x, val_exprs(b->m->arena, split, 5)))
             return false;
     }
-    if (!then(b, "pad", x, flat ? ints(b, pad + 2, 4) : ints(b, pad, 6)))
+    if (!build_then(b, "pad", x, flat ? ints(b, pad + 2, 4) : ints(b, pad, 6)))
         return false;
     Value args[3] = {*x, ints(b, kernel, flat ? 2 : 3), one};
     return build_call(b, false, flat ? "avg_pool2d" : "avg_pool3d", args, 3, NULL, x) &&
-           then(b, "squeeze.dim", x, one) && (flat || then(b, "view", x, sizes));
+           build_then(b, "squeeze.dim", x, one) && (flat || build_then(b, "view", x, sizes));
 }
 
 bool build_local_response_norm(Build *b, const char *words, Value *out) {
@@ -55,8 +49,9 @@ bool build_local_response_norm(Build *b, const char *words, Value *out) {
     if (!t || !val_as_int(&p[1], &size) || size < 1 || t->ndim < 3)
         return p && build_fail(b, "expected an input of at least 3 dimensions and a positive size");
     Value x = p[0];
-    if (!then(b, "mul", &x, p[0]) || !mean_of_channels(b, t, size, &x) ||
-        !then(b, "mul", &x, p[2]) || !then(b, "add", &x, p[4]) || !then(b, "pow", &x, p[3]))
+    if (!build_then(b, "mul", &x, p[0]) || !mean_of_channels(b, t, size, &x) ||
+        !build_then(b, "mul", &x, p[2]) || !build_then(b, "add", &x, p[4]) ||
+        !build_then(b, "pow", &x, p[3]))
         return false;
     return build_call(b, false, "div", (Value[]){p[0], x}, 2, NULL, out);
 }
@@ -87,17 +82,17 @@ bool build_lp_pool(Build *b, const char *words, Value *out) {
     if (!window || !val_as_float(&p[1], &norm) || norm == 0)
         return p && build_fail(b, "expected a norm and a kernel of positive sizes");
     Value x = p[0], sign, pad = val_int(0);
-    if (!then(b, "pow", &x, p[1]))
+    if (!build_then(b, "pow", &x, p[1]))
         return false;
     Value stride = p[3].kind == VAL_none ? val_list(b->m->arena, VAL_list, 0) : p[3];
     Value args[5] = {x, p[2], stride, pad, p[4]};
     if (!build_call(b, false, arena_printf(b->m->arena, "avg_pool%dd", n), args, 5, NULL, &x))
         return false;
     sign = x;
-    return then(b, "sign", &sign, val_none()) && then(b, "abs", &x, val_none()) &&
-           then(b, "relu", &x, val_none()) && then(b, "mul", &sign, x) &&
-           then(b, "mul", &sign, val_int(window)) && then(b, "pow", &sign, val_float(1 / norm)) &&
-           (*out = sign, true);
+    return build_then(b, "sign", &sign, val_none()) && build_then(b, "abs", &x, val_none()) &&
+           build_then(b, "relu", &x, val_none()) && build_then(b, "mul", &sign, x) &&
+           build_then(b, "mul", &sign, val_int(window)) &&
+           build_then(b, "pow", &sign, val_float(1 / norm)) && (*out = sign, true);
 }
 
 bool build_multilabel_soft_margin(Build *b, const char *words, Value *out) {
@@ -112,19 +107,19 @@ bool build_multilabel_soft_margin(Build *b, const char *words, Value *out) {
         return p && build_fail(b, "the input is not a known tensor of at least 1 dimension");
     Value hit = p[0], miss = p[0], rest = p[1], last = val_list(b->m->arena, VAL_list, 1);
     last.at[0] = val_int(t->ndim - 1);
-    if (!then(b, "log_sigmoid", &hit, val_none()) || !then(b, "mul", &hit, p[1]) ||
-        !then(b, "rsub", &rest, val_int(1)) || !then(b, "neg", &miss, val_none()) ||
-        !then(b, "log_sigmoid", &miss, val_none()) || !then(b, "mul", &rest, miss) ||
-        !then(b, "add", &hit, rest) || !then(b, "neg", &hit, val_none()) ||
-        (p[2].kind != VAL_none && !then(b, "mul", &hit, p[2])) ||
-        !then(b, "sum.dim_IntList", &hit, last) ||
-        !then(b, "div", &hit, val_sym(t->size[t->ndim - 1])))
+    if (!build_then(b, "log_sigmoid", &hit, val_none()) || !build_then(b, "mul", &hit, p[1]) ||
+        !build_then(b, "rsub", &rest, val_int(1)) || !build_then(b, "neg", &miss, val_none()) ||
+        !build_then(b, "log_sigmoid", &miss, val_none()) || !build_then(b, "mul", &rest, miss) ||
+        !build_then(b, "add", &hit, rest) || !build_then(b, "neg", &hit, val_none()) ||
+        (p[2].kind != VAL_none && !build_then(b, "mul", &hit, p[2])) ||
+        !build_then(b, "sum.dim_IntList", &hit, last) ||
+        !build_then(b, "div", &hit, val_sym(t->size[t->ndim - 1])))
         return false;
     *out = hit;
     int kind = reduction_kind(&p[5]);
     if (kind < 0)
         return build_fail(b, "ValueError: reduction must be none, mean or sum");
-    return kind == 0 || then(b, reductions[kind], out, val_none());
+    return kind == 0 || build_then(b, reductions[kind], out, val_none());
 }
 
 // F.kl_div(…, reduction='batchmean') is the sum over the first size.
@@ -145,7 +140,7 @@ bool build_kl_div(Build *b, const char *words, Value *out) {
     BuildKw kw[] = {{"log_target", p[5]}, {NULL, val_none()}};
     if (!build_call(b, false, "kl_div", (Value[]){p[0], p[1], val_int(kind)}, 3, kw, out))
         return false;
-    return !batch || !t->ndim || then(b, "div", out, val_sym(t->size[0]));
+    return !batch || !t->ndim || build_then(b, "div", out, val_sym(t->size[0]));
 }
 
 bool build_grid_sample(Build *b, const char *words, Value *out) {
@@ -162,9 +157,8 @@ bool build_grid_sample(Build *b, const char *words, Value *out) {
     int mode = p[2].kind == VAL_str ? str_index(p[2].s, modes, COUNT(modes)) : -1,
         pad = p[3].kind == VAL_str ? str_index(p[3].s, paddings, COUNT(paddings)) : -1;
     if (mode < 0 || pad < 0)
-        return build_fail(b,
-                          "ValueError: expected mode bilinear, nearest or bicubic and "
-                          "padding_mode zeros, border or reflection");
+        return build_fail(b, "ValueError: expected mode bilinear, nearest or bicubic and "
+                             "padding_mode zeros, border or reflection");
     Value args[5] = {p[0], p[1], val_int(mode), val_int(pad),
                      p[4].kind == VAL_none ? val_bool(false) : p[4]};
     return build_call(b, false, "grid_sampler", args, 5, NULL, out);
@@ -210,8 +204,8 @@ static bool rows_as_bags(Build *b, Value *p) {
                     {"device", {.kind = VAL_device, .device = t->device}},
                     {NULL, val_none()}};
     return build_call(b, false, "arange", (Value[]){val_int(0), to, each}, 3, kw, &p[2]) &&
-           then(b, "reshape", &p[0], flat) &&
-           (p[8].kind == VAL_none || then(b, "reshape", &p[8], flat));
+           build_then(b, "reshape", &p[0], flat) &&
+           (p[8].kind == VAL_none || build_then(b, "reshape", &p[8], flat));
 }
 
 bool build_embedding_bag(Build *b, const char *words, Value *out) {
@@ -230,13 +224,13 @@ bool build_embedding_bag(Build *b, const char *words, Value *out) {
     if (mode < 0)
         return build_fail(b, "ValueError: mode has to be one of sum, mean or max");
     Value all, renormed;
-    if (!rows_as_bags(b, p) ||
-        (p[3].kind != VAL_none && !build_call(b, false, "embedding_renorm_",
-                                              (Value[]){p[1], p[0], p[3], p[4]}, 4, NULL,
-                                              &renormed)))
+    if (!rows_as_bags(b, p) || (p[3].kind != VAL_none &&
+                                !build_call(b, false, "embedding_renorm_",
+                                            (Value[]){p[1], p[0], p[3], p[4]}, 4, NULL, &renormed)))
         return false;
-    Value args[9] = {p[1], p[0], p[2], p[5], val_int(mode), p[7], p[8], p[9],
-                     padding_row(p[10], build_tensor(b, &p[1]))};
+    Value args[9] = {p[1], p[0],          p[2],
+                     p[5], val_int(mode), p[7],
+                     p[8], p[9],          padding_row(p[10], build_tensor(b, &p[1]))};
     return build_call(b, false, "embedding_bag.padding_idx", args, 9, NULL, &all) &&
            build_op(b, op_at(OP_operator_getitem), (Value[]){all, val_int(0)}, 2, out);
 }
