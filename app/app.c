@@ -40,7 +40,16 @@ void app_init(App *app, int cols, int rows) {
     screen_resize(&app->screen, cols, rows);
 }
 
-void app_free(App *app) {
+void app_leave_model(App *app) {
+    app_forget_runs(app);
+    app_drop_minify(app);
+    if (app->session)
+        session_close(app->session);
+    app->session = NULL;
+}
+
+void app_close(App *app) {
+    app_leave_model(app);
     for (int i = 0; i < ALL_PANES; i++)
         arena_free(&app->pane[i].arena);
     screen_free(&app->screen);

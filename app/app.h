@@ -140,7 +140,9 @@ typedef struct App {
 } App;
 
 void app_init(App *app, int cols, int rows);
-void app_free(App *app);
+// Stops what runs in helpers, closes the model and gives back all memory.
+void app_close(App *app);
+void app_leave_model(App *app); // that much of it that is about the model
 void app_resize(App *app, int cols, int rows);
 // One key by its name ("j", "<Down>", "<C-l>"); runs what it is bound to.
 void app_key(App *app, const char *key);

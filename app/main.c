@@ -402,11 +402,7 @@ int main(int argc, char **argv) {
     bool ok = take_sets(&app, &o);
     app.sink = NULL;
     int code = ok ? dispatch(&app, &o) : 2;
-    app_forget_runs(&app);
-    app_drop_minify(&app);
-    if (app.session)
-        session_close(app.session);
-    app_free(&app);
+    app_close(&app);
     arena_free(&a);
     code = finish_output(code);
     return code;

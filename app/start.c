@@ -78,10 +78,7 @@ bool app_open(App *app, const char *path) {
     for (int i = 0; i < PINS; i++)
         app->pin[i].item = ITEM_NONE;
     app->past.n = app->future.n = 0;
-    app_forget_runs(app);
-    app_drop_minify(app);
-    if (app->session)
-        session_close(app->session);
+    app_leave_model(app);
     app->session = s;
     app_fill(app);
     app->home = true;

@@ -131,8 +131,7 @@ int main(int argc, char **argv) {
         }
         for (int i = 0; i < COUNT(list); i++)
             over += !bench_key(&list[i], sizes[s][0], sizes[s][1]);
-        session_close(app.session);
-        app_free(&app);
+        app_close(&app);
         app = (App){0};
     }
     printf("%d nodes: %d of %d keys take longer than a frame\n", nodes, over,

@@ -238,9 +238,7 @@ static bool work(const char *model, int64_t until, int keys) {
         check_all();
     }
     alarm(0);
-    if (app.session)
-        session_close(app.session);
-    app_free(&app);
+    app_close(&app);
     app = (App){0};
     return ok;
 }

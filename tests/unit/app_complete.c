@@ -18,8 +18,7 @@ static void start(const char *model, const char *grad) {
 }
 
 static void end(void) {
-    session_close(app.session);
-    app_free(&app);
+    app_close(&app);
     app = (App){0};
 }
 

@@ -30,14 +30,14 @@ static void start(void) {
 }
 
 static void end(void) {
-    app_free(&app);
+    app_close(&app);
     app = (App){0};
     dir_remove(dir, &diag);
     arena_free(&arena);
 }
 
 static void fresh(void) {
-    app_free(&app);
+    app_close(&app);
     app_init(&app, 120, 40);
     app.options = &options;
     diag = (Diag){.arena = &arena};

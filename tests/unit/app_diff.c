@@ -19,8 +19,7 @@ static void open_model(const char *path) {
 }
 
 static void close_model(void) {
-    session_close(app.session);
-    app_free(&app);
+    app_close(&app);
     app = (App){0};
 }
 

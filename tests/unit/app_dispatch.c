@@ -174,7 +174,7 @@ START_TEST(an_app_without_a_model) {
     ck_assert_int_ne(app_pane(&app)->row, row);
     app_key(&app, "Q");
     ck_assert(app.quit);
-    app_free(&app);
+    app_close(&app);
 }
 END_TEST
 
@@ -196,7 +196,7 @@ START_TEST(keys_never_break_a_small_screen) {
             app_draw(&app);
         }
     }
-    app_free(&app);
+    app_close(&app);
 }
 END_TEST
 

@@ -65,11 +65,7 @@ static void check_shows(Arena *a, const char *path, const char *text, const char
     ck_assert_msg(app_script(&app, path), "%s fails", path);
     app_draw(&app);
     ck_assert_msg(is_shown(view), "%s shows %s", path, app_pane(&app)->ctx.view->name);
-    app_forget_runs(&app); // and their helpers
-    app_drop_minify(&app);
-    if (app.session)
-        session_close(app.session);
-    app_free(&app);
+    app_close(&app);
 }
 
 START_TEST(every_view_has_a_golden_at_three_sizes) {

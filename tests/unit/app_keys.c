@@ -44,8 +44,7 @@ static void press_in_every_view(const char *path, const char *grad) {
     ck_assert_msg(app_open(&app, path), "%s: %s", path, diag_first(&app.diag));
     for (int i = 0; views[i]; i++)
         press_all(&app, views[i], sizes[i % COUNT(sizes)][0], sizes[i % COUNT(sizes)][1]);
-    session_close(app.session);
-    app_free(&app);
+    app_close(&app);
     app = (App){0};
 }
 
@@ -87,8 +86,7 @@ START_TEST(a_value_is_pinned_by_keys) {
     app_keys(&app, ":pin primals_3 recomputed<Enter>");
     ck_assert_msg(strstr(app.message, "cannot recompute 'primals_3'") != NULL, "%s", app.message);
     ck_assert_int_eq(overrides_count(session_overrides(app.session)), 0);
-    session_close(app.session);
-    app_free(&app);
+    app_close(&app);
     app = (App){0};
 }
 END_TEST

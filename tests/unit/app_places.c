@@ -17,8 +17,7 @@ static void setup(int cols, int rows) {
 }
 
 static void teardown(void) {
-    session_close(app.session);
-    app_free(&app);
+    app_close(&app);
     app = (App){0};
 }
 

@@ -22,9 +22,7 @@ static void start(int cols, int rows) {
 }
 
 static void end(void) {
-    if (app.session)
-        session_close(app.session);
-    app_free(&app);
+    app_close(&app);
     app = (App){0};
 }
 

@@ -95,8 +95,7 @@ static void check_keys(const char *const *keys, int n_keys, char *path, const ch
         ck_assert_msg(ns[KEYS / 2] < LIMIT_MS * 1000000LL, "%s: key %s takes %.2f ms", begin,
                       keys[k], (double)ns[KEYS / 2] / 1e6);
     }
-    session_close(app.session);
-    app_free(&app);
+    app_close(&app);
     app = (App){0};
     dir_remove(arena_strndup(a, path, strlen(path) - strlen("/big.txt")), d);
 }

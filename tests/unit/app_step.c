@@ -20,8 +20,7 @@ static void open_model(const char *path, const char *grad) {
 }
 
 static void close_model(void) {
-    session_close(app.session);
-    app_free(&app);
+    app_close(&app);
     app = (App){0};
 }
 

@@ -16,9 +16,7 @@ static void open_model(const char *path) {
 }
 
 static void close_model(void) {
-    session_close(app.session);
-    app.session = NULL;
-    app_free(&app);
+    app_close(&app);
     memset(&app, 0, sizeof app);
 }
 
