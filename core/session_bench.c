@@ -94,32 +94,25 @@ static void put_result(Session *s, const Unit *u, const RunResult *r, JsonOut *j
 }
 
 // A joint graph's forward and backward are one run.
-int session_report_run(Session *s, Buf *out, bool json, Diag *d) {
+static int run_unit(UnitReport *r) {
+    Session *s = r->session;
+    RunResult result = {0};
+    RunRequest q = {.unit = r->unit->index, .backend = s->backend, .toolchain = s->toolchain};
+    if (r->unit->parent)
+        return 0;
     int code = 0;
-    JsonOut j = {.out = out, .pretty = true};
-    if (json)
-        json_open(&j, NULL, '[');
-    for (int i = 0; i < pipeline_n_units(s->pipeline) && !code; i++) {
-        const Unit *u = pipeline_unit(s->pipeline, i);
-        Arena a = {0};
-        RunResult r = {0};
-        RunRequest q = {.unit = i, .backend = s->backend, .toolchain = s->toolchain};
-        if (u->parent)
-            continue;
-        if (!session_run(s, &q, &r, &a, d))
-            code = diag_exit_code(d);
-        else if (json)
-            put_result(s, u, &r, &j, &a);
-        else
-            print_result(s, u, &r, out);
-        session_run_free(&r);
-        arena_free(&a);
-    }
-    if (json) {
-        json_close(&j, ']');
-        buf_putc(out, '\n');
-    }
+    if (!session_run(s, &q, &result, &r->arena, r->diag))
+        code = diag_exit_code(r->diag);
+    else if (r->json)
+        put_result(s, r->unit, &result, r->json, &r->arena);
+    else
+        print_result(s, r->unit, &result, r->out);
+    session_run_free(&result);
     return code;
+}
+
+int session_report_run(Session *s, Buf *out, bool json, Diag *d) {
+    return session_report_units(s, run_unit, NULL, out, json, d);
 }
 
 typedef struct BenchRow {
@@ -291,31 +284,22 @@ static void put_bench(JsonOut *j, const Bench *b, const char *name) {
     json_close(j, '}');
 }
 
+static int bench_report(UnitReport *r) {
+    Bench b = {.bytes_per_s = *(const double *)r->ctx};
+    if (r->unit->parent)
+        return 0;
+    if (!bench_unit(r->session, &b, r->unit->index, &r->arena, r->diag))
+        return diag_exit_code(r->diag);
+    if (r->json) {
+        put_bench(r->json, &b, r->unit->name);
+    } else {
+        buf_printf(r->out, "%s   %d threads\n", r->unit->name, session_threads(r->session));
+        print_bench(r->out, &b);
+    }
+    return 0;
+}
+
 int session_bench(Session *s, Buf *out, bool json, Diag *d) {
-    int code = 0;
     double bandwidth = measure_bandwidth(s, d);
-    JsonOut j = {.out = out, .pretty = true};
-    if (json)
-        json_open(&j, NULL, '[');
-    for (int u = 0; u < pipeline_n_units(s->pipeline) && !code; u++) {
-        Arena a = {0};
-        Bench b = {.bytes_per_s = bandwidth};
-        if (pipeline_unit(s->pipeline, u)->parent)
-            continue;
-        if (!bench_unit(s, &b, u, &a, d)) {
-            code = diag_exit_code(d);
-        } else if (json) {
-            put_bench(&j, &b, pipeline_unit(s->pipeline, u)->name);
-        } else {
-            buf_printf(out, "%s   %d threads\n", pipeline_unit(s->pipeline, u)->name,
-                       session_threads(s));
-            print_bench(out, &b);
-        }
-        arena_free(&a);
-    }
-    if (json) {
-        json_close(&j, ']');
-        buf_putc(out, '\n');
-    }
-    return code;
+    return session_report_units(s, bench_report, &bandwidth, out, json, d);
 }

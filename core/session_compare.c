@@ -76,28 +76,22 @@ int session_report_score(const char *name, Buf *out, bool json, Diag *d) {
     return 0;
 }
 
-int session_report_compare(Session *s, Buf *out, bool json, Diag *d) {
-    JsonOut j = {.out = out, .pretty = true};
-    int code = 0;
-    if (json)
-        json_open(&j, NULL, '[');
-    for (int i = 0; i < pipeline_n_units(s->pipeline); i++) {
-        if (pipeline_unit(s->pipeline, i)->parent)
-            continue;
-        Compare *c = session_compare_start(s, i, d);
-        if (!c)
-            return diag_exit_code(d);
-        compare_wait(c);
-        if (json)
-            compare_json(c, &j);
-        else
-            compare_report(c, out);
-        code = compare_failed(c) ? 1 : code;
-        compare_free(c);
-    }
-    if (json) {
-        json_close(&j, ']');
-        buf_putc(out, '\n');
-    }
+static int report_unit(UnitReport *r) {
+    if (r->unit->parent)
+        return 0;
+    Compare *c = session_compare_start(r->session, r->unit->index, r->diag);
+    if (!c)
+        return diag_exit_code(r->diag);
+    compare_wait(c);
+    if (r->json)
+        compare_json(c, r->json);
+    else
+        compare_report(c, r->out);
+    int code = compare_failed(c);
+    compare_free(c);
     return code;
+}
+
+int session_report_compare(Session *s, Buf *out, bool json, Diag *d) {
+    return session_report_units(s, report_unit, NULL, out, json, d);
 }

@@ -79,36 +79,29 @@ static void lives_json(JsonOut *j, const char *unit, const CModule *code, const 
     json_close(j, '}');
 }
 
+static int report_unit(UnitReport *r) {
+    const Unit *u = r->unit;
+    if (u->forward) // its halves have the plans
+        return 0;
+    Pipeline *p = r->session->pipeline;
+    const Artifact *code = pipeline_build(p, u->index, STAGE_kernels),
+                   *post = pipeline_build(p, u->index, STAGE_post_fusion);
+    if (!post || !post->plan) {
+        const Unit *blame = unit_to_blame(u);
+        if (!blame || !session_unit_errors(r->session, blame->index, r->diag))
+            diag_fail(r->diag, "%s has no memory plan", u->name);
+        return 2;
+    }
+    PlanLives v = plan_lives(&r->arena, post->plan, post->schedule);
+    const CModule *c = code && code->kind == ART_code ? code->code : NULL;
+    if (r->json)
+        lives_json(r->json, u->name, c, &v);
+    else
+        buf_puts(r->out, r->shown ? "\n" : ""), print_lives(r->out, &r->arena, u->name, c, &v);
+    r->shown++;
+    return 0;
+}
+
 int session_report_memory(Session *s, Buf *out, bool json, Diag *d) {
-    Arena a = {0};
-    JsonOut j = {.out = out, .pretty = true};
-    int shown = 0, errors = d->errors;
-    if (json)
-        json_open(&j, NULL, '[');
-    for (int i = 0; i < pipeline_n_units(s->pipeline); i++) {
-        const Unit *u = pipeline_unit(s->pipeline, i);
-        if (u->forward) // its halves have the plans
-            continue;
-        const Artifact *code = pipeline_build(s->pipeline, i, STAGE_kernels),
-                       *post = pipeline_build(s->pipeline, i, STAGE_post_fusion);
-        if (!post || !post->plan) {
-            const Unit *blame = unit_to_blame(u);
-            if (!blame || !session_unit_errors(s, blame->index, d))
-                diag_fail(d, "%s has no memory plan", u->name);
-            continue;
-        }
-        PlanLives v = plan_lives(&a, post->plan, post->schedule);
-        const CModule *c = code && code->kind == ART_code ? code->code : NULL;
-        if (json)
-            lives_json(&j, u->name, c, &v);
-        else
-            buf_puts(out, shown ? "\n" : ""), print_lives(out, &a, u->name, c, &v);
-        shown++;
-    }
-    if (json) {
-        json_close(&j, ']');
-        buf_putc(out, '\n');
-    }
-    arena_free(&a);
-    return d->errors > errors ? 2 : 0;
+    return session_report_units(s, report_unit, NULL, out, json, d);
 }

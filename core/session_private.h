@@ -42,6 +42,22 @@ bool session_call(HelperCall *c);
 
 // session_saved.c: what forward keeps for backward, in explain's page; nothing without gradients.
 void session_explain_saved(Session *s, int unit, Buf *out);
+// session_report.c: a report over all units: each one's part as text, or as an item of a JSON list.
+typedef struct UnitReport {
+    Session *session;
+    const Unit *unit;
+    Buf *out;
+    JsonOut *json; // NULL: text
+    Diag *diag;
+    const void *ctx; // what was asked for
+    int shown;       // parts before this one, which the part counts
+    Arena arena;     // of this unit
+} UnitReport;
+typedef int UnitReportFn(UnitReport *r); // exit code of a unit
+// The worst exit code; nothing is reported after a 3.
+int session_report_units(Session *s, UnitReportFn *part, const void *ctx, Buf *out, bool json,
+                         Diag *d);
+
 // session_repro_c.c: generated code with its inputs as a C program. rows: results by name, want:
 // what eager gives. False: it would be too large.
 struct ProbeRow;

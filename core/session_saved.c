@@ -350,30 +350,27 @@ static void saved_json(JsonOut *j, Arena *a, const Saved *s) {
     json_close(j, '}');
 }
 
+static int report_unit(UnitReport *r) {
+    Saved saved;
+    if (!r->unit->forward)
+        return 0;
+    if (!session_saved(r->session, r->unit->index, &r->arena, &saved, r->diag))
+        return 2;
+    if (r->json)
+        saved_json(r->json, &r->arena, &saved);
+    else
+        buf_puts(r->out, r->shown ? "\n" : ""), print_saved(r->out, &r->arena, &saved);
+    r->shown++;
+    return 0;
+}
+
 int session_report_saved(Session *s, Buf *out, bool json, Diag *d) {
-    Arena a = {0};
-    JsonOut j = {.out = out, .pretty = true};
-    int shown = 0, errors = d->errors;
-    if (json)
-        json_open(&j, NULL, '[');
-    for (int i = 0; i < pipeline_n_units(s->pipeline); i++) {
-        const Unit *u = pipeline_unit(s->pipeline, i);
-        Saved saved;
-        if (!u->forward || !session_saved(s, i, &a, &saved, d))
-            continue;
-        if (json)
-            saved_json(&j, &a, &saved);
-        else
-            buf_puts(out, shown ? "\n" : ""), print_saved(out, &a, &saved);
-        shown++;
-    }
-    if (json) {
-        json_close(&j, ']');
-        buf_putc(out, '\n');
-    }
-    if (!shown && d->errors == errors)
+    bool any = false;
+    for (int i = 0; i < pipeline_n_units(s->pipeline); i++)
+        any = any || pipeline_unit(s->pipeline, i)->forward;
+    int code = session_report_units(s, report_unit, NULL, out, json, d);
+    if (!any)
         diag_fail(d, "nothing is saved: no input needs a gradient")->hint =
             "--grad params, or set grad=params";
-    arena_free(&a);
-    return d->errors > errors ? 2 : 0;
+    return any ? code : 2;
 }

@@ -112,29 +112,29 @@ static int code_of(const Bisect *b) {
     return 1;
 }
 
+typedef struct Asked {
+    const BisectOptions *options;
+    const bool *cancel;
+} Asked;
+
+static int report_unit(UnitReport *r) {
+    const Asked *asked = r->ctx;
+    if (r->unit->parent)
+        return 0;
+    Bisect *b = session_bisect_start(r->session, r->unit->index, asked->options, r->diag);
+    if (!b)
+        return diag_exit_code(r->diag);
+    bisect_wait(b, asked->cancel);
+    if (r->json)
+        bisect_json(b, r->json);
+    else
+        bisect_report(b, r->out);
+    int code = code_of(b);
+    bisect_free(b);
+    return code;
+}
+
 int session_report_bisect(Session *s, const BisectOptions *o, Buf *out, bool json,
                           const bool *cancel, Diag *d) {
-    JsonOut j = {.out = out, .pretty = true};
-    int code = 0;
-    if (json)
-        json_open(&j, NULL, '[');
-    for (int i = 0; i < pipeline_n_units(s->pipeline); i++) {
-        if (pipeline_unit(s->pipeline, i)->parent)
-            continue;
-        Bisect *b = session_bisect_start(s, i, o, d);
-        if (!b)
-            return diag_exit_code(d);
-        bisect_wait(b, cancel);
-        if (json)
-            bisect_json(b, &j);
-        else
-            bisect_report(b, out);
-        code = code_of(b) ? 1 : code;
-        bisect_free(b);
-    }
-    if (json) {
-        json_close(&j, ']');
-        buf_putc(out, '\n');
-    }
-    return code;
+    return session_report_units(s, report_unit, &(Asked){o, cancel}, out, json, d);
 }
