@@ -248,7 +248,8 @@ void node_print(Buf *out, const Node *n, const FxStyle *style);
 // becomes a node with NODE_opaque, never an error.
 typedef struct FxText {
     Graph *graph;               // its title is that of the log record, NULL if it has none
-    FxStyle style;              // as it was printed: graph_print with it gives the same bytes
+    FxStyle style;              // as it was printed: graph_print with it gives the same bytes,
+                                // today's for what older versions printed
     const char *head;           // before `class` in a log record: `<eval_with_key>.4`; NULL
     size_t begin, end;          // bytes of the text from `class` or `def` to the end of the code
     int line;                   // of `class` or `def`, from 1

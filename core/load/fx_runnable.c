@@ -4,6 +4,7 @@
 //     buf0 = reader.storage(None, 32*s77)
 //     reader.tensor(buf0, (s77, 8), is_leaf=True)   # arg1_1; strides, dtype= if not the usual
 //     reader.symint(12)  # arg0_1
+// PyTorch 2.0 has `args = [((8, 10), (10, 1), torch.float32, 'cpu'), …]` instead.
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -148,6 +149,49 @@ static bool read_arg(Runnable *r, const char *line, const Map *storages) {
     return true;
 }
 
+// One of `((4, 8), (8, 1), torch.float32, 'cpu')`.
+static bool read_old_arg(Runnable *r, const char **p, Value *out) {
+    const Expr *size[MAX_DIMS], *stride[MAX_DIMS];
+    int n = *(*p)++ == '(' ? read_tuple(r, p, size) : -1;
+    *p += strspn(*p, ", ");
+    if (n < 0 || read_tuple(r, p, stride) != n || !str_starts(*p, ", torch."))
+        return false;
+    *p += strlen(", torch.");
+    size_t len = strspn(*p, "abcdefghijklmnopqrstuvwxyz0123456789_");
+    DType dtype = dtype_from_torch(arena_strndup(r->m->arena, *p, len));
+    const char *type = *p + len, *quote = str_starts(type, ", '") ? strchr(type + 3, '\'') : NULL;
+    Device device = {DEV_cpu, -1};
+    if (dtype == DT_none || !quote || quote[1] != ')' ||
+        !device_parse(arena_strndup(r->m->arena, type + 3, (size_t)(quote - type - 3)), &device))
+        return false;
+    TensorMeta *t = meta_contiguous(r->m->arena, r->m->sym, dtype, n, size, device);
+    for (int i = 0; i < n; i++)
+        t->stride[i] = stride[i];
+    *out = val_tensor(t);
+    *p = quote + 2 + strspn(quote + 2, ", ");
+    return true;
+}
+
+// `args = [((4, 8), (8, 1), torch.float32, 'cpu'), …]`: what PyTorch 2.0 has in place of load_args.
+static bool read_old_args(Runnable *r, const char *line) {
+    const char *p = line + strlen("args = [");
+    while (*p == '(') {
+        Value v;
+        if (!read_old_arg(r, &p, &v))
+            return broken(r, line, "((sizes), (strides), torch.dtype, 'device') is expected");
+        if (r->input >= r->n_inputs)
+            return broken(r, line, "more inputs than the graph has");
+        r->inputs[r->input++]->val = v;
+    }
+    return true;
+}
+
+static bool read_input_line(Runnable *r, const char *line, bool in_args, const Map *storages) {
+    if (in_args)
+        return read_arg(r, line, storages);
+    return !str_starts(line, "args = [((") || read_old_args(r, line);
+}
+
 static bool read_lines(Runnable *r, Str text) {
     Map storages = {.arena = r->m->arena};
     bool in_args = false;
@@ -166,10 +210,10 @@ static bool read_lines(Runnable *r, Str text) {
         else if (in_args && storage)
             map_put(&storages, arena_strndup(r->m->arena, name, (size_t)(storage - name)),
                     arena_strdup(r->m->arena, storage));
-        else if (in_args && !read_arg(r, line, &storages))
-            return false;
         else if (!in_args && !r->inputs)
             read_hint(r, line);
+        else if (!read_input_line(r, line, in_args, &storages))
+            return false;
     }
     return true;
 }
@@ -256,8 +300,8 @@ bool fx_runnable_add(LoadedModel *m, Str text, const char *path, Diag *d) {
     Graph *g = read_graph(&r, text);
     if (!g)
         return false;
+    LoadedGraph one = {.graph = g, .file = path, .untyped = shapes_are_missing(g)};
     graph_infer(g, d);
-    LoadedGraph one = {.graph = g};
     specs_of_text(m, &one, path);
     for (int i = 0; i < one.n_inputs; i++)
         one.inputs[i].requires_grad =

@@ -124,6 +124,10 @@ class Storage:
         self.key, self.n = key, n
 
 
+def put(z, name, data):
+    z.writestr(zipfile.ZipInfo(name), data)  # of 1980: the same bytes at every run
+
+
 def torch_save(tensors, parameters=()):
     import collections
     rebuild = fake("torch._utils", "_rebuild_tensor_v2", "function")
@@ -147,11 +151,11 @@ def torch_save(tensors, parameters=()):
     Pickler(text, protocol=2).dump(top)
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as z:
-        z.writestr("archive/data.pkl", text.getvalue())
-        z.writestr("archive/byteorder", "little")
+        put(z, "archive/data.pkl", text.getvalue())
+        put(z, "archive/byteorder", "little")
         for i, data in enumerate(entries):
-            z.writestr(f"archive/data/{i}", data)
-        z.writestr("archive/version", "3\n")
+            put(z, f"archive/data/{i}", data)
+        put(z, "archive/version", "3\n")
     return out.getvalue()
 
 
@@ -228,7 +232,7 @@ def program_json(schema):
 def write_zip(path, entries, **options):
     with zipfile.ZipFile(path, "w", **options) as z:
         for name, data in entries.items():
-            z.writestr(name, data)
+            put(z, name, data)
 
 
 def archives(out):
@@ -378,11 +382,17 @@ def signature_repr():
     return f"ExportGraphSignature(input_specs=[{ins}], output_specs=[{outs}])"
 
 
-def trace_log():
-    def record(fields, payload=""):
-        lines = "".join("\t" + line + "\n" for line in payload.split("\n")) if payload else ""
-        return "V1129 12:00:00.123456 4242 torch/_logging/structured.py:28] " + json.dumps(fields) + "\n" + lines
+def record(fields, payload=""):
+    lines = "".join("\t" + line + "\n" for line in payload.split("\n")) if payload else ""
+    return "V1129 12:00:00.123456 4242 torch/_logging/structured.py:28] " + json.dumps(fields) + "\n" + lines
 
+
+def train_log():
+    compile_id = {"frame_id": 0, "frame_compile_id": 0, "attempt": 0}
+    return "".join(record({key: {}, **compile_id, "has_payload": "a07a"}, text_) for key, text_ in TRAIN)
+
+
+def trace_log():
     compile_id = {"frame_id": 0, "frame_compile_id": 0, "attempt": 0}
     names = [i[0] for i in INPUTS]
     aot = readable()
@@ -425,6 +435,77 @@ false_graph_0 = x = None
             
 '''
 
+RUNNABLE_20 = '''
+import torch
+from torch import tensor, device
+from torch._dynamo.testing import rand_strided
+from torch.fx.experimental.proxy_tensor import make_fx
+
+# torch version: 2.0.0
+from torch.nn import *
+class Repro(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+
+
+
+    def forward(self, arg0_1, arg1_1):
+        add = torch.ops.aten.add.Tensor(arg0_1, arg1_1);  arg0_1 = arg1_1 = None
+        relu = torch.ops.aten.relu.default(add);  add = None
+        return (relu,)
+
+args = [((4, 8), (1, 4), torch.float32, 'cpu'), ((8,), (1,), torch.float32, 'cpu')]
+args = [rand_strided(sh, st, dt, dev) for (sh, st, dt, dev) in args]
+mod = make_fx(Repro(), tracing_mode='real')(*args)
+from torch._inductor.compile_fx import compile_fx_inner
+compiled = compile_fx_inner(mod, args)
+compiled(args)
+'''
+
+TRAIN = [("aot_joint_graph", '''class inner_f(torch.nn.Module):
+    def forward(
+        self,
+        primals,
+        tangents,
+    ):
+        primals_1: "f32[4][1]cpu"  # PlainAOTInput(idx=0)
+        primals_2: "f32[4][1]cpu"  # ParamAOTInput(target='w')
+        tangents_1: "f32[4][1]cpu"  # TangentAOTInput(output=PlainAOTOutput(idx=0))
+        primals_1, primals_2, tangents_1, = fx_pytree.tree_flatten_spec([primals, tangents], self._in_spec)
+        # File: m.py:5 in f, code: return x * w
+        mul: "f32[4][1]cpu" = torch.ops.aten.mul.Tensor(primals_1, primals_2);  primals_2 = None
+        mul_1: "f32[4][1]cpu" = torch.ops.aten.mul.Tensor(tangents_1, primals_1);  tangents_1 = primals_1 = None
+        return pytree.tree_unflatten([
+            mul,  # PlainAOTOutput(idx=0)
+            None,  # None
+            mul_1,  # GradAOTOutput(grad_of=ParamAOTInput(target='w'))
+        ], self._out_spec)
+        '''), ("aot_forward_graph", '''class GraphModule(torch.nn.Module):
+    def forward(
+        self,
+        primals_1: "f32[4][1]cpu",  # PlainAOTInput(idx=0)
+        primals_2: "f32[4][1]cpu",  # ParamAOTInput(target='w')
+    ):
+        # File: m.py:5 in f, code: return x * w
+        mul: "f32[4][1]cpu" = torch.ops.aten.mul.Tensor(primals_1, primals_2);  primals_2 = None
+        return (
+            mul,  # PlainAOTOutput(idx=0)
+            primals_1,  # SavedForBackwardsAOTOutput(idx=0)
+        )
+        '''), ("aot_backward_graph", '''class GraphModule(torch.nn.Module):
+    def forward(
+        self,
+        primals_1: "f32[4][1]cpu",  # PlainAOTInput(idx=0)
+        tangents_1: "f32[4][1]cpu",  # TangentAOTInput(output=PlainAOTOutput(idx=0))
+    ):
+        # File: m.py:5 in f, code: return x * w
+        mul_1: "f32[4][1]cpu" = torch.ops.aten.mul.Tensor(tangents_1, primals_1);  tangents_1 = primals_1 = None
+        return (
+            None,  # None
+            mul_1,  # GradAOTOutput(grad_of=ParamAOTInput(target='w'))
+        )
+        ''')]
+
 PATHS = '''
 
 
@@ -463,7 +544,8 @@ def printed(out):
     for name, body in files.items():
         with open(f"{out}/counter_{name}", "w") as f:
             f.write(body)
-    for name, body in (("choice.txt", CHOICE), ("paths.txt", PATHS)):
+    for name, body in (("choice.txt", CHOICE), ("paths.txt", PATHS), ("train_trace.log", train_log()),
+                       ("runnable_20.py", RUNNABLE_20)):
         with open(f"{out}/{name}", "w") as f:
             f.write(body)
 

@@ -351,7 +351,7 @@ START_TEST(cut_and_changed_texts) {
         "counter_graph.txt", "counter_graph_old.txt", "counter_table.txt",    "counter_code.txt",
         "counter_boxed.txt", "counter_pytree.txt",    "counter_expanded.txt", "counter_meta.txt",
         "counter_export.txt", "counter_export_old.txt", "counter_readable_old.txt",
-        "counter_trace.log", "choice.txt", "paths.txt"};
+        "counter_trace.log", "choice.txt", "paths.txt", "train_trace.log", "runnable_20.py"};
     Arena a = {0};
     for (int i = 0; i < COUNT(files); i++)
         cut_everywhere(arena_printf(&a, FORMS "%s", files[i]), 13);
