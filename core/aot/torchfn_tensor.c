@@ -175,10 +175,8 @@ bool fn_sym_int(Trace *t, const TorchCall *c, Value *out) {
 
 bool fn_getitem(Trace *t, const TorchCall *c, Value *out) {
     Value x = call_arg(c, 0, "", NONE), index = call_arg(c, 1, "", NONE);
-    if (x.kind == VAL_tensor) {
-        *out = index_get(t, x, &index);
-        return true;
-    }
+    if (x.kind == VAL_tensor)
+        return torch_resolved(t, c, out);
     int64_t i;
     if ((x.kind != VAL_list && x.kind != VAL_tuple) || !val_as_int(&index, &i))
         return false;
@@ -186,12 +184,15 @@ bool fn_getitem(Trace *t, const TorchCall *c, Value *out) {
     return true;
 }
 
+// A number is a constant of the graph on the CPU, else made on the device.
 bool fn_setitem(Trace *t, const TorchCall *c, Value *out) {
-    Value x = call_arg(c, 0, "", NONE), index = call_arg(c, 1, "", NONE),
-          v = call_arg(c, 2, "", NONE);
-    if (x.kind != VAL_tensor)
+    if (c->n_args != 3 || c->args[0].kind != VAL_tensor)
         return false;
-    index_set(t, x, &index, v);
-    *out = NONE;
-    return true;
+    Value x = c->args[0], v = c->args[2];
+    bool number = v.kind == VAL_bool || v.kind == VAL_int || v.kind == VAL_float;
+    if (v.kind != VAL_tensor && !(number && on_cpu(x) && constant_tensor(t, &v, dtype_of(x), &v)))
+        v = scalar_tensor(t, v, dtype_of(x), x.tensor->device);
+    TorchCall call = *c;
+    call.args = (Value[]){x, c->args[1], v};
+    return torch_resolved(t, &call, out);
 }

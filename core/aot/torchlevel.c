@@ -106,7 +106,7 @@ static Value step_value(Trace *t, const Value *v, const Value *done) {
     return list;
 }
 
-static bool resolved(Trace *t, const TorchCall *c, Value *out) {
+bool torch_resolved(Trace *t, const TorchCall *c, Value *out) {
     Diag quiet = {.arena = t->arena};
     MetaCtx m = trace_meta_ctx(t);
     m.diag = &quiet;
@@ -152,15 +152,16 @@ static const struct {
 bool torch_call(Trace *t, const TorchCall *c, Value *out) {
     const char *dot = strrchr(c->target, '.'), *name = dot ? dot + 1 : c->target;
     if (str_starts(c->target, "_operator.") || str_starts(c->target, "operator.")) {
-        bool items = strcmp(name, "getitem") == 0;
-        if (items || strcmp(name, "setitem") == 0)
-            return (items ? fn_getitem : fn_setitem)(t, c, out);
-        return any_tensor(c) ? resolved(t, c, out) : on_sizes(t, name, c, out);
+        if (strcmp(name, "getitem") == 0)
+            return fn_getitem(t, c, out);
+        if (strcmp(name, "setitem") == 0)
+            return fn_setitem(t, c, out);
+        return any_tensor(c) ? torch_resolved(t, c, out) : on_sizes(t, name, c, out);
     }
     int n = c->method ? COUNT(methods) : COUNT(functions);
     for (int i = 0; i < n; i++)
         if (strcmp(c->method ? methods[i].name : functions[i].name, name) == 0 &&
             (c->method ? methods[i].rule : functions[i].rule)(t, c, out))
             return true;
-    return t->failed || resolved(t, c, out);
+    return t->failed || torch_resolved(t, c, out);
 }

@@ -13,6 +13,9 @@ Value call_arg(const TorchCall *c, int pos, const char *kw, Value dflt);
 // The value of a size expression that a call computes. A node for it joins the graph if none stands
 // for it yet.
 Value size_node(Trace *t, const TorchCall *c, const Expr *r);
+// What core/ops/torch makes of the call, dispatched operator by operator. False: it does not know
+// it.
+bool torch_resolved(Trace *t, const TorchCall *c, Value *out);
 // A number or nested lists of numbers as a constant tensor on the CPU; DT_none: Python's type
 // decides. False: no such data (nothing on record).
 bool constant_tensor(Trace *t, const Value *data, DType dtype, Value *out);

@@ -150,8 +150,6 @@ bool view_inverse(Trace *t, const Op *op, const Value *args, int out_index, Valu
 // torchlevel.c: calls as Python code writes them: torch.conv2d, x.view(2, 3), a + b, x[0] = 1.
 // False: unknown to us; the node stays opaque.
 bool torch_call(Trace *t, const TorchCall *call, Value *out);
-Value index_get(Trace *t, Value x, const Value *index); // x[index]
-void index_set(Trace *t, Value x, const Value *index, Value v);
 
 // rules.c: the words of rules.
 #define NONE    val_none()

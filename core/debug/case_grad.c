@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/debug/case.h"
+#include "core/ops/torch.h"
 
 // What PyTorch's operator samples seed the generator with before an op that draws from it
 // (wrapper_set_seed of torch/testing/_internal/common_methods_invocations.py).
@@ -131,11 +132,12 @@ static bool has_unknown_sizes(const Graph *g) {
 static void skip_foreign(Case *c, const Graph *graph) {
     GRAPH_EACH (graph, n) {
         bool item = !strcmp(n->target, "_operator.getitem");
+        bool known = n->def || ops_knows_torch(false, n->target);
         if (is_complex(&n->val))
             case_settle(c, CASE_skipped, "complex numbers");
         else if (n->op == FX_get_attr && !has_constant(graph, n->target))
             case_settle(c, CASE_skipped, "a constant that the case does not hold");
-        else if (n->op == FX_call_function && !n->def && !item)
+        else if (n->op == FX_call_function && !known)
             case_settle(c, CASE_skipped, "unknown operator %s", n->target);
         else if (n->def && !item && !eager_has(n->def->id))
             case_settle(c, CASE_skipped, "no reference kernel for %s", n->def->qualname);

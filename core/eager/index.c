@@ -339,7 +339,7 @@ static int64_t *named_places(K *k, const Tensor *self, const Indices *x, int64_t
 
 // self[indices] into a contiguous result, whose index dimensions are one in memory.
 static bool index_flat(K *k, const Tensor *self, const Indices *x, const Places *p, Tensor *out) {
-    Tensor flat = *out;
+    Tensor flat = *out, from = *self;
     int64_t n;
     const int64_t *named = named_places(k, self, x, &n), *at[TENSOR_DIMS];
     bool met = false;
@@ -354,8 +354,10 @@ static bool index_flat(K *k, const Tensor *self, const Indices *x, const Places 
         flat.size[flat.ndim] = index ? n : p->size[i];
         at[flat.ndim++] = index ? named : steps(k, p->size[i], p->self_stride[i]);
     }
+    if (!met) // 0-d index tensors leave no dimension
+        from.offset += named[0];
     contiguous_strides(flat.ndim, flat.size, flat.stride);
-    copy_mapped(k->x, &flat, self, at);
+    copy_mapped(k->x, &flat, &from, at);
     return true;
 }
 

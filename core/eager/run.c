@@ -267,7 +267,8 @@ static bool run_torch(Interp *in, const Node *n, const Args *a, Value *out) {
                       .n_args = n->n_args,
                       .kw = a->kw,
                       .kwargs = a->kwargs,
-                      .n_kwargs = n->n_kwargs};
+                      .n_kwargs = n->n_kwargs,
+                      .lazy = true}; // kernels know sizes that a meta function cannot
     MetaCtx m = {.arena = arena, .sym = in->x.sym, .diag = in->x.c->diag, .at = in->x.c->at};
     TorchResult r;
     if (!ops_resolve_torch(&m, &call, &r))

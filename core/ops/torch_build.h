@@ -41,8 +41,9 @@ BuildRule *build_rule(const char *name, size_t len);        // NULL if there is 
 // torch_index.c
 BuildRule build_getitem, build_setitem;
 // torch_functional.c
-BuildRule build_interpolate, build_multi_head_attention, build_adaptive, build_adaptive_max,
-    build_tensordot;
+BuildRule build_interpolate, build_adaptive, build_adaptive_max, build_tensordot;
+// torch_mha.c
+BuildRule build_multi_head_attention;
 // torch_nn.c
 BuildRule build_local_response_norm, build_lp_pool, build_multilabel_soft_margin, build_kl_div,
     build_grid_sample, build_embedding, build_embedding_bag;

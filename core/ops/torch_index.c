@@ -176,17 +176,59 @@ static bool as_tensor(Indexing *ix, const Value *given, Value *out) {
     return build_call(ix->b, false, "full", args, 2, kw, out);
 }
 
+static bool same_sizes(const TensorMeta *a, const TensorMeta *b) {
+    bool same = a->ndim == b->ndim;
+    for (int i = 0; same && i < a->ndim; i++)
+        same = a->size[i] == b->size[i];
+    return same;
+}
+
+// The sizes behind all leading ones.
+static Value slice_prefix_ones(Build *b, const TensorMeta *v) {
+    int skip = 0;
+    while (skip < v->ndim && sym_known_eq(b->m->sym, v->size[skip], sym_int(b->m->sym, 1)))
+        skip++;
+    return val_exprs(b->m->arena, v->size + skip, v->ndim - skip);
+}
+
+// x[…] = v without tensors among the indices.
+static bool copy_to(Build *b, Value x, Value v) {
+    const TensorMeta *d = build_tensor(b, &x), *s = build_tensor(b, &v);
+    Value ignored;
+    if (!d || !s)
+        return fail(b, "the indexed value is not known");
+    bool same = same_sizes(d, s);
+    if (!same && s->ndim == 0 && s->device.type == DEV_cpu)
+        return build_call(b, false, "fill_.Tensor", (Value[]){x, v}, 2, NULL, &ignored);
+    if (!same && !build_then(b, "view", &v, slice_prefix_ones(b, s)))
+        return false;
+    s = same ? s : build_tensor(b, &v);
+    if (s && !same_sizes(d, s) &&
+        !build_then(b, "expand", &v, val_exprs(b->m->arena, d->size, d->ndim)))
+        return false;
+    return build_call(b, false, "copy_", (Value[]){x, v}, 2, NULL, &ignored);
+}
+
+static bool index_put(Indexing *ix, Value v) {
+    Build *b = ix->b;
+    const TensorMeta *s = build_tensor(b, &v);
+    if (!s)
+        return fail(b, "the value is not known");
+    Value shape = slice_prefix_ones(b, s), ignored;
+    if (shape.n != s->ndim && !build_then(b, "view", &v, shape))
+        return false;
+    return build_call(b, false, "index_put_", (Value[]){ix->x, index_list(ix), v}, 3, NULL,
+                      &ignored);
+}
+
 bool build_setitem(Build *b, const char *words, Value *out) {
     const TorchCall *c = b->call;
     (void)words;
     if (c->n_args != 3 || build_value(b, &c->args[0]).kind != VAL_tensor)
         return fail(b, "setitem expects a tensor, an index and a value");
     Indexing ix = {.b = b, .x = c->args[0]};
-    Value value, ignored;
-    if (!walk(&ix, &c->args[1]) || !as_tensor(&ix, &c->args[2], &value))
-        return false;
+    Value value;
     *out = val_none();
-    return ix.n_tensors ? build_call(b, false, "index_put_",
-                                     (Value[]){ix.x, index_list(&ix), value}, 3, NULL, &ignored)
-                        : build_call(b, false, "copy_", (Value[]){ix.x, value}, 2, NULL, &ignored);
+    return walk(&ix, &c->args[1]) && as_tensor(&ix, &c->args[2], &value) &&
+           (ix.n_tensors ? index_put(&ix, value) : copy_to(b, ix.x, value));
 }

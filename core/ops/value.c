@@ -82,8 +82,9 @@ bool val_equal(const Value *a, const Value *b) {
     case VAL_symfloat:
     case VAL_str:
     case VAL_target:
-    case VAL_opaque:
         return strcmp(a->s, b->s) == 0;
+    case VAL_opaque: // without text: a numbered step
+        return a->s && b->s ? strcmp(a->s, b->s) == 0 : a->s == b->s && a->n == b->n;
     case VAL_dtype: return a->dtype == b->dtype;
     case VAL_device: return device_equal(a->device, b->device);
     case VAL_layout: return a->layout == b->layout;

@@ -89,6 +89,18 @@ START_TEST(gradients_on_every_rung) {
 }
 END_TEST
 
+// What Dynamo leaves in a graph as one call, by PyTorch 1.13: attention of nn.MultiheadAttention,
+// x[…] and x[…] = v, with gradients. Skipped: a mask of bools under a gradient.
+START_TEST(torch_level_calls) {
+    static const char *const rungs[] = {"aot_eager", "full"};
+    for (int i = 0; i < COUNT(rungs); i++) {
+        Counts n = run_file("tests/data/torchlevel.jsonl", rungs[i]);
+        ck_assert_msg(n.of[CASE_passed] == 35 && n.of[CASE_skipped] == 1, "%s: %d, %d skipped; %s",
+                      rungs[i], n.of[CASE_passed], n.of[CASE_skipped], n.first);
+    }
+}
+END_TEST
+
 START_TEST(all_recorded_cases) {
     static const struct {
         const char *path, *backend;
@@ -291,10 +303,11 @@ START_TEST(the_command_reports) {
 END_TEST
 
 Suite *suite_debug_cases(void) {
-    static const TTest *tests[8];
+    static const TTest *tests[9];
     int n = 0;
     tests[n++] = single_ops_on_every_rung;
     tests[n++] = gradients_on_every_rung;
+    tests[n++] = torch_level_calls;
     tests[n++] = all_recorded_cases;
     tests[n++] = a_changed_value_is_found;
     tests[n++] = every_compiler_keeps_sizes;
