@@ -234,11 +234,10 @@ static bool widen_storage(RtValue *in, int n, int first, Diag *d) {
     return true;
 }
 
-bool session_widen(const Unit *u, RtValue *in, int n, Diag *d) {
-    for (int i = 0; u->aliases && i < n; i++)
-        if (in[i].kind == RT_tensor && u->aliases->of[i].storage >= 0 &&
-            dtype_is_float(in[i].tensor.dtype) && in[i].tensor.dtype != DT_f64 &&
-            !widen_storage(in, n, i, d))
+bool session_widen(RtValue *in, int n, Diag *d) {
+    for (int i = 0; i < n; i++)
+        if (in[i].kind == RT_tensor && dtype_is_float(in[i].tensor.dtype) &&
+            in[i].tensor.dtype != DT_f64 && !widen_storage(in, n, i, d))
             return false;
     return true;
 }

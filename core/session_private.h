@@ -104,7 +104,7 @@ bool session_share(Session *s, const Unit *u, RtValue *in, const bool *bound, Sh
                    void *ctx, Diag *d);
 // The whole memory that inputs share, so that it begins at the same place in the helper.
 void session_add_memory(Message *m, const Unit *u, const RtValue *in);
-bool session_widen(const Unit *u, RtValue *in, int n, Diag *d); // those that share: to float64
+bool session_widen(RtValue *in, int n, Diag *d); // floats in float64, also what they hold later
 // What the traced graph takes, references to the inputs' memory; the inputs where nothing is
 // merged.
 bool session_args(Session *s, const Unit *u, const RtValue *in, int n, Arena *a, RtValue **out,

@@ -126,7 +126,7 @@ static bool add_inputs(Session *s, Message *m, const RunRequest *r, bool capture
     int n_inputs, n_args = 0;
     if (!session_inputs(s, r->unit, m->arena, &inputs, &n_inputs, d))
         return false;
-    bool ok = (!r->in_f64 || session_widen(u, inputs, n_inputs, d)) &&
+    bool ok = (!r->in_f64 || session_widen(inputs, n_inputs, d)) &&
               (captured || session_args(s, u, inputs, n_inputs, m->arena, &args, &n_args, d));
     *n = captured ? n_inputs : n_args;
     if (ok)

@@ -448,7 +448,7 @@ bool session_fill_train(Session *s, Message *m, const RunRequest *r, Unit *joint
     for (int i = 0; i < n; i++)
         if (i < t.n_inputs && str_starts(t.placeholders[i]->target, "tangents_"))
             t.n_inputs = i;
-    bool ok = (!r->in_f64 || session_widen(joint, t.inputs, t.n_inputs, d)) &&
+    bool ok = (!r->in_f64 || session_widen(t.inputs, t.n_inputs, d)) &&
               session_args(s, joint, t.inputs, t.n_inputs, m->arena, &t.args, &t.n_args, d) &&
               fill_rung(&t) && add_tangents(&t) && add_direct(&t);
     bool captured = message_get_int(m, "whole", 0) != 0;

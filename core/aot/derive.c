@@ -1,5 +1,6 @@
 // derive.c: the table of derivatives and the words that its rules share.
 #include "core/aot/derive.h"
+#include "core/ops/foreach.h"
 #include "core/record/fault.h"
 
 #include <string.h>
@@ -12,7 +13,16 @@ const Derivative derivatives[OP_count] = {
 #undef NO_DERIVATIVE
 };
 
+// Of an op on lists: by item, if the op of one has a row.
+static const Derivative *derivative_of_lists(Trace *t, const Op *each) {
+    static const Derivative by_item = {derive_foreach, SAVE_each, "item by item"};
+    const Derivative *d = derivative_of(t, each);
+    return d && d->rule ? &by_item : d;
+}
+
 const Derivative *derivative_of(Trace *t, const Op *op) {
+    if (foreach_each(op))
+        return derivative_of_lists(t, foreach_each(op));
     const Derivative *d = &derivatives[op->id];
     if (d->rule || d->flags)
         return d;

@@ -53,7 +53,8 @@ enum {
     NO_GRAD = 1 << 11,      // not differentiable at all: results need no gradient
     ZERO_GRAD = 1 << 12,    // undefined gradients that come in are made zeros first
     ONLY_r01 = 1 << 13,     // output_differentiability: True, True, False, …
-    NOT_r0 = 1 << 14        // output_differentiability: False, True, …
+    NOT_r0 = 1 << 14,       // output_differentiability: False, True, …
+    SAVE_each = 1 << 15     // of an op on lists: the results that the items' formulas use
 };
 
 typedef struct Derivative {
@@ -64,6 +65,7 @@ typedef struct Derivative {
 extern const Derivative derivatives[OP_count];
 // The row of an op or, for an in-place form, of its functional form; NULL: none.
 const Derivative *derivative_of(Trace *t, const Op *op);
+DeriveRule derive_foreach; // of every op on lists (derive_foreach.c)
 
 #define DERIVE(op, rule, flags, doc) DeriveRule derive_##rule;
 #define NO_DERIVATIVE(op)

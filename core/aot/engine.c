@@ -120,12 +120,11 @@ static const char *spoiled_text(Trace *t, const GradFn *fn, const char *what) {
 }
 
 static Value unpacked(Trace *t, const GradFn *fn, int i) {
-    if (!fn->row || i >= 8 || !(fn->row->flags & (SAVE_r0 << i)) ||
-        fn->results[i].kind != VAL_tensor)
+    if (!tape_saves_result(fn, i) || fn->results[i].kind != VAL_tensor)
         return fn->results[i];
     if (tape_writes(&fn->made[i]) != fn->made_writes[i])
         trace_fail(t, "%s", spoiled_text(t, fn, arena_printf(t->arena, "result %d", i)));
-    return fn->through_detach & (1u << i) ? CALL(t, aten_detach_default, fn->results[i])
+    return fn->through_detach[i] ? CALL(t, aten_detach_default, fn->results[i])
                                           : fn->results[i];
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/ops/custom.h"
+#include "core/ops/foreach.h"
 #include "core/ops/meta.h"
 #include "core/record/fault.h"
 #include "core/tensor/tensor.h"
@@ -444,6 +445,34 @@ static bool may_read(Trace *t, const Op *op, const Traced *self, const Value *v)
     return !error;
 }
 
+static bool may_write(Trace *t, const Op *op, const Value *args, const Traced *self, int item) {
+    if (!self || !self->fn)
+        trace_fail(t, "%s writes something that is no tensor", op->qualname);
+    for (int i = 1; i < op->n_args && !t->failed; i++) {
+        bool list = item >= 0 && (args[i].kind == VAL_list || args[i].kind == VAL_tuple);
+        if (!may_read(t, op, self, list ? &args[i].at[item] : &args[i]))
+            return false;
+    }
+    return !t->failed;
+}
+
+// An op on lists: all results first, then one write an item.
+static Value write_items(Trace *t, const Op *op, const Op *form, const Value *args) {
+    const char *why;
+    int n = foreach_items(op, args, &why);
+    if (n < 0)
+        trace_fail(t, "RuntimeError: %s: %s", op->qualname, why);
+    for (int i = 0; i < n; i++)
+        if (!may_write(t, op, args, traced(&args[0].at[i]), i))
+            return NONE;
+    if (t->failed)
+        return NONE;
+    Value out = lower(t, form, synced_args(t, op, args));
+    for (int i = 0; i < n && !t->failed; i++)
+        write(t, op, traced(&args[0].at[i]), item_of(out, i));
+    return args[0];
+}
+
 static Value in_place(Trace *t, const Op *op, const Value *args) {
     if (op_is_custom(op))
         return auto_functionalize(t, op, args);
@@ -456,14 +485,11 @@ static Value in_place(Trace *t, const Op *op, const Value *args) {
         op->n_args > 0 && op->args[0].written && op->name[strlen(op->name) - 1] == '_';
     if (!self_written)
         return write_many(t, op, form, args);
+    if (foreach_each(op))
+        return write_items(t, op, form, args);
     Traced *self = traced(&args[0]);
-    if (!self || !self->fn) {
-        trace_fail(t, "%s writes something that is no tensor", op->qualname);
+    if (!may_write(t, op, args, self, -1))
         return NONE;
-    }
-    for (int i = 1; i < op->n_args; i++)
-        if (!may_read(t, op, self, &args[i]))
-            return NONE;
     Value *low = synced_args(t, op, args);
     write(t, op, self, lower(t, form, low));
     return args[0];

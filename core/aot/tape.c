@@ -1,6 +1,7 @@
 // tape.c: the recording half of autograd (tape.h): which tensors need gradients, the function that
 // each op leaves, views and their bases, and what a write does to both.
 #include "core/aot/tape.h"
+#include "core/ops/foreach.h"
 
 #include <limits.h>
 #include <string.h>
@@ -308,12 +309,21 @@ static bool writes_leaf(const Trace *t, const Op *op, const Value *args) {
     return false;
 }
 
+bool tape_saves_result(const GradFn *fn, int i) {
+    if (fn->row && fn->row->flags & SAVE_each) {
+        const Derivative *each = &derivatives[foreach_each(fn->op)->id];
+        return each->flags & SAVE_r0;
+    }
+    return fn->row && i < 8 && fn->row->flags & (SAVE_r0 << i);
+}
+
 static void set_history(Trace *t, GradFn *fn, const Value *out) {
     const Value *items;
     int n = flat_results(t, out, &items);
     fn->n_results = n;
     fn->metas = ARENA_ARRAY(t->arena, n + 1, const TensorMeta *);
     fn->results = ARENA_ARRAY(t->arena, n + 1, Value);
+    fn->through_detach = ARENA_ARRAY(t->arena, n + 1, bool);
     int flags = fn->row ? fn->row->flags : 0;
     for (int i = 0; i < n; i++) {
         Traced *x = traced(&items[i]);
@@ -327,7 +337,7 @@ static void set_history(Trace *t, GradFn *fn, const Value *out) {
         if (!is_differentiable(meta) || (i && (flags & ONLY_r0)) || (i > 1 && (flags & ONLY_r01)) ||
             (!i && (flags & NOT_r0)))
             continue;
-        fn->through_detach |= i < 8 ? 1u << i : 0;
+        fn->through_detach[i] = true;
         TapeInfo *info = info_of(t, x);
         if (info->base && info->fn_version != *info->version) {
             rebase_view(t, x, fn);
@@ -336,19 +346,23 @@ static void set_history(Trace *t, GradFn *fn, const Value *out) {
             info->nr = i;
         }
     }
-    for (int i = 0; i < n && i < 8; i++)
-        if ((flags & (SAVE_r0 << i)) && items[i].kind == VAL_tensor) {
-            bool own = fn->through_detach & (1u << i);
-            fn->results[i] = own ? detached(t, items[i]) : frozen(t, &items[i]);
-        }
+    for (int i = 0; i < n; i++)
+        if (tape_saves_result(fn, i) && items[i].kind == VAL_tensor)
+            fn->results[i] =
+                fn->through_detach[i] ? detached(t, items[i]) : frozen(t, &items[i]);
     watch_results(t, fn, items);
 }
 
 // A write raises the version of what it writes.
 static void bump(Trace *t, const Op *op, const Value *args) {
-    for (int i = 0; i < op->n_args; i++)
-        if (op->args[i].written && args[i].kind == VAL_tensor)
-            ++*info_of(t, traced(&args[i]))->version;
+    for (int i = 0; i < op->n_args; i++) {
+        bool list = args[i].kind == VAL_list || args[i].kind == VAL_tuple;
+        for (int k = 0; op->args[i].written && k < (list ? args[i].n : 1); k++) {
+            Traced *x = traced(list ? &args[i].at[k] : &args[i]);
+            if (x)
+                ++*info_of(t, x)->version;
+        }
+    }
 }
 
 static bool any_needs(const Trace *t, const Op *op, const Value *args) {
@@ -371,18 +385,52 @@ static bool is_recorded(Trace *t, const Op *op, const Value *args) {
     return !row || !(row->flags & NO_GRAD);
 }
 
+// Before an op that writes; false: it must not.
+static bool may_write(Trace *t, const Op *op, const Value *args) {
+    if (!writes_leaf(t, op, args))
+        return true;
+    trace_fail(t, "RuntimeError: a leaf that requires grad is written in place by %s",
+               op->qualname);
+    return false;
+}
+
+// An op that writes a list leaves one function an item, as if it were called on each.
+static Value write_items(Trace *t, const Op *op, const Op *each, const Value *args) {
+    const char *why;
+    int n = foreach_items(op, args, &why);
+    GradFn **fns = ARENA_ARRAY(t->arena, n > 0 ? n : 1, GradFn *);
+    for (int i = 0; i < n; i++) {
+        Value *one = ARENA_ARRAY(t->arena, each->n_args + 1, Value);
+        foreach_args(op, each, args, i, one);
+        if (!is_recorded(t, each, one))
+            continue;
+        if (!(each->tags & OPT_mutates))
+            trace_fail(t, "RuntimeError: %s has no derivative: it writes through out=",
+                       op->qualname);
+        if (t->failed || !may_write(t, each, one))
+            return NONE;
+        fns[i] = fn_of_op(t, each, one);
+        save_args(t, fns[i], one, true);
+    }
+    Value out = functionalize(t, op, args);
+    bump(t, op, args);
+    for (int i = 0; i < n && !t->failed; i++)
+        if (fns[i])
+            set_history(t, fns[i], &args[0].at[i]);
+    return t->failed ? NONE : out;
+}
+
 Value tape_dispatch(Trace *t, const Op *op, const Value *args) {
     bool writes = op->tags & OPT_mutates;
+    if (writes && foreach_each(op))
+        return write_items(t, op, foreach_each(op), args);
     bool views = functional_is_view(op);
     bool detach = op->id == OP_aten_detach_default;
     GradFn *fn = !detach && is_recorded(t, op, args) ? fn_of_op(t, op, args) : NULL;
     int was = t->seq_nr;
     if (fn) {
-        if (writes && !(op->tags & OPT_inplace_view) && writes_leaf(t, op, args)) {
-            trace_fail(t, "RuntimeError: a leaf that requires grad is written in place by %s",
-                       op->qualname);
+        if (writes && !(op->tags & OPT_inplace_view) && !may_write(t, op, args))
             return NONE;
-        }
         t->seq_nr = fn->seq;
         save_args(t, fn, args, writes);
     }

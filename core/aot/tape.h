@@ -57,7 +57,7 @@ struct GradFn {
     int *made_writes;
     Value *results;        // saved through detach where the row says so, else metadata
     int n_results;
-    unsigned through_detach;  // results[i] has history itself: bit i
+    bool *through_detach;     // by result: it has history itself
     const TensorMeta **metas; // by result: what a gradient that comes in must look like
     Edge *edges;           // by input that may need a gradient
     int n_edges;
@@ -109,6 +109,7 @@ void tape_called(Trace *t, GradFn *fn, const Value *results);
 
 // tape.c, for the engine (engine.c)
 Edge tape_edge(Trace *t, Traced *x); // where x's gradient goes; may regenerate a view
+bool tape_saves_result(const GradFn *fn, int i); // the formula uses result i
 int tape_writes(const Value *v); // how often its tensors were written so far
 Value tape_replay(Trace *t, const ViewChain *chain, Value base);
 

@@ -2,6 +2,7 @@
 // views (the meta function's geometry on the argument's memory), copying twins of views, and
 // writing forms (`add_`, `out=`), which are the functional op and a copy.
 #include "core/eager/kernel.h"
+#include "core/ops/foreach.h"
 
 #include <assert.h>
 #include <string.h>
@@ -149,7 +150,7 @@ static bool gives_number(const Op *op) {
 
 static bool has_kernel(const Op *op) {
     return rows[op->id].fn || point_row(op->id) || is_view(op) || gives_number(op) ||
-           written_form(op);
+           foreach_each(op) || written_form(op);
 }
 
 bool eager_has(OpId id) {
@@ -396,6 +397,8 @@ static bool run(K *k) {
         return false;
     if (row->fn)
         return run_kernel(k, row);
+    if (foreach_each(op))
+        return run_foreach(k);
     if (gives_number(op))
         return run_number(k);
     const PointRow *point = point_row(op->id);

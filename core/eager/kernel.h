@@ -164,6 +164,9 @@ DType work_dtype(DType d);
 typedef void ParallelFn(void *ctx, int64_t begin, int64_t end);
 void parallel_for(int threads, int64_t n, int64_t grain, ParallelFn *fn, void *ctx);
 
+// foreach.c: an op on lists of tensors, item by item.
+bool run_foreach(K *k);
+
 // pointwise.c
 typedef struct PointRow PointRow;
 const PointRow *point_row(OpId id);                     // NULL: not elementwise

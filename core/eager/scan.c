@@ -126,6 +126,10 @@ bool kern_diff(K *k) {
     int dim;
     if (!t->ndim || !k_dim(k, ki(k, 2, -1), t->ndim, &dim))
         return k_fail(k, "RuntimeError: diff expects input to be at least one-dimensional");
+    int64_t times = ki(k, 1, 1);
+    if (times < 0)
+        return k_fail(k, "RuntimeError: order must be non-negative but got %lld",
+                      (long long)times);
     if (k_given(k, 3) || k_given(k, 4)) {
         Value parts = val_list(k->x->arena, VAL_list, 3);
         parts.n = 0;
@@ -134,8 +138,8 @@ bool kern_diff(K *k) {
                 parts.at[parts.n++] = k->args[i];
         v = CALL(k, aten_cat_default, parts, INT(dim));
     }
-    for (int64_t i = ki(k, 1, 1); i > 0 && v.kind == VAL_tensor; i--) {
-        int64_t n = tensor_at(&v)->size[dim];
+    for (int64_t n; times > 0 && v.kind == VAL_tensor; times = n ? times - 1 : 0) {
+        n = tensor_at(&v)->size[dim];
         int64_t len = n > 0 ? n - 1 : 0;
         Value hi = CALL(k, aten_narrow_default, v, INT(dim), INT(n > 0), INT(len));
         Value lo = CALL(k, aten_narrow_default, v, INT(dim), INT(0), INT(len));

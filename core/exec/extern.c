@@ -57,7 +57,9 @@ static RtValue rt_of(Arena *a, const FxArg *arg);
 static RtValue rt_list(Arena *a, const FxArg *arg) {
     RtValue v = {.kind = RT_list, .n = arg->n, .at = ARENA_ARRAY(a, arg->n + 1, RtValue)};
     for (int i = 0; i < arg->n; i++) {
-        if (arg->tag == FXA_ints)
+        if (arg->tag == FXA_list)
+            v.at[i] = rt_of(a, &arg->v.list[i]);
+        else if (arg->tag == FXA_ints)
             v.at[i] = (RtValue){.kind = RT_int, .i = arg->v.ints[i]};
         else if (arg->v.tensors[i])
             v.at[i] = (RtValue){.kind = RT_tensor, .tensor = tensor_of(arg->v.tensors[i])};
@@ -89,6 +91,7 @@ static RtValue rt_of(Arena *a, const FxArg *arg) {
         return rt_other(a, val_dtype((DType)arg->v.i));
     case FXA_ints:
     case FXA_tensors:
+    case FXA_list:
         return rt_list(a, arg);
     }
     return (RtValue){0};

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-enum { FX_ABI_VERSION = 2, FX_ABI_DIMS = 16 };
+enum { FX_ABI_VERSION = 3, FX_ABI_DIMS = 16 };
 
 typedef struct FxTensor {
     void *data; // first element
@@ -24,11 +24,12 @@ typedef enum FxArgTag {
     FXA_str,
     FXA_ints,
     FXA_tensors,
-    FXA_dtype
+    FXA_dtype,
+    FXA_list // of numbers that are not all integers
 } FxArgTag;
 typedef struct FxArg {
     int32_t tag;    // FxArgTag
-    int32_t n;      // ints, tensors
+    int32_t n;      // ints, tensors, list
     const char *kw; // keyword, 0 if positional
     union {
         int64_t i;
@@ -37,6 +38,7 @@ typedef struct FxArg {
         FxTensor *t;
         const int64_t *ints;
         FxTensor *const *tensors;
+        const struct FxArg *list;
     } v;
 } FxArg;
 

@@ -34,7 +34,7 @@ static const char *const lines[] = {
     "    int32_t tag, n;",
     "    const char *kw;",
     "    union { int64_t i; double f; const char *s; const FxTensor *t; const int64_t *ints;",
-    "        const FxTensor *const *tensors; } v;",
+    "        const FxTensor *const *tensors; const struct FxArg *list; } v;",
     "} FxArg;",
     "typedef struct FxRuntime FxRuntime;",
     "struct FxRuntime {",

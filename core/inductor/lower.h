@@ -283,6 +283,8 @@ const LBuf *buf_memory(const LBuf *b); // of a part of a cat: the whole; NULL: o
 void buf_mark_mutated(Lower *l, LBuf *b);
 bool data_is_place(Lower *l, Data *dst); // realizes it; false: a view without strides
 LBuf *data_write_into(Lower *l, Data *src, Data *dst); // src's values are written over dst
+// The same without a copy: a value that is in no memory yet is computed into dst.
+LBuf *data_compute_into(Lower *l, Data *src, Data *dst);
 void box_mutate(Lower *l, Box *changed, Data *val);
 void simplify_and_reorder(Lower *l, LBuf *b);
 int pick_loop_order(int n, const int64_t *const *strides, int n_addr, const int64_t *sizes,

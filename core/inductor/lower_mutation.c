@@ -56,19 +56,30 @@ static Data *place_of_write(Lower *l, Data *dst) {
     return data_unwrap(dst);
 }
 
-LBuf *data_write_into(Lower *l, Data *src, Data *dst) {
+static LBuf *write_into(Lower *l, Data *src, Data *dst, bool copied) {
     dst = place_of_write(l, dst);
     Data *target = data_unwrap(dst);
     if (dst->kind == D_store)
         buf_decide(l, dst->buf);
     buf_mark_mutated(l, target->buf);
-    box_realize_hint(l, &(Box){src});
-    Box *copy = pointwise_new(l, data_dtype(src), data_device(src), data_ndim(src), data_size(src),
-                              data_loader(l, src));
-    box_realize(l, copy, "a copy into another buffer");
-    LBuf *b = copy->data->buf;
+    Box *value = &(Box){src};
+    box_realize_hint(l, value);
+    if (copied)
+        value = pointwise_new(l, data_dtype(src), data_device(src), data_ndim(src),
+                              data_size(src), data_loader(l, src));
+    box_realize(l, value, copied ? "a copy into another buffer" : "computed into another buffer");
+    LBuf *b = value->data->buf;
     b->ir->layout = mutation_layout(l, b, dst);
     return b;
+}
+
+LBuf *data_write_into(Lower *l, Data *src, Data *dst) {
+    return write_into(l, src, dst, true);
+}
+
+LBuf *data_compute_into(Lower *l, Data *src, Data *dst) {
+    bool lazy = src->kind == D_store && !src->buf;
+    return write_into(l, src, dst, !lazy);
 }
 
 LBuf *buf_scatter_into(Lower *l, Loops *p, Data *dst) {

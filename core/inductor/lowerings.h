@@ -83,6 +83,8 @@ LOWERING(sdpa)
 LOWERING(scan)
 LOWERING(sort)
 LOWERING(none)
+LOWERING(foreach)
+LOWERING(foreach_)
 #undef LOWERING
 
 #endif

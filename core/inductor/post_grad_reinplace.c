@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "core/inductor/ir.h"
+#include "core/inductor/lower.h"
 #include "core/inductor/post_grad.h"
+#include "core/ops/foreach.h"
 #include "core/record/fault.h"
 
 typedef struct ViewOp {
@@ -115,6 +117,24 @@ static bool is_input(const Node *n) {
     return n->op == FX_placeholder || n->op == FX_get_attr;
 }
 
+// The op that writes in place for one on lists, if it has a lowering; NULL: none.
+static const Op *lists_in_place(Arena *a, const Node *n) {
+    if (!n->def || !foreach_each(n->def) || n->def->tags & OPT_mutates)
+        return NULL;
+    const Op *op =
+        op_find_overload(n->def->ns, arena_printf(a, "%s_", n->def->name), n->def->overload);
+    return op && lowering_of(op->id) ? op : NULL;
+}
+
+static Node *item_of_call(const Node *call, int item) {
+    for (int i = 0; i < call->n_users; i++) {
+        Node *u = call->users[i];
+        if (node_is(u, OP_operator_getitem) && u->args[1].kind == VAL_int && u->args[1].i == item)
+            return u;
+    }
+    return NULL;
+}
+
 // The epilogue that copies the result back into the input it was made of.
 static Node *copy_back(const Node *target, const Node *result) {
     for (int i = 0; i < result->n_users; i++) {
@@ -198,10 +218,12 @@ static bool is_part_of_cat(const Reinplace *r, const Node *target) {
     return false;
 }
 
-static bool can_write(const Reinplace *r, const Node *node, const Node *target) {
+// node writes target; result: what it yields for it.
+static bool can_write(const Reinplace *r, const Node *node, const Node *target,
+                      const Node *result) {
     if (is_part_of_cat(r, target) || may_overlap(r, target))
         return false;
-    Node *copy = is_input(target) ? copy_back(target, node) : NULL;
+    Node *copy = is_input(target) ? copy_back(target, result) : NULL;
     if (is_input(target) && !copy)
         return false;
     GRAPH_EACH (r->g, v) {
@@ -349,13 +371,37 @@ static void decompose(Reinplace *r, Scatter *s) {
 }
 
 static bool may_write(Reinplace *r, Node *n, Node *base) {
-    return can_write(r, n, base) || fault(r->pass->decisions, FAULT_written_too_early, n->name);
+    return can_write(r, n, base, n) || fault(r->pass->decisions, FAULT_written_too_early, n->name);
 }
 
 static void note_copy(Reinplace *r, const Node *target, const Node *result) {
     Node *copy = copy_back(target, result);
     if (copy)
         vec_push(r->pass->arena, &r->copies, copy);
+}
+
+// All items or none, each into an input of its own that gets it copied at the end.
+static bool may_write_lists(Reinplace *r, Node *n) {
+    const Value *list = &n->args[0];
+    for (int i = 0; i < list->n; i++) {
+        Node *target = list->at[i].kind == VAL_node ? list->at[i].node : NULL;
+        Node *result = item_of_call(n, i);
+        if (!target || !result || !copy_back(target, result) ||
+            !can_write(r, n, target, result))
+            return false;
+        for (int k = 0; k < i; k++)
+            if (r->storage[list->at[k].node->id] == r->storage[target->id])
+                return false;
+    }
+    return list->n > 0;
+}
+
+static void write_lists(Reinplace *r, Node *n) {
+    if (!may_write_lists(r, n) || !rewrite_wanted(r->pass, n, "written in place"))
+        return;
+    for (int i = 0; i < n->args[0].n; i++)
+        note_copy(r, n->args[0].at[i].node, item_of_call(n, i));
+    node_set_op(n, lists_in_place(r->pass->arena, n));
 }
 
 static void write_in_place(Reinplace *r) {
@@ -370,6 +416,8 @@ static void write_in_place(Reinplace *r) {
             }
             continue;
         }
+        if (lists_in_place(r->pass->arena, n))
+            write_lists(r, n);
         if (!node_is(n, OP_aten_index_put_default) || n->args[0].kind != VAL_node ||
             !may_write(r, n, n->args[0].node))
             continue;
@@ -384,7 +432,8 @@ static void write_in_place(Reinplace *r) {
 static Graph *reinplace(PassCtx *c, const Graph *g) {
     bool any = false;
     GRAPH_EACH (g, n)
-        any |= node_is(n, OP_aten_index_put_default) || view_of_scatter(n);
+        any |= node_is(n, OP_aten_index_put_default) || view_of_scatter(n) ||
+               lists_in_place(c->arena, n);
     if (!any || !pass_wanted(c, "reinplace_inplaceable_ops"))
         return (Graph *)g;
     Reinplace r = {.pass = c,

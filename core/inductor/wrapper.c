@@ -199,17 +199,27 @@ static void put_field(ArgPrinter *p, const IrArg *a, FxArgTag tag, int n, const 
     buf_putc(b, '}');
 }
 
-static void put_ints(ArgPrinter *p, const IrArg *a, const Value *v) {
-    Buf b = {.arena = p->g->arena};
-    buf_puts(&b, "FX_DIMS(");
+static void put_plain(ArgPrinter *p, const IrArg *a);
+
+static void put_list(ArgPrinter *p, const IrArg *a, const Value *v) {
+    Buf ints = {.arena = p->g->arena}, items = {.arena = p->g->arena};
+    ArgPrinter each = {p->g, &items, p->node};
+    bool all = true;
+    buf_puts(&ints, "FX_DIMS(");
+    buf_puts(&items, "(const FxArg[]){");
     for (int i = 0; i < v->n; i++) {
         const Expr *e = NULL;
-        if (!val_as_expr(p->g->sym, &v->at[i], &e))
-            diag_fail(p->g->r->diag, "an extern call has a list that is not of integers");
-        buf_printf(&b, "%s%s", i ? ", " : "", e ? size_text(p->g, e) : "0");
+        all = val_as_expr(p->g->sym, &v->at[i], &e) && all;
+        buf_printf(&ints, "%s%s", i ? ", " : "", e ? size_text(p->g, e) : "0");
+        buf_puts(&items, i ? ", " : "");
+        put_plain(&each, &(IrArg){.value = v->at[i]});
     }
-    buf_putc(&b, ')');
-    put_field(p, a, FXA_ints, v->n, "ints", v->n ? buf_str(&b) : "0");
+    buf_putc(&ints, ')');
+    buf_putc(&items, '}');
+    if (all)
+        put_field(p, a, FXA_ints, v->n, "ints", v->n ? buf_str(&ints) : "0");
+    else
+        put_field(p, a, FXA_list, v->n, "list", buf_str(&items));
 }
 
 static void put_plain(ArgPrinter *p, const IrArg *a) {
@@ -238,7 +248,7 @@ static void put_plain(ArgPrinter *p, const IrArg *a) {
         break;
     case VAL_list:
     case VAL_tuple:
-        put_ints(p, a, v);
+        put_list(p, a, v);
         break;
     default:
         put_field(p, a, FXA_none, 0, NULL, NULL);

@@ -298,12 +298,17 @@ bool meta_diff(MetaCtx *m, const Op *op, const Value *args, Value *out) {
         return false;
     if (self->ndim == 0)
         return meta_fail(m, "RuntimeError: diff expects input to be at least one-dimensional");
+    int64_t times = meta_arg_int(op, args, "n", 1);
+    if (times < 0)
+        return meta_fail(m, "RuntimeError: order must be non-negative but got %lld",
+                         (long long)times);
     const TensorMeta *more[2] = {meta_arg_tensor(op, args, "prepend"),
                                  meta_arg_tensor(op, args, "append")};
     TensorMeta *t = meta_make(m, self->dtype, self->ndim, self->size, self->device);
     for (int i = 0; i < 2; i++) {
         if (!more[i])
             continue;
+        t->dtype = dtype_promote(t->dtype, more[i]->dtype); // as cat does
         if (more[i]->ndim != self->ndim)
             return meta_fail(m,
                              "RuntimeError: diff expects prepend or append to be the same "
@@ -317,7 +322,7 @@ bool meta_diff(MetaCtx *m, const Op *op, const Value *args, Value *out) {
                                  "dimension");
         t->size[dim] = sym_add(m->sym, t->size[dim], more[i]->size[dim]);
     }
-    t->size[dim] = sym_add_int(m->sym, t->size[dim], -meta_arg_int(op, args, "n", 1));
+    t->size[dim] = sym_add_int(m->sym, t->size[dim], -times);
     if (expr_int_or(t->size[dim], 1) < 0)
         t->size[dim] = meta_int(m, 0);
     meta_set_contiguous(m, t);

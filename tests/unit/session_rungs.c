@@ -191,6 +191,22 @@ static const struct Found {
     {"a copy onto itself", "none", NULL, "x f32[1, 2, 3][3, 3, 1]",
      "r = torch.ops.aten.reshape.default(x, [-1]); c = torch.ops.aten.copy_.default(r, r); "
      "y = c * 2; return (y,)"},
+    // Lists of tensors: as an optimizer writes parameters, and one item read for another one.
+    {"the step of an optimizer", "none", NULL,
+     "p f32[3, 4][4, 1]; q f32[5][1]; g f32[3, 4][4, 1]; h f32[5][1]; m f32[3, 4][4, 1]; "
+     "n f32[5][1]",
+     "a = torch._foreach_mul_([m, n], 0.9); b = torch._foreach_add_([m, n], [g, h], alpha = 0.1); "
+     "c = torch._foreach_abs([m, n]); d = c[0]; e = c[1]; f = torch._foreach_add_([d, e], 1.0); "
+     "i = torch._foreach_addcdiv_([p, q], [m, n], [d, e], value = -0.01); "
+     "j = torch._foreach_lerp_([g, h], [m, n], 0.3); k = torch._foreach_norm([g, h]); l = k[1]; "
+     "o = torch._foreach_mul([p, q], [2.0, 3]); r = o[0]; s = p.sum(); return (l, r, s)"},
+    {"an item is read for another one, both are written", "none", NULL,
+     "x f32[3][1]; y f32[3][1]; z f32[3][1]",
+     "a = torch._foreach_add_([x, y], [y, z]); b = torch._foreach_copy_([z], [x]); return (y,)"},
+    {"gradients of lists", "all", NULL, "x f32[3, 4][4, 1]; y f32[5][1]",
+     "a = torch._foreach_exp([x, y]); b = a[0]; c = a[1]; d = torch._foreach_mul([b, c], [b, c]); "
+     "e = d[0]; f = d[1]; g = torch._foreach_neg_([e, f]); "
+     "h = torch._foreach_maximum([e, f], -2.0); i = h[0]; j = h[1]; return (i, j)"},
     // Sizes and numbers that only the run can tell.
     {"places that are not zero", "none", NULL, "x f32[6, 5][5, 1]",
      "m = torch.ops.aten.gt.Scalar(x, 0); i = torch.ops.aten.nonzero.default(m); "
@@ -378,12 +394,39 @@ START_TEST(no_rung_takes_what_pytorch_refuses) {
 }
 END_TEST
 
+// What the comparison of rungs takes for exact: a written input as it is after the run, not before.
+START_TEST(float64_tells_what_was_written) {
+    static const struct Found f = {NULL, "none", NULL, "x f32[3][1]; y f32[2][1]",
+                                   "a = x.mul_(0.9); b = y.sum(); return (b,)"};
+    Arena a = {0};
+    Diag d = {.arena = &a};
+    Session *s = opened(&f, &a, &d);
+    ck_assert_msg(s != NULL, "%s", diag_first(&d));
+    RunResult r[2];
+    for (int i = 0; i < 2; i++) {
+        RunRequest q = {.backend = BACKEND_eager, .in_f64 = i == 1};
+        ck_assert_msg(session_run(s, &q, &r[i], &a, &d), "%s", diag_first(&d));
+    }
+    const Tensor *exact = &r[1].inputs[0].tensor;
+    ck_assert_int_eq(exact->dtype, DT_f64);
+    for (int i = 0; i < 3; i++) {
+        double rounded = tensor_get_f64(&r[0].inputs[0].tensor, i), x = tensor_get_f64(exact, i);
+        ck_assert(x != 0 && fabs(x - rounded) <= 1e-7 * fabs(x));
+    }
+    session_run_free(&r[0]);
+    session_run_free(&r[1]);
+    session_close(s);
+    arena_free(&a);
+}
+END_TEST
+
 Suite *suite_session_rungs(void) {
     Suite *s = suite_create("session_rungs");
     TCase *t = tcase_create("found");
     tcase_set_timeout(t, 60);
     tcase_add_loop_test(t, every_rung_gives_eager_s_numbers, 0, COUNT(found));
     tcase_add_loop_test(t, no_rung_takes_what_pytorch_refuses, 0, COUNT(refused));
+    tcase_add_test(t, float64_tells_what_was_written);
     suite_add_tcase(s, t);
     return s;
 }
