@@ -181,6 +181,7 @@ void pane_move_to(App *app, Pane *p, int row, int col); // a column of the view;
 bool pane_walk(App *app, Pane *p, int dx, int dy);
 Item pane_item(App *app, Pane *p);              // on the cursor's row
 bool pane_goto_item(App *app, Pane *p, Item item);
+bool pane_reveal_item(App *app, Pane *p, Item item); // opening the closed fold that hides it
 // What it shows, for other panes to hold: not what lies in its own document.
 const Artifact *pane_shared_art(const Pane *p);
 void pane_follow(App *app);                 // locked panes go to the strongest link of the focus

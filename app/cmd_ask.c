@@ -1,10 +1,11 @@
-// cmd_ask.c: commands that answer: explain, why, diff, history, ops, doctor, help, glossary.
+// cmd_ask.c: commands that answer: explain, status, history, ops, doctor, help, glossary.
 #include "app/step.h"
 #include "app/model.h"
 #include "views/match.h"
 #include "core/aot/aot.h"
 #include "core/base/file.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,79 +33,6 @@ bool cmd_status(App *app, Args *args) {
     buf_printf(&app->out, "in all %s; view timing sums it up by stage\n",
                text_time(&app->frame, total));
     return true;
-}
-
-// ---- why ----
-
-static void print_attempt(Buf *out, const FusionAttempt *f) {
-    buf_printf(out, "%s %s: %s", f->a, f->b, f->fused ? "fused" : "not fused");
-    if (f->reason && *f->reason)
-        buf_printf(out, ": %s", f->reason);
-    buf_printf(out, "   round %d, shares %lld B", f->round, (long long)f->bytes);
-}
-
-// Names of a decision's key that is a list joined by '+', as one word.
-static bool key_mentions(const char *key, const char *name) {
-    size_t len = strlen(name);
-    for (const char *p = key; len && (p = strstr(p, name)); p += len) {
-        bool left = p == key || strchr("+,: ", p[-1]), right = !p[len] || strchr("+,: ", p[len]);
-        if (left && right)
-            return true;
-    }
-    return false;
-}
-
-static int print_decisions(App *app, const Decisions *of, const char *name) {
-    int n = 0;
-    for (int i = 0; of && i < decisions_count(of); i++) {
-        const Decision *d = decisions_at(of, i);
-        if (!key_mentions(d->ask.key, name))
-            continue;
-        n++;
-        buf_printf(&app->out, "%-14s %-14s %-28s %s%s  %s\n",
-                   d->stage >= 0 && d->stage < STAGE_count ? stage_info[d->stage].name : "",
-                   decision_kind_name(d->ask.kind), d->ask.key, d->result ? "yes" : "no",
-                   d->overridden ? " (yours)" : "", d->ask.reason ? d->ask.reason : "");
-    }
-    return n;
-}
-
-static bool why_item(App *app, const char *name) {
-    Unit *u = pipeline_unit(session_pipeline(app->session), app_pane(app)->ctx.unit);
-    int n = (u->parent ? print_decisions(app, u->parent->decisions, name) : 0) +
-            print_decisions(app, u->decisions, name);
-    const Artifact *after =
-        pipeline_at(session_pipeline(app->session), u->index, STAGE_post_fusion);
-    for (int i = 0; after && i < after->schedule->attempts.n; i++) {
-        const FusionAttempt *f = &after->schedule->attempts.at[i];
-        if (strcmp(f->a, name) && strcmp(f->b, name))
-            continue;
-        n++;
-        buf_printf(&app->out, "%-14s ", "post_fusion");
-        print_attempt(&app->out, f);
-        buf_putc(&app->out, '\n');
-    }
-    if (!n)
-        app_message(app, ST_dim, "no decision is on record about %s", name);
-    return true;
-}
-
-bool cmd_why(App *app, Args *args) {
-    Pane *p = app_pane(app);
-    if (args->n == 2)
-        return session_why(app->session, p->ctx.unit, args->at[0], args->at[1], &app->frame,
-                           &app->out, &app->diag);
-    if (!args->n && pane_has_row(app, p) && !strcmp(p->ctx.view->name, "fusion")) {
-        const char *line = p->ctx.view->enter(&p->ctx, p->row);
-        if (line)
-            return app_run(app, line);
-    }
-    const char *name = args->n ? args->at[0] : item_name(p->ctx.art, pane_item(app, p).id);
-    if (!*name) {
-        app_message(app, ST_dim, "the cursor is on nothing that decisions are about");
-        return true;
-    }
-    return why_item(app, arena_strdup(&app->frame, name));
 }
 
 bool cmd_history(App *app, Args *args) {
@@ -270,19 +198,81 @@ bool cmd_help(App *app, Args *args) {
     return true;
 }
 
-bool cmd_glossary(App *app, Args *args) {
-    static const struct {
-        const char *term, *text;
-    } terms[] = {
-#define TERM(name, doc) {name, doc},
+// ---- glossary
+
+typedef struct Term {
+    const char *name, *words, *text;
+} Term;
+static const Term terms[] = {
+#define TERM(name, words, doc) {name, words, doc},
 #include "app/glossary.def"
 #undef TERM
-    };
+};
+
+static void put_term(App *app, const Term *t) {
+    buf_printf(&app->out, "%-18s %s\n", t->name, t->text);
+}
+
+// A word of the text begins with it.
+static bool begins_word(const char *text, const char *word, size_t len) {
+    for (const char *p = text; len && *p; p++)
+        if (!strncasecmp(p, word, len) &&
+            (p == text || !(isalnum((unsigned char)p[-1]) || p[-1] == '_')))
+            return true;
+    return false;
+}
+
+static bool leads_to(const char *text, const Term *t) {
+    if (begins_word(text, t->name, strlen(t->name)))
+        return true;
+    for (const char *p = t->words; *p; p += strspn(p, " ")) {
+        size_t n = strcspn(p, " ");
+        if (begins_word(text, p, n))
+            return true;
+        p += n;
+    }
+    return false;
+}
+
+// The words of the cursor's line, of what is said about it, and of what the pane shows.
+static const char *words_here(App *app, Pane *p) {
+    Buf b = {.arena = &app->frame};
+    if (pane_has_row(app, p)) {
+        buf_printf(&b, "%s ", line_text(pane_line(app, p, p->row), &app->frame));
+        if (p->ctx.view->node)
+            p->ctx.view->node(&p->ctx, p->row, &b);
+    }
+    if (p->ctx.view)
+        buf_printf(&b, " %s", p->ctx.view->name);
+    if (p->ctx.stage >= 0)
+        buf_printf(&b, " %s", stage_info[p->ctx.stage].name);
+    return buf_str(&b);
+}
+
+static bool glossary_here(App *app) {
+    const char *here = words_here(app, app_pane(app));
+    int n = 0;
+    for (int i = 0; i < COUNT(terms); i++)
+        if (leads_to(here, &terms[i])) {
+            put_term(app, &terms[i]);
+            n++;
+        }
+    if (n && n < COUNT(terms))
+        buf_puts(&app->out, "── the other words\n");
+    for (int i = 0; i < COUNT(terms); i++)
+        if (!leads_to(here, &terms[i]))
+            put_term(app, &terms[i]);
+    return true;
+}
+
+bool cmd_glossary(App *app, Args *args) {
     int shown = 0;
     const char *word = args->n ? args->at[0] : "";
+    if (!strcmp(word, "@"))
+        return glossary_here(app);
     for (int i = 0; i < COUNT(terms); i++)
-        if (!*word || strcasestr(terms[i].term, word)) {
-            buf_printf(&app->out, "%-18s %s\n", terms[i].term, terms[i].text);
+        if (!*word || strcasestr(terms[i].name, word)) {
+            put_term(app, &terms[i]);
             shown++;
         }
     if (!shown)

@@ -182,7 +182,7 @@ static bool goto_neighbour(App *app, Pane *p, int dir) {
         return true;
     }
     spot_push(app);
-    if (!pane_goto_item(app, p, (Item){p->ctx.art->id, to}))
+    if (!pane_reveal_item(app, p, (Item){p->ctx.art->id, to}))
         app_message(app, ST_dim, "%s is not shown in this view", item_name(p->ctx.art, to));
     return true;
 }
@@ -203,7 +203,7 @@ bool cmd_goto(App *app, Args *args) {
     }
     int item = item_find(p->ctx.art, name), row;
     spot_push(app);
-    if (item >= 0 && pane_goto_item(app, p, (Item){p->ctx.art->id, item}))
+    if (item >= 0 && pane_reveal_item(app, p, (Item){p->ctx.art->id, item}))
         return true;
     if (args_int(name, &row) && row > 0) {
         pane_move(app, p, row - 1);
@@ -214,7 +214,7 @@ bool cmd_goto(App *app, Args *args) {
             pipeline_at(session_pipeline(app->session), p->ctx.unit, (StageId)stage);
         if (a && (item = item_find(a, name)) >= 0 && a->kind != ART_text && a->kind != ART_code)
             return app_show_stage(app, stage, p->ctx.unit) &&
-                   pane_goto_item(app, app_pane(app), (Item){app_pane(app)->ctx.art->id, item});
+                   pane_reveal_item(app, app_pane(app), (Item){app_pane(app)->ctx.art->id, item});
     }
     diag_fail(&app->diag, "no '%s' in the stages built", name)->hint = "F finds by part of a name";
     return false;

@@ -254,6 +254,11 @@ static bool find_value(App *app, const char *name, int *unit, LookPlace *out) {
     }
     out->name = here ? art && item.id >= 0 ? value_of(app, *unit, &art, item.id) : NULL
                      : value_named(app, name, unit, &art);
+    if (here && art && art->kind == ART_graph && item.id < 0) {
+        diag_fail(&app->diag, "a heading has no value")->hint =
+            "t on a node under it shows one; Space unfolds";
+        return false;
+    }
     if (!out->name || !*out->name) {
         diag_fail(&app->diag,
                   here ? "the cursor is on nothing that has a value"

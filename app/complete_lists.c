@@ -186,9 +186,10 @@ static void list_help(Gather *g) {
 }
 
 static void list_terms(Gather *g) {
-#define TERM(name, doc) offer(g, name, doc);
+#define TERM(name, words, doc) offer(g, name, doc);
 #include "app/glossary.def"
 #undef TERM
+    offer(g, "@", "the words of the line under the cursor, then the others");
 }
 
 // Items of the artifact in the pane, each name once.

@@ -260,7 +260,7 @@ static void draw_wrapped(Screen *s, int row, int rows, StyleId style, const char
             if (*p == ' ')
                 blank = p;
             last = p;
-            w += utf8_width(utf8_next(&p));
+            w += utf8_cluster(&p);
         }
         if (w <= width) {
             screen_put(s, row + i, 1, s->cols, style, text);
@@ -269,9 +269,9 @@ static void draw_wrapped(Screen *s, int row, int rows, StyleId style, const char
         const char *cut = i + 1 < rows && blank && blank > text ? blank : last;
         for (const char *q = text; q < cut;) {
             const char *from = q;
-            utf8_next(&q);
-            char one[8] = {0};
-            memcpy(one, from, (size_t)(q - from));
+            utf8_cluster(&q);
+            char one[32] = {0};
+            memcpy(one, from, (size_t)(q - from) < 31 ? (size_t)(q - from) : 31);
             w = from == text ? 1 : w;
             w = screen_put(s, row + i, w, s->cols, style, one);
         }

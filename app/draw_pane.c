@@ -130,7 +130,7 @@ static void draw_spans(App *app, int row, int col, int end, const Line *l, int l
         StyleId style = i == l->name && name_ink != ST_text ? name_ink : l->span[i].style;
         for (const char *p = l->span[i].text; *p;) {
             const char *from = p;
-            int w = utf8_width(utf8_next(&p));
+            int w = utf8_cluster(&p);
             int at = x < l->frozen ? x : x - left;
             bool hidden = x >= l->frozen && at < l->frozen;
             x += w;
@@ -140,8 +140,8 @@ static void draw_spans(App *app, int row, int col, int end, const Line *l, int l
                 cut = true;
                 break;
             }
-            char one[8] = {0};
-            memcpy(one, from, (size_t)(p - from) < 7 ? (size_t)(p - from) : 7);
+            char one[32] = {0};
+            memcpy(one, from, (size_t)(p - from) < 31 ? (size_t)(p - from) : 31);
             screen_put(s, row, col + at, end, style, one);
         }
     }

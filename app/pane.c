@@ -298,6 +298,18 @@ bool pane_goto_item(App *app, Pane *p, Item item) {
     return true;
 }
 
+bool pane_reveal_item(App *app, Pane *p, Item item) {
+    const View *v = p->ctx.view;
+    if (!pane_goto_item(app, p, item))
+        return false;
+    Line *l = pane_line(app, p, p->row);
+    const char *command = NULL;
+    if (l->fold == FOLD_closed && l->item.id != item.id && v->toggle &&
+        v->toggle(&p->ctx, p->row, &command) && !command)
+        pane_goto_item(app, p, item);
+    return true;
+}
+
 // ---- links ----
 
 const uint8_t *item_links(App *app, Item from, const Artifact *from_art, const Artifact *to,

@@ -45,7 +45,7 @@ void screen_resize(Screen *s, int cols, int rows) {
 
 void screen_clear(Screen *s) {
     for (int i = 0; i < s->cols * s->rows; i++)
-        s->at[i] = (Cell){' ', ST_text, ST_text, 1};
+        s->at[i] = (Cell){.code = ' ', .width = 1};
     s->cursor_row = s->cursor_col = -1;
 }
 
@@ -63,9 +63,9 @@ const Cell *screen_at(const Screen *s, int row, int col) {
 static void set(Screen *s, int row, int col, Cell cell) {
     Cell *c = &s->at[row * s->cols + col];
     if (c->width == 0 && col > 0)
-        c[-1] = (Cell){' ', c[-1].style, c[-1].over, 1};
+        c[-1] = (Cell){' ', {0}, c[-1].style, c[-1].over, 1};
     if (c->width == 2 && cell.width != 2 && col + 1 < s->cols)
-        c[1] = (Cell){' ', c[1].style, c[1].over, 1};
+        c[1] = (Cell){' ', {0}, c[1].style, c[1].over, 1};
     cell.over = c->over;
     *c = cell;
 }
@@ -78,25 +78,39 @@ static uint32_t printable(const Screen *s, uint32_t code) {
     return s->ascii ? screen_twin(code) : code;
 }
 
+static void add_mark(Cell *c, uint32_t code) {
+    for (int i = 0; i < CELL_MARKS; i++)
+        if (!c->mark[i]) {
+            c->mark[i] = code;
+            return;
+        }
+}
+
 int screen_put(Screen *s, int row, int col, int end, StyleId style, const char *text) {
+    Cell *last = NULL; // that was written
     if (end > s->cols)
         end = s->cols;
     if (row < 0 || row >= s->rows)
         return col;
     for (const char *p = text; *p;) {
-        uint32_t code = printable(s, utf8_next(&p));
-        int w = code < 128 ? 1 : utf8_width(code);
-        if (w == 0)
+        uint32_t code = utf8_next(&p);
+        if (utf8_width(code) == 0 && code >= 0x300) {
+            if (last && !s->ascii && utf8_combines(code))
+                add_mark(last, code);
             continue;
+        }
+        code = printable(s, code);
+        int w = code < 128 ? 1 : utf8_width(code);
         if (col < 0) {
             col += w;
             continue;
         }
         if (col + w > end)
             break;
-        set(s, row, col, (Cell){code, (uint8_t)style, ST_text, (uint8_t)w});
+        set(s, row, col, (Cell){code, {0}, (uint8_t)style, ST_text, (uint8_t)w});
+        last = &s->at[row * s->cols + col];
         if (w == 2)
-            set(s, row, col + 1, (Cell){0, (uint8_t)style, ST_text, 0});
+            set(s, row, col + 1, (Cell){0, {0}, (uint8_t)style, ST_text, 0});
         col += w;
     }
     return col;
@@ -117,7 +131,7 @@ void screen_fill(Screen *s, int row, int col, int end, StyleId style, uint32_t c
     if (row < 0 || row >= s->rows)
         return;
     for (int c = col < 0 ? 0 : col; c < end && c < s->cols; c++)
-        set(s, row, c, (Cell){code, (uint8_t)style, ST_text, 1});
+        set(s, row, c, (Cell){code, {0}, (uint8_t)style, ST_text, 1});
 }
 
 void screen_over(Screen *s, int row, int col, int end, StyleId style) {
@@ -127,6 +141,12 @@ void screen_over(Screen *s, int row, int col, int end, StyleId style) {
         s->at[row * s->cols + c].over = (uint8_t)style;
 }
 
+void cell_print(const Cell *c, Buf *out) {
+    buf_utf8(out, c->code);
+    for (int i = 0; i < CELL_MARKS && c->mark[i]; i++)
+        buf_utf8(out, c->mark[i]);
+}
+
 void screen_print(const Screen *s, Buf *out) {
     for (int r = 0; r < s->rows; r++) {
         size_t keep = out->len;
@@ -134,7 +154,7 @@ void screen_print(const Screen *s, Buf *out) {
             const Cell *cell = screen_at(s, r, c);
             if (cell->width == 0)
                 continue;
-            buf_utf8(out, cell->code);
+            cell_print(cell, out);
             if (cell->code != ' ')
                 keep = out->len;
         }

@@ -7,8 +7,11 @@
 #include "core/base/buf.h"
 #include "views/view.h"
 
+enum { CELL_MARKS = 2 };
+
 typedef struct Cell {
     uint32_t code;          // code point, 0: right half of a wide one
+    uint32_t mark[CELL_MARKS];  // that combine with it, 0: none; more are left out
     uint8_t style;          // StyleId of the ink
     uint8_t over;           // StyleId whose background and attributes lie over it, ST_text: none
     uint8_t width;          // 1 or 2; 0 for a right half
@@ -29,7 +32,7 @@ typedef struct Screen {
 void screen_resize(Screen *s, int cols, int rows);
 void screen_clear(Screen *s);
 // Writes text from (row, col), never at or beyond column `end`; returns the column after it.
-// Control characters become `·`, tabs a blank.
+// Control characters become `·`, tabs a blank; accents go to the character before them.
 int screen_put(Screen *s, int row, int col, int end, StyleId style, const char *text);
 int screen_printf(Screen *s, int row, int col, int end, StyleId style, const char *fmt, ...)
     FX_PRINTF(6, 7);
@@ -37,6 +40,8 @@ int screen_printf(Screen *s, int row, int col, int end, StyleId style, const cha
 void screen_fill(Screen *s, int row, int col, int end, StyleId style, uint32_t code);
 // Lays a style's background over columns [col, end); what is written later keeps it.
 void screen_over(Screen *s, int row, int col, int end, StyleId style);
+// Code point and marks of a cell.
+void cell_print(const Cell *c, Buf *out);
 const Cell *screen_at(const Screen *s, int row, int col);
 void screen_free(Screen *s);
 

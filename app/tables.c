@@ -153,7 +153,7 @@ static void print_styles(Buf *out) {
 
 static void print_glossary(Buf *out) {
     head(out, "word | what it means");
-#define TERM(word, meaning) ROW(out, word, meaning);
+#define TERM(word, words, meaning) ROW(out, word, meaning);
 #include "app/glossary.def"
 #undef TERM
 }

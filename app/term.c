@@ -232,14 +232,20 @@ static void put_cell(int row, int col, const Cell *cell, Theme theme, int colors
         attr |= A_BOLD;
     }
     int pair = term.has_color && (l.fg >= 0 || l.bg >= 0) ? alloc_pair(l.fg, l.bg) : 0;
-    wchar_t text[2] = {(wchar_t)cell->code, 0};
+    wchar_t text[2 + CELL_MARKS] = {(wchar_t)cell->code, 0};
+    for (int i = 0; i < CELL_MARKS; i++)
+        text[1 + i] = (wchar_t)cell->mark[i];
     cchar_t c;
-    setcchar(&c, text, attr, (short)(pair < 0 ? 0 : pair), NULL);
+    if (setcchar(&c, text, attr, (short)(pair < 0 ? 0 : pair), NULL) == ERR) {
+        text[1] = 0; // the locale does not know the mark
+        setcchar(&c, text, attr, (short)(pair < 0 ? 0 : pair), NULL);
+    }
     mvadd_wch(row, col, &c);
 }
 
 static bool same_cell(const Cell *a, const Cell *b) {
-    return a->code == b->code && a->style == b->style && a->over == b->over && a->width == b->width;
+    return a->code == b->code && !memcmp(a->mark, b->mark, sizeof a->mark) &&
+           a->style == b->style && a->over == b->over && a->width == b->width;
 }
 
 void term_copy(Screen *out, int cols, int rows) {

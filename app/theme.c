@@ -104,7 +104,7 @@ void screen_print_ansi(const Screen *s, Theme theme, int colors, Buf *out) {
             if (l.fg != last.fg || l.bg != last.bg || l.attr != last.attr)
                 sgr(out, l);
             last = l;
-            buf_utf8(out, cell->code);
+            cell_print(cell, out);
         }
         buf_puts(out, "\033[0m\n");
     }

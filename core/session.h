@@ -146,7 +146,8 @@ const char *session_pin_refused(const Session *s, int unit, const char *name);
 // Why saved or not, for a node of the joint graph; NULL: it is no such value.
 const SavedValue *session_saved_value(Session *s, int unit, const Node *n);
 
-// Of a call: as PyTorch counts matrix products, convolutions and attention, else one an element.
+// Of a call: as PyTorch counts matrix products, convolutions and attention; views none; else one
+// an element.
 double session_flops(const Node *n);
 
 // session_twin.c: from forward to the backward nodes that its derivative made, and back.
@@ -174,6 +175,11 @@ bool session_why(Session *s, int unit, const char *a, const char *b, Arena *aren
 // The scheduler nodes, single ones, that the same names mean, in order of execution; false and an
 // error if they mean none, or one and the same.
 bool session_pair(Session *s, int unit, const char *names[2], Arena *arena, Diag *d);
+
+// session_about.c: the decisions whose keys name an item of an artifact, or what it is the same as
+// or part of at the stage that asked; in order of asking, each once.
+int session_decisions_about(const Session *s, int unit, const Artifact *art, int item, Arena *a,
+                            const Decision *const **out);
 
 // session_draw.c: places of boxes (draw_new reads them): by Graphviz, which has 0.6 s for it, else
 // or if `plain` by layers. True: by Graphviz.

@@ -61,9 +61,32 @@ static void add_input_elements(Node *input, void *ctx) {
     *(int64_t *)ctx += elements(input);
 }
 
+// Before it is taken apart a product is no op that PyTorch counts.
+static double product_of_model(const Node *n, int64_t made) {
+    static const char *const names[] = {"linear",
+                                        "matmul",
+                                        "bmm",
+                                        "mm",
+                                        "torch.ops.aten.linear.default",
+                                        "torch.ops.aten.matmul.default"};
+    const char *target = n->target ? n->target : "", *dot = strrchr(target, '.');
+    const Node *a = n->n_args && n->args[0].kind == VAL_node ? n->args[0].node : NULL;
+    const TensorMeta *m = a ? node_tensor(a) : NULL;
+    if (!str_starts(target, "torch.ops.") && dot)
+        target = dot + 1;
+    if (!m || !m->ndim || str_index(target, names, COUNT(names)) < 0)
+        return 0;
+    return 2.0 * (double)made *
+           (double)sym_size_hint(n->graph->sym, m->size[m->ndim - 1], 4096);
+}
+
 double session_flops(const Node *n) {
-    double product = aot_flops(n);
     int64_t read = 0, made = elements(n);
+    bool call = n->op == FX_call_function || n->op == FX_call_method || n->op == FX_call_module;
+    if (!call || is_free(n) || node_higher(n)) // what a higher op calls counts for itself
+        return 0;
+    double product = aot_flops(n);
+    product = product > 0 ? product : product_of_model(n, made);
     if (product > 0)
         return product;
     if (made && !(n->def && n->def->tags & OPT_reduction))

@@ -118,7 +118,7 @@ const char *brief_value_type(Arena *a, const Value *v) {
         return brief_type(a, v->tensor);
     case VAL_tuple:
     case VAL_list:
-        return arena_printf(a, "%d results", v->n);
+        return arena_printf(a, "%d result%s", v->n, v->n == 1 ? "" : "s");
     case VAL_sym:
         return arena_printf(a, "Sym(%s)", sym_str(a, v->sym));
     default:

@@ -6,7 +6,19 @@
 
 #include <string.h>
 
-enum { FOLD_PLACEHOLDERS = 4, NAME_MAX = 16, TYPE_ROOM = 62, TYPE_COLS = 22, TYPE_AT = 64 };
+enum {
+    FOLD_PLACEHOLDERS = 4,
+    NAME_MAX = 16,
+    TYPE_ROOM = 62,    // columns from which on there is a type
+    TYPE_COLS = 22,
+    TYPE_AT = 64,      // its column at most
+    NUMBERS_ROOM = 94, // columns from which on bytes and operations stand behind it
+    BYTES_COLS = 10,
+    FLOPS_COLS = 12,
+    TIGHT = 2,         // columns less for bytes where there is no room for a type
+};
+// What stands behind the name.
+enum { FORM_call, FORM_numbers, FORMS };
 
 typedef enum RowKind { ROW_node, ROW_place, ROW_inputs, ROW_nested, ROW_half } RowKind;
 
@@ -171,32 +183,68 @@ static void nested_line(const Node *n, Line *l) {
     line_printf(l, ST_text, "graph  %d op%s", ops, ops == 1 ? "" : "s");
 }
 
+// The type, bytes of what it makes, and operations.
+static void put_numbers(const Node *n, const char *type, Line *l) {
+    int64_t bytes = bytes_of_meta(n->graph->sym, node_tensor(n));
+    double flops = session_flops(n);
+    int at = line_columns(l), tight = *type ? 0 : TIGHT;
+    line_add(l, ST_type, type);
+    if (!bytes && flops <= 0)
+        return;
+    if (!tight)
+        line_pad(l, at + TYPE_COLS - 1, false);
+    line_right(l, ST_number, bytes ? text_bytes(l->arena, bytes) : "", BYTES_COLS - tight);
+    if (flops > 0)
+        line_right(l, ST_dim, text_flops(l->arena, flops), FLOPS_COLS);
+}
+
+// Op and arguments, cut in front of the types' column if there is one to keep free: 0: none.
+// Scrolled sideways they are whole.
+static void call_words(const ViewCtx *c, const Node *n, int column, Line *l) {
+    const char *args = arena_printf(l->arena, " %s", brief_args(l->arena, n));
+    line_add(l, ink_of(n), n->op == FX_output ? "return" : brief_target(l->arena, n));
+    int room = column - 1 - line_columns(l);
+    if (column && room > 0 && utf8_columns(args) > room && !c->opt.left && c->opt.cols < VIEW_UNCUT)
+        line_cell(l, ST_dim, args, room);
+    else
+        line_add(l, ST_dim, args);
+}
+
 static void brief_line(ViewCtx *c, const Doc *d, const Node *n, int depth, Line *l) {
     const char *type = nested_in(n) ? "" : brief_value_type(l->arena, &n->val);
-    bool typed = c->opt.cols >= TYPE_ROOM && *type;
+    bool typed = c->opt.cols >= TYPE_ROOM && *type, counted = c->opt.cols >= NUMBERS_ROOM;
+    // The types stand in a column of their own, not at the far edge of a wide pane.
+    int behind = TYPE_COLS + (counted ? BYTES_COLS + FLOPS_COLS : 0);
+    int column = c->opt.cols - behind < TYPE_AT ? c->opt.cols - behind : TYPE_AT;
     if (depth)
         line_printf(l, ST_dim, "%*s", 2 * depth, "");
     line_cell(l, ink_of(n), n->name, d->name_cols);
     l->name = depth ? 1 : 0;
-    line_add(l, ST_text, "  ");
+    bool numbers = c->opt.alter == FORM_numbers && n->op != FX_output && !nested_in(n);
+    if (!numbers || typed)
+        line_add(l, ST_text, "  ");
     l->frozen = 2 * depth + d->name_cols + 2;
+    if (numbers) { // in place of the call
+        put_numbers(n, typed ? type : "", l);
+        return;
+    }
     if (n->op == FX_placeholder) {
         line_add(l, ST_dim, is_tangent(n) ? "tangent" : "input");
     } else if (nested_in(n)) {
         nested_line(n, l);
     } else {
-        line_add(l, ink_of(n), n->op == FX_output ? "return" : brief_target(l->arena, n));
-        line_printf(l, ST_dim, " %s", brief_args(l->arena, n));
+        call_words(c, n, counted && typed ? column : 0, l);
     }
     if (n->flags & NODE_opaque)
         line_add(l, ST_warn, "  unknown op: shown, not run");
     if (!typed && n->op != FX_placeholder)
         return;
-    // The types stand in a column of their own, not at the far edge of a wide pane.
-    int column = c->opt.cols - TYPE_COLS < TYPE_AT ? c->opt.cols - TYPE_COLS : TYPE_AT;
     line_pad(l, n->op == FX_placeholder && !typed ? d->name_cols + 9 : column, true);
     line_add(l, ST_text, " ");
-    line_add(l, ST_type, type);
+    if (counted)
+        put_numbers(n, type, l);
+    else
+        line_add(l, ST_type, type);
 }
 
 static void full_line(const Node *n, Line *l) {
@@ -291,7 +339,8 @@ static void graph_view_title(ViewCtx *c, Buf *left, Buf *right) {
     const Unit *u = pipeline_owner(session_pipeline(c->session), c->unit, c->art->stage);
     if (pipeline_n_units(session_pipeline(c->session)) > 1)
         buf_printf(left, " · %s", u->kind);
-    buf_printf(right, "%d ops", graph_ops(g));
+    int ops = graph_ops(g);
+    buf_printf(right, "%d op%s", ops, ops == 1 ? "" : "s");
 }
 
 static Half half_at(const ViewCtx *c, const Node *n) {
@@ -345,6 +394,8 @@ static void graph_view_node(ViewCtx *c, int row, Buf *out) {
         meta_print(&type, t, true, true);
         buf_printf(out, "  %s  %s", buf_str(&type),
                    text_bytes(c->tmp, bytes_of_meta(c->art->graph->sym, t)));
+        if (session_flops(n) > 0)
+            buf_printf(out, "  %s", text_flops(c->tmp, session_flops(n)));
     }
     buf_printf(out, "  %d user%s", n->n_users, n->n_users == 1 ? "" : "s");
     for (int i = 0; i < n->n_users && i < 3; i++)
@@ -424,4 +475,5 @@ const View view_graph = {
     .enter = graph_view_enter,
     .toggle = graph_view_toggle,
     .start = graph_view_start,
+    .alters = FORMS,
 };

@@ -60,7 +60,7 @@ static const char *cut(Arena *a, const char *text, int columns, int *used) {
     int at = 0;
     for (;;) {
         const char *q = p;
-        int cw = utf8_width(utf8_next(&q));
+        int cw = utf8_cluster(&q);
         if (at + cw > columns - 1)
             break;
         at += cw;
@@ -169,17 +169,26 @@ const char *text_count(Arena *a, int64_t n) {
     return arena_strndup(a, out, (size_t)o);
 }
 
-const char *text_bytes(Arena *a, int64_t bytes) {
-    static const char *const unit[] = {"kB", "MB", "GB", "TB"};
-    if (bytes < 10000 && bytes > -10000)
-        return arena_printf(a, "%s B", text_count(a, bytes));
-    double v = (double)bytes / 1000;
+// Whole below ten thousand, else with a unit of thousands in front of what is counted.
+static const char *text_units(Arena *a, double n, const char *what) {
+    static const char *const unit[] = {"k", "M", "G", "T"};
+    if (n < 10000 && n > -10000)
+        return arena_printf(a, "%s %s", text_count(a, (int64_t)n), what);
     int u = 0;
-    while ((v >= 1000 || v <= -1000) && u < 3) {
-        v /= 1000;
+    n /= 1000;
+    while ((n >= 1000 || n <= -1000) && u < 3) {
+        n /= 1000;
         u++;
     }
-    return arena_printf(a, "%.*f %s", v < 100 ? 1 : 0, v, unit[u]);
+    return arena_printf(a, "%.*f %s%s", n < 100 ? 1 : 0, n, unit[u], what);
+}
+
+const char *text_bytes(Arena *a, int64_t bytes) {
+    return text_units(a, (double)bytes, "B");
+}
+
+const char *text_flops(Arena *a, double n) {
+    return text_units(a, n, "flop");
 }
 
 const char *text_time(Arena *a, double ns) {

@@ -410,7 +410,8 @@ static void loops_title(ViewCtx *c, Buf *left, Buf *right) {
     buf_printf(left, "%c %s", stage_info[c->art->stage].key, stage_info[c->art->stage].name);
     if (pipeline_n_units(session_pipeline(c->session)) > 1)
         buf_printf(left, " · %s", u->kind);
-    buf_printf(right, "%d nodes", c->art->schedule->nodes.n);
+    int nodes = c->art->schedule->nodes.n;
+    buf_printf(right, "%d node%s", nodes, nodes == 1 ? "" : "s");
 }
 
 static void loops_node(ViewCtx *c, int row, Buf *out) {

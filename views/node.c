@@ -1,6 +1,6 @@
 // node.c: all there is to say about the thing under the cursor: op, type, bytes, where from,
 // arguments and users, what decisions were about it, and its history through the stages.
-#include "views/doc.h"
+#include "views/tensor.h"
 
 #include <string.h>
 
@@ -160,6 +160,8 @@ static void fill_graph(ViewCtx *c, Page *p, const Artifact *art, int id) {
         page_field(p, "size", "%s elements   %s",
                    text_count(p->arena, bytes / dtype_info[t->dtype].bytes),
                    text_bytes(p->arena, bytes));
+        if (session_flops(n) > 0)
+            page_field(p, "work", "%s", text_flops(p->arena, session_flops(n)));
     } else if (n->val.kind != VAL_none) {
         page_field(p, "value", "%s", brief_value_type(p->arena, &n->val));
     }
@@ -180,6 +182,8 @@ static void fill_graph(ViewCtx *c, Page *p, const Artifact *art, int id) {
         page_field(p, "region", "%d of activation checkpointing", n->ac_graph_id);
     fill_writes(p, art, n);
     fill_training(c, p, art, n);
+    if (t)
+        tensor_known(c, p, art, n->name);
     nested_sections(p, n);
 }
 
@@ -294,35 +298,19 @@ static void history(ViewCtx *c, Page *p, const Artifact *from, int item) {
     }
 }
 
-static bool mentions(const char *key, const char *name) {
-    size_t len = strlen(name);
-    for (const char *q = key; len && (q = strstr(q, name)); q += len)
-        if ((q == key || strchr("+,: ", q[-1])) && strchr("+,: ", q[len]))
-            return true;
-    return false;
-}
-
-static bool list_decisions(Page *p, const Decisions *of, const char *name, bool any) {
-    for (int i = 0; of && i < decisions_count(of); i++) {
-        const Decision *d = decisions_at(of, i);
-        if (!mentions(d->ask.key, name))
-            continue;
-        if (!any)
-            page_section(p, "decisions");
-        any = true;
+static void decisions_about(ViewCtx *c, Page *p, const Artifact *art, int item) {
+    const Decision *const *list;
+    int n = session_decisions_about(c->session, c->unit, art, item, c->tmp, &list);
+    if (n)
+        page_section(p, "decisions   w why");
+    for (int i = 0; i < n; i++) {
+        const Decision *d = list[i];
         page_line(p)->enter = "why";
         page_cell(p, ST_dim, 15, "%s", decision_kind_name(d->ask.kind));
         page_cell(p, ST_text, 20, "%s", d->ask.key);
         page_add(p, d->result ? ST_ok : ST_warn, " %s", d->result ? "✓" : "✗");
         page_add(p, ST_dim, " %s", d->ask.reason ? d->ask.reason : "");
     }
-    return any;
-}
-
-static void decisions_about(ViewCtx *c, Page *p, const char *name) {
-    const Unit *u = pipeline_unit(session_pipeline(c->session), c->unit);
-    bool any = u->parent && list_decisions(p, u->parent->decisions, name, false);
-    list_decisions(p, u->decisions, name, any);
 }
 
 static bool node_open(ViewCtx *c, Buf *why) {
@@ -348,7 +336,7 @@ static bool node_open(ViewCtx *c, Buf *why) {
         break;
     }
     if (art->kind != ART_code && art->kind != ART_text)
-        decisions_about(c, p, item_label(c->arena, art, item));
+        decisions_about(c, p, art, item);
     history(c, p, art, item);
     return true;
 }
@@ -361,7 +349,7 @@ static void node_title(ViewCtx *c, Buf *left, Buf *right) {
 const View view_node = {
     .name = "node",
     .doc = "all about the thing under the cursor, with its history",
-    .flags = VIEW_follows,
+    .flags = VIEW_follows | VIEW_work,
     .stage = -1,
     .open = node_open,
     .count = page_count,

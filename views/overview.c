@@ -281,7 +281,8 @@ static void summary(ViewCtx *c, Doc *d, int unit) {
     if (mid && first && mid != first)
         buf_printf(&b, " became %d%s", ops_of(mid), u->forward ? " forward and backward" : "");
     if (pre)
-        buf_printf(&b, ", then %d loops and calls", ops_of(pre));
+        buf_printf(&b, ", then %d loop%s", ops_of(pre),
+                   ops_of(pre) == 1 ? " or call" : "s and calls");
     if (d->launches)
         buf_printf(&b, ", then %d launch%s", d->launches, d->launches == 1 ? "" : "es");
     buf_puts(&b, ".");

@@ -273,6 +273,32 @@ static void slice_line(const Doc *d, Page *p) {
         page_add(p, ST_dim, "  N NaN  +- Inf  ✗ wrong  · 0  ░▒▓█ size");
 }
 
+static bool is_look_at(const TensorLook *k, int unit, const Artifact *art, const char *name) {
+    return k->unit == unit && !k->place.result && !k->stale && k->place.stage == art->stage &&
+           !strcmp(k->place.pass, art->pass ? art->pass : "") && !strcmp(k->place.name, name);
+}
+
+void tensor_known(const ViewCtx *c, Page *p, const Artifact *art, const char *name) {
+    enum { SPARK = 48 };
+    const TensorLook *k = NULL;
+    for (int i = 0; c->work && i < c->work->looks.n; i++)
+        if (is_look_at(c->work->looks.at[i], c->unit, art, name))
+            k = c->work->looks.at[i];
+    if (!k || k->request || !k->answer.ok) {
+        page_field(p, "value", "%s", k && k->request ? "is computed" : "t computes it");
+        return;
+    }
+    double bins[LOOK_BINS];
+    counts(k->answer.stats.bins, LOOK_BINS, bins);
+    page_section(p, "value   t tensor");
+    stats_line(p, &k->answer.stats);
+    beside_line(p, &k->answer);
+    page_line(p)->node = "elements by value";
+    page_add(p, ST_bar, "%s",
+             chart_columns(p->arena, bins, LOOK_BINS, 0, 1, 0,
+                           c->opt.cols < SPARK ? c->opt.cols : SPARK));
+}
+
 // Columns of the widest number of the dtype, and one between.
 static int cell_columns(const Doc *d, const LookAnswer *a) {
     switch (d->form) {

@@ -81,6 +81,7 @@ void line_code(Line *l, const char *text, const char *const *keywords, const cha
 // Numbers as people read them: 7,680 · 1.9 kB · 12.3 µs.
 const char *text_count(Arena *a, int64_t n);
 const char *text_bytes(Arena *a, int64_t bytes);
+const char *text_flops(Arena *a, double n); // 4,096 flop, 1.6 Mflop
 const char *text_time(Arena *a, double ns);
 
 // ---- the view ----

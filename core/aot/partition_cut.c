@@ -4,6 +4,7 @@
 // goes through is kept.
 #include "core/aot/partition_flow.h"
 #include "core/aot/partition_impl.h"
+#include "core/base/work.h"
 
 #include <math.h>
 #include <string.h>
@@ -306,15 +307,26 @@ bool part_min_cut(Part *p, const CutOptions *options, const bool *dont_ban, bool
     memset(p->why, 0, (size_t)p->n * sizeof *p->why);
     if (options->materialized_backward)
         find_materialized_backward(&c);
-    for (int i = 0, primal = 0; i + 1 < p->n; i++)
+    WorkPart part = work_enter(NULL, 0, 0.5); // of about three quick passes, and the flow
+    for (int i = 0, primal = 0; i + 1 < p->n; i++) {
         add_node(&c, i, part_is_primal(p->at[i]) ? primal++ : -1);
+        if (!work_goes_on(p->rq->diag, i, p->n))
+            break;
+    }
+    work_leave(part);
     if (options->used_far_apart)
         ban_used_far_apart(&c);
     if (options->long_fusible_chains)
         ban_long_fusible_chains(&c);
     bool *sink_side = ARENA_ARRAY(p->tmp, c.flow.n, bool);
-    if (flow_min_cut(&c.flow, c.source, c.sink, sink_side) < 0) {
-        explain_conflict(&c);
+    part = work_enter(NULL, 0.5, 1);
+    int64_t flow = work_stopped()
+                       ? FLOW_STOPPED
+                       : flow_min_cut(&c.flow, c.source, c.sink, sink_side, p->rq->diag);
+    work_leave(part);
+    if (flow < 0) {
+        if (flow != FLOW_STOPPED)
+            explain_conflict(&c);
         return false;
     }
     for (int i = 0; i < p->n; i++)

@@ -5,12 +5,17 @@
 // needed, each linear.
 #include "core/aot/partition_flow.h"
 
+#include "core/base/work.h"
+
 #include <assert.h>
 #include <string.h>
 
 // The residual graph: both directions of every edge, those leaving a vertex side by side.
 typedef struct Residual {
     int n;
+    Diag *diag;    // hears that it is to stop; NULL
+    int64_t steps; // taken so far
+    bool stopped;
     int *start;    // (n + 1) first arc of a vertex
     int *to;       // (arcs) where it leads
     int *back;     // (arcs) the arc of the other direction
@@ -25,8 +30,18 @@ void flow_add(Flow *f, int from, int to, int64_t cap) {
     vec_push(f->arena, &f->edges, (FlowEdge){from, to, cap});
 }
 
-static Residual residual(Arena *a, const Flow *f, int64_t infinite) {
+enum { TICK = 1 << 14 }; // steps between questions whether it is to go on
+
+// How many phases there will be nobody knows.
+static bool goes_on(Residual *r) {
+    if (++r->steps % TICK == 0 && !work_goes_on(r->diag, 0, 0))
+        r->stopped = true;
+    return !r->stopped;
+}
+
+static Residual residual(Arena *a, const Flow *f, int64_t infinite, Diag *d) {
     Residual r = {.n = f->n,
+                  .diag = d,
                   .start = ARENA_ARRAY(a, f->n + 1, int),
                   .to = ARENA_ARRAY(a, 2 * f->edges.n + 1, int),
                   .back = ARENA_ARRAY(a, 2 * f->edges.n + 1, int),
@@ -63,7 +78,7 @@ static bool find_levels(Residual *r, int source, int sink) {
     int head = 0, tail = 0;
     r->queue[tail++] = sink;
     r->level[sink] = 0;
-    while (head < tail && r->level[source] < 0) {
+    while (head < tail && r->level[source] < 0 && goes_on(r)) {
         int v = r->queue[head++];
         for (int a = r->start[v]; a < r->start[v + 1]; a++) {
             int w = r->to[a];
@@ -97,7 +112,7 @@ static int64_t fill_paths(Residual *r, int source, int sink, int *path) {
     int64_t flow = 0;
     int depth = 0, v = source;
     memcpy(r->now, r->start, (size_t)r->n * sizeof *r->now);
-    for (;;) {
+    while (goes_on(r)) {
         if (v == sink) {
             depth = augment(r, path, depth, &flow);
             v = r->to[r->back[path[depth]]];
@@ -115,12 +130,13 @@ static int64_t fill_paths(Residual *r, int source, int sink, int *path) {
             v = r->to[r->back[path[--depth]]];
             r->now[v]++;
         } else {
-            return flow;
+            break;
         }
     }
+    return flow;
 }
 
-int64_t flow_min_cut(const Flow *f, int source, int sink, bool *sink_side) {
+int64_t flow_min_cut(const Flow *f, int source, int sink, bool *sink_side, Diag *d) {
     Arena tmp = {0};
     int64_t infinite = 1, flow = 0;
     for (int i = 0; i < f->edges.n; i++)
@@ -129,11 +145,12 @@ int64_t flow_min_cut(const Flow *f, int source, int sink, bool *sink_side) {
     if (flow_infinite_path(f, source, sink, path)) {
         flow = -1;
     } else {
-        Residual r = residual(&tmp, f, infinite);
+        Residual r = residual(&tmp, f, infinite, d);
         while (find_levels(&r, source, sink))
             flow += fill_paths(&r, source, sink, path);
         for (int v = 0; v < f->n; v++)
             sink_side[v] = r.level[v] >= 0;
+        flow = r.stopped ? FLOW_STOPPED : flow;
     }
     arena_free(&tmp);
     return flow;

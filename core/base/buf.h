@@ -51,5 +51,9 @@ bool utf8_printable(uint32_t code);
 // Terminal columns of a code point (0, 1 or 2) and of a text.
 int utf8_width(uint32_t code);
 int utf8_columns(const char *text);
+// Moves past a code point and the marks that combine with it; the columns that they take together.
+int utf8_cluster(const char **p);
+// Drawn over the character before it: an accent. No format character, no variation selector.
+bool utf8_combines(uint32_t code);
 
 #endif

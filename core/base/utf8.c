@@ -181,6 +181,18 @@ int utf8_columns(const char *text) {
     return columns;
 }
 
+bool utf8_combines(uint32_t code) {
+    bool selects = (code >= 0xfe00 && code <= 0xfe0f) || code >= 0xe0000;
+    return code >= 0x300 && !selects && utf8_width(code) == 0 && utf8_printable(code);
+}
+
+int utf8_cluster(const char **p) {
+    int columns = utf8_width(utf8_next(p));
+    for (const char *q = *p; utf8_width(utf8_next(&q)) == 0 && q != *p;)
+        *p = q;
+    return columns;
+}
+
 bool utf8_printable(uint32_t code) {
     return code >= 0x20 && code != 0x7f && (code < 0x80 || !IN(unprintable, code));
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/aot/partition_flow.h"
+#include "core/base/work.h"
 #include "core/aot/partition_impl.h"
 #include "tests/unit/unit.h"
 
@@ -50,7 +51,7 @@ START_TEST(cuts_agree_with_all_subsets) {
             best = v < best ? v : best;
         }
         bool side[16] = {0};
-        int64_t got = flow_min_cut(&f, 0, n - 1, side);
+        int64_t got = flow_min_cut(&f, 0, n - 1, side, NULL);
         if (best == FLOW_INF) {
             int path[16];
             ck_assert_int_eq(got, -1);
@@ -69,16 +70,42 @@ START_TEST(cuts_agree_with_all_subsets) {
 }
 END_TEST
 
+static bool stop_at_once(void *ctx, const char *what, double done) {
+    (void)what;
+    ck_assert(done < 0); // nobody knows how many phases there will be
+    ++*(int *)ctx;
+    return false;
+}
+
+START_TEST(a_long_search_is_stopped) {
+    enum { LONG = 40000 };
+    Arena a = {0};
+    Diag d = {.arena = &a};
+    Flow f = {.arena = &a, .n = LONG};
+    bool *side = ARENA_ARRAY(&a, LONG, bool);
+    int asked = 0;
+    for (int i = 0; i + 1 < LONG; i++)
+        flow_add(&f, i, i + 1, 3 + i % 5);
+    ck_assert_int_eq(flow_min_cut(&f, 0, LONG - 1, side, &d), 3);
+    work_watch(stop_at_once, &asked);
+    ck_assert_int_eq(flow_min_cut(&f, 0, LONG - 1, side, &d), FLOW_STOPPED);
+    ck_assert_int_eq(asked, 1);
+    ck_assert_str_eq(diag_first(&d), "stopped");
+    work_watch(NULL, NULL);
+    arena_free(&a);
+}
+END_TEST
+
 START_TEST(the_cut_nearest_the_sink) {
     Arena a = {0};
     Flow f = {.arena = &a, .n = 4};
     bool side[4];
     for (int i = 0; i < 3; i++)
         flow_add(&f, i, i + 1, 5);
-    ck_assert_int_eq(flow_min_cut(&f, 0, 3, side), 5);
+    ck_assert_int_eq(flow_min_cut(&f, 0, 3, side, NULL), 5);
     ck_assert(!side[0] && !side[1] && !side[2] && side[3]);
     flow_add(&f, 2, 3, 1); // parallel edges add up
-    ck_assert_int_eq(flow_min_cut(&f, 0, 3, side), 5);
+    ck_assert_int_eq(flow_min_cut(&f, 0, 3, side, NULL), 5);
     ck_assert(!side[1] && side[2] && side[3]);
     arena_free(&a);
 }
@@ -413,8 +440,8 @@ START_TEST(partition_agrees_with_all_sets) {
 END_TEST
 
 Suite *suite_aot_partition_flow(void) {
-    const TTest *const tests[] = {cuts_agree_with_all_subsets, the_cut_nearest_the_sink,
-                                  knapsack_agrees_with_all_subsets, knapsack_rounds_as_torch_does,
-                                  partition_agrees_with_all_sets};
+    const TTest *const tests[] = {cuts_agree_with_all_subsets,   a_long_search_is_stopped,
+                                  the_cut_nearest_the_sink,      knapsack_agrees_with_all_subsets,
+                                  knapsack_rounds_as_torch_does, partition_agrees_with_all_sets};
     return unit_suite("aot_partition_flow", tests, COUNT(tests));
 }

@@ -1,5 +1,6 @@
 // app_places.c: whatever a key put into a pane, Backspace, q and Esc give back what was there.
 #include "app/app.h"
+#include "app/model.h"
 #include "tests/unit/unit.h"
 
 #include <stdio.h>
@@ -7,13 +8,17 @@
 
 static App app;
 
-static void setup(int cols, int rows) {
+static void setup_of(const char *path, int cols, int rows) {
     static SessionOptions options = {.grad = "none", .toolchain = "tcc"};
     app_init(&app, cols, rows);
     app.options = &options;
-    ck_assert(app_open(&app, "samples/norm.pt2"));
+    ck_assert(app_open(&app, path));
     app_keys(&app, "<Enter>");
     app_draw(&app);
+}
+
+static void setup(int cols, int rows) {
+    setup_of("samples/norm.pt2", cols, rows);
 }
 
 static void teardown(void) {
@@ -65,6 +70,41 @@ END_TEST
 
 START_TEST(escape_gives_back) {
     there_and_back("<Esc>");
+}
+END_TEST
+
+START_TEST(goto_opens_the_fold_that_hides_it) {
+    setup_of("samples/block.pt2", 80, 24);
+    static const char *const folded[][2] = {{"post_fusion", "op1"}, {"fx", "x"}};
+    for (int i = 0; i < COUNT(folded); i++) {
+        char line[64];
+        snprintf(line, sizeof line, "stage %s ; goto %s", folded[i][0], folded[i][1]);
+        ck_assert_msg(app_run(&app, line), "%s: %s", line, diag_first(&app.diag));
+        app_draw(&app);
+        ck_assert_str_eq(item_name(app_pane(&app)->ctx.art, pane_item(&app, app_pane(&app)).id),
+                         folded[i][1]);
+    }
+    teardown();
+}
+END_TEST
+
+START_TEST(the_glossary_begins_with_the_cursors_words) {
+    setup(80, 24);
+    app_keys(&app, "0K");
+    app_draw(&app);
+    ck_assert_str_eq(shown(app.layout.focus), "output");
+    ck_assert_int_gt(app.output.n, 20);
+    ck_assert_msg(str_starts(app.output.at[0], "buffer "), "%s", app.output.at[0]);
+    teardown();
+}
+END_TEST
+
+START_TEST(a_heading_says_what_to_do_for_a_value) {
+    setup_of("samples/block.pt2", 80, 24);
+    app_keys(&app, "5gjt");
+    ck_assert_msg(strstr(app.message, "a heading has no value   t on a node") != NULL, "%s",
+                  app.message);
+    teardown();
 }
 END_TEST
 
@@ -123,6 +163,9 @@ Suite *suite_app_places(void) {
         backspace_gives_back,
         q_gives_back,
         escape_gives_back,
+        goto_opens_the_fold_that_hides_it,
+        the_glossary_begins_with_the_cursors_words,
+        a_heading_says_what_to_do_for_a_value,
         one_back_for_one_enter,
         help_over_the_first_screen,
         the_stage_run_shows_its_timing,

@@ -44,6 +44,30 @@ START_TEST(wide_characters_take_two_cells_and_are_never_halved) {
 }
 END_TEST
 
+START_TEST(accents_stay_with_their_letter) {
+    Screen s = {0};
+    Arena a = {0};
+    screen_resize(&s, 8, 1);
+    // e and U+0301, a wide character and U+3099; three marks on one letter are too many.
+    ck_assert_int_eq(screen_put(&s, 0, 0, 8, ST_text, "e\u0301か\u3099n\u0303\u0323\u0304"), 4);
+    ck_assert_str_eq(text_of(&s, &a), "e\u0301か\u3099n\u0303\u0323\n");
+    ck_assert_int_eq(screen_at(&s, 0, 0)->mark[0], 0x301);
+    // What is written over a letter takes its accent away; one at the beginning has no letter.
+    screen_put(&s, 0, 0, 8, ST_text, "\u0301x");
+    ck_assert_str_eq(text_of(&s, &a), "xか\u3099n\u0303\u0323\n");
+    // Nothing that turns the direction of a terminal, or joins, or selects another picture.
+    screen_clear(&s);
+    screen_put(&s, 0, 0, 8, ST_text, "a\u202eb\u200dc\ufe0f");
+    ck_assert_str_eq(text_of(&s, &a), "abc\n");
+    s.ascii = true;
+    screen_clear(&s);
+    screen_put(&s, 0, 0, 8, ST_text, "e\u0301");
+    ck_assert_str_eq(text_of(&s, &a), "e\n");
+    screen_free(&s);
+    arena_free(&a);
+}
+END_TEST
+
 START_TEST(control_characters_never_reach_a_terminal) {
     Screen s = {0};
     Arena a = {0};
@@ -98,7 +122,7 @@ START_TEST(every_style_says_its_fact_without_colour) {
                                     ST_rail_here, ST_diff_add,  ST_diff_del,  ST_edited,
                                     ST_warn,      ST_bad,       ST_match};
     for (int i = 0; i < (int)(sizeof facts / sizeof *facts); i++) {
-        Cell c = {'x', (uint8_t)facts[i], ST_text, 1};
+        Cell c = {'x', {0}, (uint8_t)facts[i], ST_text, 1};
         ck_assert_msg(theme_look(THEME_mono, 256, &c).attr != 0, "%s", style_name(facts[i]));
         ck_assert_int_eq(theme_look(THEME_mono, 256, &c).fg, -1);
     }
@@ -150,6 +174,7 @@ Suite *suite_app_screen(void) {
     const TTest *const tests[] = {
         clips_and_returns_the_next_column,
         wide_characters_take_two_cells_and_are_never_halved,
+        accents_stay_with_their_letter,
         control_characters_never_reach_a_terminal,
         every_mark_has_a_twin_of_one_column,
         an_overlay_keeps_the_ink,

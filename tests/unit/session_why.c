@@ -156,12 +156,73 @@ START_TEST(test_wishes_keep_values) {
 }
 END_TEST
 
+static bool has_decision(const Artifact *art, const char *node, DecisionKind kind,
+                         const char *key) {
+    const Decision *const *list;
+    int n = session_decisions_about(session, 0, art, graph_find(art->graph, node)->id, &arena,
+                                    &list);
+    for (int i = 0; i < n; i++)
+        if (list[i]->ask.kind == kind && !strcmp(list[i]->ask.key, key))
+            return true;
+    return false;
+}
+
+// Keys are names of the stage that asked: the captured graph's `view` is `view_2` when lowered,
+// and its lowered namesake comes of `linear`.
+START_TEST(test_decisions_about) {
+    open_model(BLOCK);
+    Pipeline *pl = session_pipeline(session);
+    ck_assert_ptr_nonnull(pipeline_build(pl, 0, STAGE_kernels));
+    const Artifact *fx = pipeline_at(pl, 0, STAGE_fx), *joint = pipeline_at(pl, 0, STAGE_joint);
+    ck_assert(has_decision(fx, "gelu", DECIDE_decomposition, "aten.gelu.default"));
+    ck_assert(has_decision(fx, "gelu", DECIDE_realize, "erf"));
+    ck_assert(has_decision(fx, "gelu", DECIDE_inplace, "buf21 over buf20"));
+    ck_assert(!has_decision(fx, "gelu", DECIDE_decomposition, "aten.softmax.int"));
+    ck_assert(has_decision(fx, "view", DECIDE_lowering, "view_2"));
+    ck_assert(!has_decision(fx, "view", DECIDE_lowering, "view"));
+    ck_assert(has_decision(fx, "linear", DECIDE_lowering, "view"));
+    ck_assert(has_decision(fx, "softmax", DECIDE_rewrite, "pass_pattern_1:sub_1"));
+    ck_assert(has_decision(fx, "layer_norm", DECIDE_fuse, "var_mean+var_mean.1"));
+    ck_assert(has_decision(joint, "erf", DECIDE_decomposition, "aten.gelu.default"));
+    ck_assert(!has_decision(joint, "erf", DECIDE_realize, "mul_4"));
+}
+END_TEST
+
+// Operations: of products as PyTorch counts them, named so or not; of others one an element.
+START_TEST(test_flops) {
+    open_model(BLOCK);
+    Pipeline *pl = session_pipeline(session);
+    ck_assert_ptr_nonnull(pipeline_build(pl, 0, STAGE_joint));
+    static const struct {
+        StageId stage;
+        const char *node;
+        double flops;
+    } want[] = {{STAGE_fx, "linear", 2.0 * 64 * 64 * 192},
+                {STAGE_fx, "matmul", 2.0 * 8 * 32 * 16 * 32},
+                {STAGE_fx, "gelu", 2 * 32 * 256},
+                {STAGE_fx, "permute", 0},
+                {STAGE_fx, "x", 0},
+                {STAGE_functional, "bmm", 2.0 * 8 * 32 * 16 * 32},
+                {STAGE_joint, "addmm", 2.0 * 64 * 64 * 192},
+                {STAGE_joint, "bmm", 2.0 * 8 * 32 * 16 * 32},
+                {STAGE_joint, "view", 0},
+                {STAGE_joint, "getitem", 0},
+                {STAGE_joint, "amax", 8 * 32 * 32}}; // what it reads
+    for (int i = 0; i < COUNT(want); i++) {
+        const Node *n = graph_find(pipeline_at(pl, 0, want[i].stage)->graph, want[i].node);
+        ck_assert_msg(session_flops(n) == want[i].flops, "%s: %g", want[i].node, session_flops(n));
+    }
+}
+END_TEST
+
 Suite *suite_session_why(void) {
     Suite *s = suite_create("session_why");
     TCase *t = tcase_create("why");
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_set_timeout(t, 120);
     tcase_add_test(t, test_why_names);
+    tcase_add_test(t, test_decisions_about);
+    tcase_add_test(t, test_flops);
     tcase_add_test(t, test_wishes_keep_values);
     suite_add_tcase(s, t);
     return s;
