@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/debug/compare.h"
+#include "core/debug/minify.h"
 #include "core/debug/probe_impl.h"
 #include "core/session_probe.h"
 
@@ -29,7 +29,7 @@ typedef struct Level {
     CaseRung rung;
     Trace trace;
     bool ok;  // it ran
-    bool bad; // its results are wrong
+    const char *bad; // the first of its results that is wrong: out0; NULL
 } Level;
 
 typedef struct Search {
@@ -85,7 +85,8 @@ static const RtValue *value_named(const ProbeRun *r, const char *name) {
     return NULL;
 }
 
-static bool results_bad(Search *x, const ProbeRun *got) {
+// The first result that is wrong; NULL.
+static const char *bad_result(Search *x, const ProbeRun *got) {
     for (int i = 0; i < x->want.values.n; i++) {
         const char *name = x->want.values.at[i].name;
         const RtValue *v = value_named(got, name);
@@ -94,9 +95,9 @@ static bool results_bad(Search *x, const ProbeRun *got) {
             v = &x->q->inputs[atoi(name + strlen("after"))];
         judge_value(v, &x->want.values.at[i].v, value_named(&x->exact, name), &x->q->tolerance, &j);
         if (verdict_info[j.verdict].bad)
-            return true;
+            return name;
     }
-    return false;
+    return NULL;
 }
 
 static void drop_run(ProbeRun *r) {
@@ -117,64 +118,13 @@ static Level *run_level(Search *x, const Artifact *art, CaseRung rung, bool plai
     l->trace.arena = l->trace.by_name.arena = x->arena;
     x->tapped.tap_ctx = &l->trace;
     l->ok = probe_session_run(x->probe, &got, &x->tapped, x->arena, &quiet);
-    l->bad = l->ok && results_bad(x, &got);
+    l->bad = l->ok ? bad_result(x, &got) : NULL;
     drop_run(&got);
     vec_push(x->arena, &x->levels, l);
     return l;
 }
 
-// ---- which elements
-
-const char *element_pattern(Arena *a, const Tensor *t, const bool *wrong) {
-    int64_t n = tensor_numel(t), bad = 0;
-    for (int64_t i = 0; i < n; i++)
-        bad += wrong[i];
-    if (bad == n)
-        return n == 1 ? "the only element" : "every element";
-    int64_t inner = 1;
-    for (int d = t->ndim - 1; d >= 0; inner *= t->size[d--]) {
-        // Is an element wrong just if its index in this dimension is one of a range?
-        int64_t lo = -1, hi = -1, count = 0;
-        bool only = true, *hit = ARENA_ARRAY(a, t->size[d] + 1, bool);
-        for (int64_t i = 0; i < n; i++)
-            hit[i / inner % t->size[d]] |= wrong[i];
-        for (int64_t i = 0; i < n && only; i++)
-            only = wrong[i] == hit[i / inner % t->size[d]];
-        for (int64_t i = 0; i < t->size[d]; i++) {
-            count += hit[i];
-            lo = hit[i] && lo < 0 ? i : lo;
-            hi = hit[i] ? i : hi;
-        }
-        if (!only || count != hi - lo + 1 || count == t->size[d])
-            continue;
-        const char *end = hi == t->size[d] - 1 ? ", the last" : lo == 0 ? ", the first" : "";
-        return lo == hi ? arena_printf(a, "index %lld of dimension %d%s", (long long)lo, d, end)
-                        : arena_printf(a, "indexes %lld to %lld of dimension %d%s", (long long)lo,
-                                       (long long)hi, d, end);
-    }
-    return arena_printf(a, "%lld of %lld elements", (long long)bad, (long long)n);
-}
-
-// Values of a step follow those before by other roundings, which add up: what is far off.
-static bool differs(const Tensor *got, const Tensor *want, Judged *j) {
-    if (got->dtype != want->dtype || tensor_numel(got) != tensor_numel(want))
-        return false;
-    double rtol, atol, most = 0;
-    dtype_tolerance(got->dtype, &rtol, &atol);
-    RtValue g = {.kind = RT_tensor, .tensor = *got}, w = {.kind = RT_tensor, .tensor = *want};
-    // Both are contiguous copies: another shape is another reading of the same elements.
-    w.tensor.ndim = g.tensor.ndim;
-    memcpy(w.tensor.size, g.tensor.size, sizeof g.tensor.size);
-    memcpy(w.tensor.stride, g.tensor.stride, sizeof g.tensor.stride);
-    for (int64_t i = 0; i < tensor_numel(want); i++) {
-        double v = tensor_get_f64(&w.tensor, i);
-        v = v < 0 ? -v : v;
-        most = v > most && v < 1e300 ? v : most;
-    }
-    Tolerance wide = {.rtol = 20 * rtol, .atol = atol + 5 * rtol * most, .ulp = 64};
-    judge_value(&g, &w, NULL, &wide, j);
-    return verdict_info[j->verdict].bad;
-}
+// ---- what was found
 
 static void found(Search *x, const Shown *got, const Shown *want, const Judged *j) {
     Divergence *o = x->out;
@@ -277,8 +227,93 @@ static const Shown *counterpart(const Search *x, const Artifact *a, const Node *
     return NULL;
 }
 
+typedef struct Inputs {
+    Arena *arena;
+    VEC(const Node *) at;
+} Inputs;
+
+static void push_input(Node *input, void *ctx) {
+    Inputs *in = ctx;
+    vec_push(in->arena, &in->at, (const Node *)input);
+}
+
+// What a node reads in place of what the node of its name does where nothing is changed.
+static void name_reads(Search *x, const Artifact *a, const Node *n, const Node *twin) {
+    Inputs got = {.arena = x->arena}, want = got;
+    Buf out = {.arena = x->arena};
+    node_each_input(n, push_input, &got);
+    node_each_input(twin, push_input, &want);
+    int *items = ARENA_ARRAY(x->arena, got.at.n + 1, int), k = 0;
+    items[k++] = n->id;
+    for (int i = 0; got.at.n == want.at.n && i < got.at.n; i++)
+        if (strcmp(got.at.at[i]->name, want.at.at[i]->name) != 0) {
+            buf_printf(&out, "%s%s, not %s", out.len ? "; " : "", got.at.at[i]->name,
+                       want.at.at[i]->name);
+            items[k++] = got.at.at[i]->id;
+        }
+    if (k > 1)
+        name_origins(x, a, items, k);
+    x->out->reads = buf_str(&out);
+}
+
+static const Graph *graph_at(const Artifact *a) {
+    return a->whole ? a->whole : a->graph;
+}
+
+// Inputs whose new values a graph returns stand before what the user gets.
+static int result_place(const Search *x, const char *result) {
+    const Unit *u = probe_session_unit(x->probe);
+    const Artifact *traced = pipeline_at(probe_session_pipeline(x->probe), u->index, STAGE_joint);
+    int before = traced && traced->meta ? traced->meta->n_mutated : 0;
+    return str_starts(result, "out") ? before + atoi(result + strlen("out")) : -1;
+}
+
+// Every value is what it should be: another one is returned than should.
+static void name_returned(Search *x, const Level *l, const Artifact *a, const Artifact *twin) {
+    Node **got, **want;
+    const Graph *g = graph_at(a), *fx = pipeline_at(probe_session_pipeline(x->probe),
+                                                    probe_session_unit(x->probe)->index, STAGE_fx)
+                                            ->graph;
+    const Node *last = graph_output_node(g);
+    if (twin && last && graph_output_node(graph_at(twin)))
+        name_reads(x, a, last, graph_output_node(graph_at(twin)));
+    if (x->out->reads && *x->out->reads) {
+        x->out->node = last->name;
+        return;
+    }
+    int n = graph_results(g, &got, x->arena), n_want = graph_results(fx, &want, x->arena);
+    int i = result_place(x, l->bad), k = str_starts(l->bad, "out") ? atoi(l->bad + 3) : -1;
+    if (i < 0 || i >= n || k >= n_want || !got[i] || !want[k])
+        return;
+    x->out->node = got[i]->name;
+    x->out->op = got[i]->target ? got[i]->target : "";
+    x->out->against = want[k]->name;
+    x->out->pattern = arena_printf(x->arena, "returned as %s", l->bad);
+    name_origins(x, a, &got[i]->id, 1);
+}
+
+// A write through a view after which its base is the node that it was: it is lost.
+static void name_lost_writes(Search *x, const Artifact *a) {
+    Pipeline *p = probe_session_pipeline(x->probe);
+    const Artifact *fx = pipeline_at(p, probe_session_unit(x->probe)->index, STAGE_fx);
+    Buf text = {.arena = x->arena}, origins = text;
+    buf_puts(&origins, x->out->origins ? x->out->origins : "");
+    for (int i = 0; a->log && fx && i < a->log->n_writes; i++) {
+        const AotWrite *w = &a->log->writes[i];
+        const Node *by = w->at < 0 ? NULL : graph_by_id(fx->graph, w->at);
+        if (!by || w->backward || !*w->chain || w->base < 0 || w->new_base != w->base)
+            continue;
+        buf_printf(&text, "%s %s", text.len ? "," : "nothing of what is written by", by->name);
+        buf_printf(&origins, " %s", by->name);
+    }
+    if (text.len) {
+        x->out->reads = buf_str(&text);
+        x->out->origins = buf_str(&origins);
+    }
+}
+
 static bool search_graph(Search *x, const Level *l, const Artifact *a, const Level *plain) {
-    const Graph *g = a->whole ? a->whole : a->graph;
+    const Graph *g = graph_at(a);
     int half = half_of(x, a);
     for (int i = 0; i < l->trace.at.n; i++) {
         const Shown *s = &l->trace.at.at[i];
@@ -290,11 +325,14 @@ static bool search_graph(Search *x, const Level *l, const Artifact *a, const Lev
         if (!want)
             continue;
         x->out->nodes++;
-        if (!differs(&s->t, &want->t, &j))
+        if (!judge_apart(&s->t, &want->t, &j))
             continue;
         found(x, s, want, &j);
         x->out->op = n->target ? n->target : "";
         name_origins(x, a, &n->id, 1);
+        const Node *twin = plain ? node_named(graph_at(plain->art), n->name) : NULL;
+        if (twin)
+            name_reads(x, a, n, twin);
         return true;
     }
     return false;
@@ -355,22 +393,44 @@ static const char *kernel_of(const Search *x, int half, const IrOp *op) {
     return "";
 }
 
+// The buffers of forward are what they should be, and a result is not: call() hands out another.
+static bool name_handed(Search *x, const Level *l) {
+    const Artifact *a = schedule_of(x, 0, STAGE_pre_fusion);
+    const IrModule *m = a && l->bad ? a->schedule->module : NULL;
+    int i = m ? result_place(x, l->bad) : -1;
+    const IrOp *op;
+    if (i < 0 || i >= m->outputs.n || !m->outputs.at[i].buf)
+        return false;
+    x->out->node = m->outputs.at[i].buf;
+    x->out->half = probe_session_unit(x->probe)->forward ? "forward" : "";
+    x->out->pattern =
+        arena_printf(x->arena, "it is right, and not what is handed out as %s", l->bad);
+    const Node *n = node_of_buffer(x, 0, x->out->node, &op);
+    x->out->op = n ? arena_printf(x->arena, "%s: %s", op->name, n->name) : "";
+    name_op_origins(x, 0, op, n);
+    return true;
+}
+
 static bool search_buffers(Search *x, const Level *l, const Level *before) {
-    const Level *graph = x->levels.n > 1 ? before : NULL;
+    bool forward = l->rung == RUNG_full; // its results are call()'s
     for (int i = 0; i < l->trace.at.n; i++) {
         const Shown *s = &l->trace.at.at[i];
         const IrOp *op;
         const Node *n = node_of_buffer(x, s->half, s->name, &op);
         const Shown *want = before && !before->art ? seen(&before->trace, s->half, s->name) : NULL;
-        // Before loops there are graphs: the node's value in the last one.
-        for (int k = x->levels.n - 1; !want && n && graph && k >= 0; k--)
-            if (x->levels.at[k]->art && x->levels.at[k]->art->stage >= STAGE_partition)
-                want = seen(&x->levels.at[k]->trace, s->half, n->name);
+        if (s->half && forward && name_handed(x, l))
+            return true;
+        forward = forward && !s->half;
+        // Before loops there are graphs: the node's value in the one that is lowered.
+        const Artifact *lowered = want || !n ? NULL : schedule_of(x, s->half, STAGE_post_grad);
+        const Level *graph = lowered ? level_of(x, lowered) : NULL;
+        if (graph)
+            want = seen(&graph->trace, half_of(x, graph->art), n->name);
         Judged j;
         if (!want)
             continue;
         x->out->nodes++;
-        if (!differs(&s->t, &want->t, &j))
+        if (!judge_apart(&s->t, &want->t, &j))
             continue;
         found(x, s, want, &j);
         x->out->op = n ? arena_printf(x->arena, "%s: %s", op->name, n->name) : "";
@@ -381,7 +441,7 @@ static bool search_buffers(Search *x, const Level *l, const Level *before) {
         name_op_origins(x, s->half, op, n);
         return true;
     }
-    return false;
+    return forward && name_handed(x, l);
 }
 
 static void find_nan(Search *x, const Level *l) {
@@ -405,7 +465,10 @@ static void blame(Search *x, Level *l, const Level *before, const Level *plain) 
     o->stage = l->art ? l->art->stage : probe_rung_stage(l->rung);
     o->pass = l->art && l->art->pass ? l->art->pass : "";
     if (l->art) {
-        search_graph(x, l, l->art, plain);
+        if (!search_graph(x, l, l->art, plain))
+            name_returned(x, l, l->art, plain ? plain->art : NULL);
+        if (l->art->stage == STAGE_functional)
+            name_lost_writes(x, l->art);
         const Unit *u = probe_session_unit(x->probe);
         bool halves = u->forward && l->art->stage >= STAGE_partition;
         o->half = halves ? half_of(x, l->art) ? "backward" : "forward" : "";
@@ -455,7 +518,7 @@ static void walk(Search *x) {
     Level *before = NULL;
     for (int r = RUNG_aot_eager_decomp_partition + 1; !done && r <= (int)x->q->rung; r++) {
         Level *l = run_level(x, NULL, (CaseRung)r, false);
-        done = l->bad;
+        done = l->bad != NULL;
         if (done)
             blame(x, l, before, NULL);
         before = l;
@@ -472,8 +535,8 @@ static void reply(Search *x) {
         const char *name, *text;
     } texts[] = {
         {"pass", o->pass},       {"half", o->half},          {"node", o->node}, {"op", o->op},
-        {"against", o->against}, {"kernel", o->kernel},      {"type", o->type}, {"at", o->at},
-        {"pattern", o->pattern}, {"first_nan", o->first_nan},
+        {"against", o->against}, {"kernel", o->kernel},       {"type", o->type}, {"at", o->at},
+        {"pattern", o->pattern}, {"first_nan", o->first_nan}, {"reads", o->reads},
         {"origins", o->origins}};
     for (int i = 0; i < COUNT(texts); i++)
         message_text(m, texts[i].name, texts[i].text ? texts[i].text : "");

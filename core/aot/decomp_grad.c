@@ -281,7 +281,7 @@ bool decomp_glu_backward(Trace *t, const Op *op, const Value *a, Value *out) {
 
 bool decomp_native_dropout_backward(Trace *t, const Op *op, const Value *a, Value *out) {
     Value mask = to_dtype(t, a[1], dtype_of(a[0]));
-    if (!fault(t->req->decisions, FAULT_dropout_unscaled, op->name))
+    if (!fault(t->req->decisions, FAULT_dropout_unscaled, trace_op_key(op)))
         mask = py_mul(t, mask, a[2]);
     Value x = py_mul(t, a[0], mask);
     *out = CALL(t, aten_clone_default, x, memory_format_of(suggest_memory_format(t, a[0])));

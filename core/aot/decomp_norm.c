@@ -11,7 +11,7 @@ bool decomp_layer_norm(Trace *t, const Op *op, const Value *a, Value *out) {
     Value weight = contiguous(t, a[2], MF_contiguous);
     Value bias = contiguous(t, a[3], MF_contiguous);
     x = to_dtype(t, x, dtype_compute(d));
-    int64_t correction = fault(t->req->decisions, FAULT_layer_norm_unbiased, op->name);
+    int64_t correction = fault(t->req->decisions, FAULT_layer_norm_unbiased, trace_op_key(op));
     Value both = CALL(t, aten_var_mean_correction, x, dims, INT(correction), BOOL(true));
     Value rstd = CALL(t, aten_add_Tensor, item_of(both, 0), a[4]);
     rstd = CALL(t, aten_rsqrt_default, rstd);

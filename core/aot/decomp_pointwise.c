@@ -130,7 +130,7 @@ bool decomp_gelu(Trace *t, const Op *op, const Value *a, Value *out) {
         f = CALL(t, aten_tanh_default, in);
     } else {
         half = CALL(t, aten_mul_Tensor, x, FLT(0.5));
-        bool wrong = fault(t->req->decisions, FAULT_gelu_constant, op->name);
+        bool wrong = fault(t->req->decisions, FAULT_gelu_constant, trace_op_key(op));
         Value in = CALL(t, aten_mul_Tensor, x, FLT(wrong ? 0.7 : 0.70710678118654752440));
         f = CALL(t, aten_erf_default, in);
     }

@@ -240,7 +240,7 @@ bool decomp_softmax(Trace *t, const Op *op, const Value *a, Value *out) {
     Value x = shifted(t, a, &p);
     x = CALL(t, aten_exp_default, x);
     Value sum = CALL(t, aten_sum_dim_IntList, x, list_of(t, a[1], END), BOOL(true));
-    if (fault(t->req->decisions, FAULT_softmax_sum_offset, op->name))
+    if (fault(t->req->decisions, FAULT_softmax_sum_offset, trace_op_key(op)))
         sum = CALL(t, aten_add_Tensor, sum, FLT(0.01));
     x = CALL(t, aten_div_Tensor, x, sum);
     *out = bool_arg(&a[2]) ? x : to_dtype(t, x, p.result);

@@ -50,7 +50,7 @@ Value sum_to(Trace *t, Value x, const Expr *const *size, int ndim) {
     for (int i = 0; i < m->ndim; i++)
         if (i < lead || (expr_known_is(t, size[i - lead], 1) && !expr_known_is(t, m->size[i], 1)))
             dims[n++] = i;
-    if (n && fault(t->req->decisions, FAULT_gradient_averaged, "sum_to"))
+    if (n && fault(t->req->decisions, FAULT_gradient_averaged, trace_site(t)))
         x = CALL(t, aten_mean_dim, x, ints_of(t, dims, n), BOOL(true));
     else if (n)
         x = CALL(t, aten_sum_dim_IntList, x, ints_of(t, dims, n), BOOL(true));

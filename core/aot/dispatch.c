@@ -55,6 +55,11 @@ const Node *trace_home(const Trace *t) {
     return t->home ? t->home : t->at;
 }
 
+const char *trace_site(const Trace *t) {
+    const Node *n = trace_home(t);
+    return n ? n->name : "graph";
+}
+
 // A node of backward is made on behalf of what is traced, no more.
 void trace_made(Trace *t, Node *node) {
     node->stack = t->cover ? t->cover : t->stack;
@@ -356,7 +361,7 @@ bool trace_accepts(Trace *t, bool willing, const char *why_not) {
     return willing;
 }
 
-static const char *op_key(const Op *op) {
+const char *trace_op_key(const Op *op) {
     return str_starts(op->qualname, "torch.ops.") ? op->qualname + strlen("torch.ops.")
                                                   : op->qualname;
 }
@@ -364,7 +369,7 @@ static const char *op_key(const Op *op) {
 // A rule that declines is not overridden: it would compute something else.
 static void log_declined(Trace *t, const Op *op) {
     Decide ask = {.kind = DECIDE_decomposition,
-                  .key = op_key(op),
+                  .key = trace_op_key(op),
                   .fixed = true,
                   .reason = t->declined ? t->declined : "its rule declines here"};
     decide(t->req->decisions, &ask);
@@ -374,7 +379,7 @@ static bool apply_rule(Trace *t, AotRule *rule, const Op *op, const Value *args,
     t->declined = NULL;
     if (rule(t, op, args, out))
         return true;
-    decisions_revoke(t->req->decisions, DECIDE_decomposition, op_key(op),
+    decisions_revoke(t->req->decisions, DECIDE_decomposition, trace_op_key(op),
                      t->declined ? t->declined : "its rule declines here");
     return false;
 }
@@ -395,7 +400,7 @@ static bool taken_apart(Trace *t, const Op *op, const Value *args, Value *out) {
         return false;
     }
     Decide ask = {.kind = DECIDE_decomposition,
-                  .key = op_key(op),
+                  .key = trace_op_key(op),
                   .by_default = listed,
                   .reason = listed           ? rule->doc
                             : drawn_as_eager ? "fallback_random is on"
@@ -416,7 +421,7 @@ static bool composite_apart(Trace *t, const Op *op, const Value *args, Value *ou
     if (!rule->rule)
         return false;
     Decide ask = {.kind = DECIDE_decomposition,
-                  .key = op_key(op),
+                  .key = trace_op_key(op),
                   .by_default = true,
                   .unlimited = t->tape != NULL, // it may have no derivative of its own
                   .reason = rule->doc};
@@ -432,7 +437,7 @@ Value trace_lower(Trace *t, const Op *op, const Value *args) {
     }
     const char *outer = t->original;
     if (!outer)
-        t->original = op_key(op);
+        t->original = trace_op_key(op);
     Value out = NONE;
     bool known = op->id != OP_none;
     for (int i = 0; i < op->n_args && known; i++)

@@ -240,10 +240,6 @@ static bool any_defined(const GradFn *fn) {
     return false;
 }
 
-static const char *fn_name(const GradFn *fn) {
-    return fn->op ? fn->op->name : "leaf";
-}
-
 static void deliver(Walk *w, const Edge *edge, Value g) {
     GradFn *next = edge->fn;
     next->waits_for--;
@@ -253,7 +249,8 @@ static void deliver(Walk *w, const Edge *edge, Value g) {
         next->grads = ARENA_ARRAY(w->t->arena, next->n_results + 1, Value);
     Value *there = &next->grads[edge->nr];
     bool first = is_undefined(there) ||
-                 fault(w->t->req->decisions, FAULT_gradient_overwritten, fn_name(next));
+                 fault(w->t->req->decisions, FAULT_gradient_overwritten,
+                       next->at ? next->at->name : trace_site(w->t));
     if (!is_undefined(&g))
         *there = first ? g : CALL(w->t, aten_add_Tensor, *there, g);
     if (!next->waits_for)
@@ -307,7 +304,7 @@ static void evaluate(Walk *w, GradFn *fn) {
          : fn->inner ? apply_copy_slices
                      : apply_rule)(t, fn, fn->grads, out);
     if (fn->n_edges == 2 && same_place(fn) &&
-        fault(t->req->decisions, FAULT_gradients_swapped, fn_name(fn))) {
+        fault(t->req->decisions, FAULT_gradients_swapped, trace_site(t))) {
         Value other = out[0];
         out[0] = out[1];
         out[1] = other;

@@ -73,7 +73,7 @@ static Value step_args_call(Trace *t, const ViewStep *s, Value x) {
     memcpy(args, s->args, (size_t)s->op->n_args * sizeof *args);
     args[0] = x;
     if (s->op->id == OP_aten_select_int &&
-        fault(t->req->decisions, FAULT_view_replayed_wrong, s->op->name))
+        fault(t->req->decisions, FAULT_view_replayed_wrong, trace_site(t)))
         args[2] = val_int(0);
     Value out = trace_dispatch(t, s->op, args);
     return s->out_index < 0 ? out : item_of(out, s->out_index);
@@ -83,7 +83,7 @@ static Value step_args_call(Trace *t, const ViewStep *s, Value x) {
 static Traced *apply_update(Trace *t, const Update *u, Traced *base) {
     if (!u->n_steps)
         return u->value;
-    if (fault(t->req->decisions, FAULT_view_write_lost, u->steps[u->n_steps - 1].op->name))
+    if (fault(t->req->decisions, FAULT_view_write_lost, trace_site(t)))
         return base;
     Value *seen = ARENA_ARRAY(t->arena, u->n_steps, Value);
     seen[0] = val_tensor(&base->meta);
@@ -98,17 +98,13 @@ static Traced *apply_update(Trace *t, const Update *u, Traced *base) {
     return t->failed ? base : traced(&v);
 }
 
-static const ViewStep *last_step(const Functional *f) {
-    return &f->steps[f->n_steps - 1];
-}
-
 Traced *functional_sync(Trace *t, Traced *x) {
     Functional *f = x->fn;
     if (x->stale)
         trace_fail(t, "%s", x->stale);
     if (!f || f->generation == f->set->generation || t->failed)
         return f ? f->value : x;
-    if (f->n_steps && fault(t->req->decisions, FAULT_alias_missed, last_step(f)->op->name))
+    if (f->n_steps && fault(t->req->decisions, FAULT_alias_missed, trace_site(t)))
         return f->value;
     bool below = t->below;
     t->below = true;
@@ -144,6 +140,10 @@ Traced *functional_sync(Trace *t, Traced *x) {
 
 bool functional_is_mutated(const Traced *x) {
     return x->fn && x->fn->set->mutated;
+}
+
+const Node *functional_node(const Traced *x) {
+    return x->fn ? x->fn->value->node : x->node;
 }
 
 bool functional_is_reshaped(const Traced *x) {

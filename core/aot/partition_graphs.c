@@ -410,7 +410,8 @@ static void mix_up_saved(Maker *m) {
         bool same = saved && a && b && a->dtype == b->dtype && a->ndim == b->ndim;
         for (int d = 0; same && d < a->ndim; d++)
             same = a->size[d] == b->size[d];
-        if (same && fault(p->rq->decisions, FAULT_saved_swapped, p->at[i]->name)) {
+        const char *both = arena_printf(p->tmp, "%s %s", p->at[i]->name, p->at[j]->name);
+        if (same && fault(p->rq->decisions, FAULT_saved_swapped, both)) {
             m->made[i] = m->made[j];
             return;
         }

@@ -282,6 +282,7 @@ static void run_node(Run *r, const Graph *g, const Node *n) {
     for (int i = 0; i < n->n_kwargs; i++)
         known = known && !trace_has_unknown(&kwargs[i]);
     Value out = NONE;
+    int first = trace_next_id(t);
     bool done = known && (node_higher(n) ? run_higher(r, n, args, kwargs, &out)
                                          : switch_autocast(t, n, args, &out) ||
                                                call_op(r, n, args, kwargs, &out));
@@ -299,6 +300,9 @@ static void run_node(Run *r, const Graph *g, const Node *n) {
         Value v = val_tensor(&trace_tensor(t, n->val.tensor, out.node)->meta);
         out = functional_wrap(t, &v);
     }
+    const Node *made = out.kind == VAL_tensor && !t->home ? functional_node(traced(&out)) : NULL;
+    if (made && made->id >= first)
+        origins_add(t->origins, made->id, n->id, LINK_same);
     r->env[n->id] = out;
 }
 

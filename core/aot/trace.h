@@ -104,6 +104,7 @@ Value trace_lower(Trace *t, const Op *op, const Value *args);
 // Positional arguments as given in a rule, up to END; trailing ones take their defaults.
 Value trace_call(Trace *t, OpId id, ...);
 Value trace_apply(Trace *t, const Op *op, const Value *given, int n); // likewise
+const char *trace_op_key(const Op *op); // of its decision `decomposition`: aten.gelu.default
 void trace_fail(Trace *t, const char *fmt, ...) FX_PRINTF(2, 3);
 // What a rule that declines returns: false, and why for the reader. With `willing` it does not.
 bool trace_accepts(Trace *t, bool willing, const char *why_not);
@@ -113,6 +114,7 @@ Traced *traced(const Value *v);             // of a VAL_tensor, NULL for others
 void trace_made(Trace *t, Node *node);
 // The node of the input graph that new nodes belong to; NULL: none.
 const Node *trace_home(const Trace *t);
+const char *trace_site(const Trace *t); // its name: where a planted fault acts
 // What a call of several results yields, by a getitem each.
 Value trace_items(Trace *t, Node *call, const Value *meta);
 Node *trace_proxy(Trace *t, const Expr *e); // the node that yields a size expression
@@ -138,6 +140,7 @@ const Op *functional_view_form(Trace *t, const Op *op); // transpose.int of tran
 bool functional_is_graded(const Traced *x);  // written while gradients were recorded
 bool functional_shares(const Traced *x, const Traced *y); // one storage
 bool functional_is_one_of_many(const Traced *x);          // of the views of split, unbind, …
+const Node *functional_node(const Traced *x); // of its value below as it is, which may be behind
 bool functional_is_reshaped(const Traced *x); // an in-place view op changed its metadata
 Traced *functional_base(Trace *t, Traced *x); // what x is a view of; x itself if it is none
 void functional_write(Trace *t, const Op *op, Traced *x, Value value);

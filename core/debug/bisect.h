@@ -126,7 +126,8 @@ void bisect_choices(Bisect *b, const char *list);
 bool bisect_has_round(const char *list, int round);
 // The lines of a list: a decision of the build, or a setting. Makes and takes apart.
 typedef struct ListLine {
-    char what;       // d decision, s setting, g a setting that the question gives
+    char what;       // d decision, s setting, g a setting that the question gives, f a planted
+                     // fault that acted: of its name, key the names of what it spoiled
     StageId stage;   // that asked; or from which on a change of the setting rebuilds
     char half;       // f, b or -
     const char *of;  // kind of decision; name of the setting

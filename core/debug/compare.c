@@ -219,6 +219,7 @@ void divergence_take(const Request *r, Arena *a, Divergence *out) {
     } texts[] = {{"pass", &out->pass},       {"half", &out->half},
                  {"node", &out->node},       {"op", &out->op},
                  {"against", &out->against}, {"kernel", &out->kernel},
+                 {"reads", &out->reads},
                  {"type", &out->type},       {"at", &out->at},
                  {"pattern", &out->pattern}, {"first_nan", &out->first_nan},
                  {"origins", &out->origins}};

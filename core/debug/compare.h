@@ -15,6 +15,7 @@ typedef struct Divergence {
     const char *node;      // first node or buffer whose value differs
     const char *op;        // what it is: aten.erf.default, the scheduler node's origins
     const char *against;   // the node or buffer of the stage before that it was compared with
+    const char *reads;     // what it reads that it should not: `mul_6, not mul_5`
     const char *kernel;    // that makes it, of compiled code
     const char *type;      // f32[4,10,24]
     Judged judged;         // of that node
@@ -77,7 +78,5 @@ void compare_json(const Compare *c, JsonOut *j);
 // Asks a helper where a rung parts from the ones above it.
 Request *divergence_send(Helpers *h, const ProbeQuery *q);
 void divergence_take(const Request *r, Arena *a, Divergence *out);
-// In words: which elements of a tensor are wrong. wrong: by flat index.
-const char *element_pattern(Arena *a, const Tensor *t, const bool *wrong);
 
 #endif

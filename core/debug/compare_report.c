@@ -53,6 +53,8 @@ static void print_place(Buf *out, const Compare *c) {
                    *p->half ? "  in " : "", p->half);
     if (*p->kernel)
         buf_printf(out, "  kernel    %s\n", p->kernel);
+    if (*p->reads)
+        buf_printf(out, "  reads     %s\n", p->reads);
     if (*p->against)
         buf_printf(out, "  against   %s\n", p->against);
     if (*p->at)
@@ -126,6 +128,8 @@ static void json_place(JsonOut *j, const Divergence *p) {
     json_put_str(j, "op", p->op);
     json_put_str(j, "kernel", p->kernel);
     json_put_str(j, "against", p->against);
+    json_put_str(j, "reads", p->reads);
+    json_put_str(j, "origins", p->origins);
     json_put_str(j, "element", p->at);
     json_put_float(j, "got", p->judged.got);
     json_put_float(j, "want", p->judged.want);

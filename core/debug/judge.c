@@ -300,3 +300,52 @@ void judge_value(const RtValue *got, const RtValue *want, const RtValue *exact,
     find_element(&j);
     out->verdict = verdict_of(&j);
 }
+
+bool judge_apart(const Tensor *got, const Tensor *want, Judged *out) {
+    if (got->dtype != want->dtype || tensor_numel(got) != tensor_numel(want))
+        return false;
+    double rtol, atol, most = 0;
+    dtype_tolerance(got->dtype, &rtol, &atol);
+    RtValue g = {.kind = RT_tensor, .tensor = *got}, w = {.kind = RT_tensor, .tensor = *want};
+    w.tensor.ndim = g.tensor.ndim;
+    memcpy(w.tensor.size, g.tensor.size, sizeof g.tensor.size);
+    memcpy(w.tensor.stride, g.tensor.stride, sizeof g.tensor.stride);
+    for (int64_t i = 0; i < tensor_numel(want); i++) {
+        double v = tensor_get_f64(&w.tensor, i);
+        v = v < 0 ? -v : v;
+        most = v > most && v < 1e300 ? v : most;
+    }
+    Tolerance wide = {.rtol = 20 * rtol, .atol = atol + 5 * rtol * most, .ulp = 64};
+    judge_value(&g, &w, NULL, &wide, out);
+    return verdict_info[out->verdict].bad;
+}
+
+const char *element_pattern(Arena *a, const Tensor *t, const bool *wrong) {
+    int64_t n = tensor_numel(t), bad = 0;
+    for (int64_t i = 0; i < n; i++)
+        bad += wrong[i];
+    if (bad == n)
+        return n == 1 ? "the only element" : "every element";
+    int64_t inner = 1;
+    for (int d = t->ndim - 1; d >= 0; inner *= t->size[d--]) {
+        // Is an element wrong just if its index in this dimension is one of a range?
+        int64_t lo = -1, hi = -1, count = 0;
+        bool only = true, *hit = ARENA_ARRAY(a, t->size[d] + 1, bool);
+        for (int64_t i = 0; i < n; i++)
+            hit[i / inner % t->size[d]] |= wrong[i];
+        for (int64_t i = 0; i < n && only; i++)
+            only = wrong[i] == hit[i / inner % t->size[d]];
+        for (int64_t i = 0; i < t->size[d]; i++) {
+            count += hit[i];
+            lo = hit[i] && lo < 0 ? i : lo;
+            hi = hit[i] ? i : hi;
+        }
+        if (!only || count != hi - lo + 1 || count == t->size[d])
+            continue;
+        const char *end = hi == t->size[d] - 1 ? ", the last" : lo == 0 ? ", the first" : "";
+        return lo == hi ? arena_printf(a, "index %lld of dimension %d%s", (long long)lo, d, end)
+                        : arena_printf(a, "indexes %lld to %lld of dimension %d%s", (long long)lo,
+                                       (long long)hi, d, end);
+    }
+    return arena_printf(a, "%lld of %lld elements", (long long)bad, (long long)n);
+}

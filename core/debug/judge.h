@@ -56,6 +56,11 @@ typedef struct Judged {
 // exact: want computed in float64, or NULL. All of any kind; lists are not judged.
 void judge_value(const RtValue *got, const RtValue *want, const RtValue *exact,
                  const Tolerance *tolerance, Judged *out);
+// Values of a step follow those of the one before by other roundings, which add up: what is far off
+// all the same. Both are contiguous; another shape is another reading of the same elements.
+bool judge_apart(const Tensor *got, const Tensor *want, Judged *out);
+// In words: which elements of a tensor are wrong. wrong: by flat index.
+const char *element_pattern(Arena *a, const Tensor *t, const bool *wrong);
 // [2,3] of a flat index.
 void print_element(Buf *out, const Tensor *t, int64_t flat);
 

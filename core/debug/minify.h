@@ -150,6 +150,9 @@ bool minify_is_command(const Minify *m); // the user's check decides
 // The graph of a step in arena a, with the types of its values as far as they are known.
 Graph *minify_graph(const Minify *m, const MinifyStep *s, Arena *a);
 
+// Items of a graph's output in order; NULL where one is no node.
+int graph_results(const Graph *g, Node ***out, Arena *a);
+
 void minify_report(const Minify *m, Buf *out);
 void minify_log(const Minify *m, Buf *out); // every try, a line each
 void minify_json(const Minify *m, JsonOut *j);

@@ -96,8 +96,6 @@ bool candidate_can_concrete(const Minify *m, const Node *n);
 // The node becomes an input of its name; its users read that.
 void candidate_concrete(Minify *m, Candidate *c, Node *n);
 const TensorMeta *meta_of_tensor(Arena *a, Sym *sym, const Tensor *t);
-// Items of the output in order; NULL where one is no node.
-int graph_results(const Graph *g, Node ***out, Arena *a);
 // Puts others in their place, in a tuple or list as it is; one by itself stays so.
 void graph_set_results(Graph *g, Node *const *results, int n);
 

@@ -1,6 +1,7 @@
 // score.c: faults planted one by one, and whether compare names the stage that they sit in.
 #include "core/debug/score.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
@@ -148,20 +149,77 @@ static StageId blamed(const Compare *c) {
     return ran ? STAGE_kernels : r->answer.failure.stage;
 }
 
-// Whether what a bisection names is what the fault sits in.
-static bool is_decision(const Bisect *b, const Compare *ladder, const FaultInfo *f) {
-    const BisectChoice *c = bisect_choice(b);
-    if (!strcmp(f->decision, "place"))
-        return b->end == BISECT_fixed && ladder->place.found &&
-               (int)ladder->place.stage == stage_find(f->stage);
-    return c && !strcmp(switch_info[c->row].name, f->decision) &&
-           (*f->keys == '*' || str_starts(c->key, f->keys));
+// Where the fault acted in a build of the question: `name name…` a place, a line each.
+static const char *places_of(Scoring *s, const ProbeQuery *q, FaultId f) {
+    Request *r = bisect_ask_build(s->h, q, -1);
+    Buf out = {.arena = s->a};
+    request_wait(s->h, r, NULL);
+    const char *list =
+        request_state(r) == REQ_done ? message_get_text(request_reply(r), "text", "") : "";
+    ListLine l;
+    while (list_read(s->a, &list, &l))
+        if (l.what == 'f' && !strcmp(l.of, fault_info[f].name))
+            buf_printf(&out, "%s\n", l.key);
+    request_free(r);
+    return buf_str(&out);
 }
 
-static const char *named_text(const Bisect *b, Arena *a) {
+// A group of nodes goes by their names in a row: mul_6_mul_4.
+static bool is_named(const char *text, size_t len, const char *name, size_t n) {
+    for (size_t i = 0; i + n <= len; i++) {
+        bool begins = !i || text[i - 1] == '_';
+        const char *end = text + i + n;
+        bool ends = i + n == len || (*end == '_' && !isdigit((unsigned char)end[1]));
+        if (begins && ends && !strncmp(text + i, name, n))
+            return true;
+    }
+    return false;
+}
+
+// Whether a text names something of a place: both are names between spaces and signs.
+static bool names_place(const char *text, const char *places) {
+    static const char *const between = " \n+:,='";
+    for (const char *p = text + strspn(text, between); *p; p += strspn(p, between)) {
+        size_t len = strcspn(p, between);
+        for (const char *q = places + strspn(places, between); *q; q += strspn(q, between)) {
+            size_t n = strcspn(q, between);
+            if (is_named(p, len, q, n))
+                return true;
+            q += n;
+        }
+        p += len;
+    }
+    return false;
+}
+
+static bool is_switch(const BisectChoice *c, const FaultInfo *f, const char *places) {
+    const SwitchInfo *s = &switch_info[c->row];
+    return !strcmp(s->name, f->decision) && (*f->keys == '*' || str_starts(c->key, f->keys)) &&
+           (s->how != SWITCH_kind || names_place(c->key, places));
+}
+
+// Whether what a bisection names is what the fault sits in: that very decision, or a partner
+// without which the decision named does nothing; of a place the node that it spoils.
+static bool is_decision(const Bisect *b, const Compare *ladder, const FaultInfo *f,
+                        const char *places) {
+    const Divergence *at = &ladder->place;
+    if (!strcmp(f->decision, "place"))
+        return b->end == BISECT_fixed && at->found && (int)at->stage == stage_find(f->stage) &&
+               (names_place(at->node, places) || names_place(at->origins, places));
+    for (int i = 0; b->end == BISECT_named && i < b->n_found; i++)
+        if ((i == b->n_found - 1 || b->found[i].partner) &&
+            is_switch(&b->choices[b->found[i].choice], f, places))
+            return true;
+    return false;
+}
+
+static const char *named_text(const Bisect *b, const Compare *ladder, Arena *a) {
     const BisectChoice *c = bisect_choice(b);
+    const Divergence *at = &ladder->place;
     if (c)
         return arena_printf(a, "%s %s", switch_info[c->row].name, c->key);
+    if (b->end == BISECT_fixed && at->found)
+        return arena_printf(a, "node %s of %s", at->node, at->origins);
     return b->end == BISECT_fixed ? "no decision" : *b->note ? arena_strdup(a, b->note) : "nothing";
 }
 
@@ -172,12 +230,14 @@ static void bisect_case(Scoring *s, Compare *ladder, const char *model, ScoreRow
     BisectOptions o = {.limit_ms = memory ? LIMIT_MS : COMPILER_MS};
     Bisect *b = bisect_start(s->h, &q, &r->answer.failure, &o);
     bisect_wait(b, NULL);
-    bool right = is_decision(b, ladder, &fault_info[row->fault]);
+    const char *places = places_of(s, &q, row->fault);
+    bool right = is_decision(b, ladder, &fault_info[row->fault], places);
     row->decided += right;
     row->states += b->tries.n;
     row->ns += b->end_ns - b->start_ns;
     if (!right && !row->blamed)
-        row->blamed = arena_printf(s->a, "%s: %s", model, named_text(b, s->a));
+        row->blamed = arena_printf(s->a, "%s: %s, not %.*s", model, named_text(b, ladder, s->a),
+                                   (int)strlen(places), places);
     bisect_free(b);
 }
 

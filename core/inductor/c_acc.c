@@ -139,7 +139,8 @@ CVal nest_reduce(Emit *e, const LoopOp *op, CVal v) {
     MapEntry *known = map_at(&n->reductions, key);
     if (!known->i) {
         Acc acc = {
-            .kind = (AccKind)kind, .src = v.dtype, .out = op->dtype, .value = v.text, .op = op};
+            .kind = (AccKind)kind, .src = v.dtype, .out = op->dtype, .value = v.text, .op = op,
+            .member = e->member->name};
         acc.type = type_of(n, acc.kind, v.dtype, op->dtype);
         acc.name = arena_printf(a, "tmp_acc%d", e->k->n_acc++);
         vec_push(a, &n->accs, acc);
@@ -210,7 +211,7 @@ void acc_declare(Nest *n, CText *t) {
         for (int k = 0; k < count; k++) {
             if (!n->lanes) {
                 bool kept = !n->parallel && fault(n->k->g->r->decisions, FAULT_accumulator_kept,
-                                                  n->members[0]->name);
+                                                  acc->member);
                 c_line(t, acc->op, n->position, "%s%s %s%s = %s;", kept ? "static " : "",
                        part[k].type, acc->name, part[k].suffix, part[k].init);
                 continue;
@@ -342,7 +343,7 @@ static void finish_welford(Nest *n, CText *t, const Acc *acc, const char *type) 
                *o = acc->name;
     int p = n->position;
     c_line(t, acc->op, p, "const double %s_mean64 = %s / (%s) + (%s - %s);", o, s, count, s, s);
-    bool squares = fault(n->k->g->r->decisions, FAULT_variance_by_squares, n->members[0]->name);
+    bool squares = fault(n->k->g->r->decisions, FAULT_variance_by_squares, acc->member);
     c_line(t, acc->op, p, "const double %s_m264 = %s - %s_mean64 * %s;", o, sq, o,
            squares ? "0.0" : s);
     c_line(t, acc->op, p, "const %s %s_out_mean = (%s)%s_mean64;", type, o, type, o);
@@ -359,7 +360,7 @@ static void finish(Nest *n, CText *t, const Acc *acc) {
         c_line(t, acc->op, n->position, "const %s %s_out = %s;", type, acc->name,
                at(n, acc->name, "_index"));
     else if (is_extreme(acc) && dtype_is_float(acc->src) &&
-             !fault(n->k->g->r->decisions, FAULT_nan_dropped, n->members[0]->name))
+             !fault(n->k->g->r->decisions, FAULT_nan_dropped, acc->member))
         c_line(t, acc->op, n->position, "const %s %s_out = %s ? (%s)(0.0f / 0.0f) : %s;", type,
                acc->name, at(n, acc->name, "_nan"), type, s);
     else

@@ -290,9 +290,11 @@ static void plant(KernelGen *k, CText *t) {
         {FAULT_endless_loop, "for (volatile int forever = 1; forever;) {}"},
         {FAULT_broken_c, "this is no C;"},
     };
-    const char *name = k->g->s->nodes.at[k->nodes.at[0]]->name;
+    Buf names = {.arena = k->g->arena};
+    for (int i = 0; i < k->nodes.n; i++)
+        buf_printf(&names, "%s%s", i ? "_" : "", k->g->s->nodes.at[k->nodes.at[i]]->name);
     for (int i = 0; i < COUNT(plants); i++)
-        if (fault(k->g->r->decisions, plants[i].fault, name))
+        if (fault(k->g->r->decisions, plants[i].fault, buf_str(&names)))
             c_line(t, NULL, k->nodes.at[0], "%s", plants[i].statement);
 }
 

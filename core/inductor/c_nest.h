@@ -33,6 +33,7 @@ typedef struct Acc {
     const char *name;  // tmp_acc0
     const char *value; // C text of what is reduced
     const LoopOp *op;
+    const char *member; // name of the node that reduces
 } Acc;
 
 // A load that walks memory along another loop than the innermost: a tile of it is turned over

@@ -216,14 +216,14 @@ static bool may_overwrite(Plan *p, const SchedBuffer *in, const SchedNode *n, co
     const IrBuffer *b = in->ir;
     if (!can_reuse(p, b->name) || (in->defining && in->defining->kind == SCHED_nop))
         return false;
-    if (!only_user_left(p, in, n) && !fault(p->r->decisions, FAULT_inplace_too_early, out->name))
-        return false;
     // A part of a cat lies in memory that is freed by another name; PyTorch asks for sizes alone.
     if (!ir_layout_has_tensor(b->layout) || b->layout->kind == IRL_mutation ||
         b->layout->kind == IRL_non_owning)
         return false;
     bool fallback = b->op && (b->op->cls == IR_fallback || b->op->cls == IR_multi_output);
-    return !(fallback && b->aliases.n) && sizes_match(p, b, out) && one_access(p, in, n);
+    bool fits = !(fallback && b->aliases.n) && sizes_match(p, b, out) && one_access(p, in, n);
+    return fits && (only_user_left(p, in, n) ||
+                    fault(p->r->decisions, FAULT_inplace_too_early, out->name));
 }
 
 static const SchedBuffer *reusable_buffer(const Plan *p, const char *name) {

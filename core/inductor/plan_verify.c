@@ -22,9 +22,10 @@ typedef struct Check {
     bool ok;
 } Check;
 
+// Who reads is quoted: one class of error, whoever it is.
 static void fail(Check *c, const char *what, const char *buf, const char *who) {
     c->ok = false;
-    diag_fail(c->diag, "memory plan: %s %s %s", who, what, buf)->cause = CAUSE_check;
+    diag_fail(c->diag, "memory plan: '%s' %s %s", who, what, buf)->cause = CAUSE_check;
 }
 
 static const char *real_name(const Check *c, const char *buf) {
@@ -173,7 +174,7 @@ static void check_outputs(Check *c) {
         else if (!at || !at->live)
             fail(c, "needs a buffer that is freed:", buf, "the caller");
         else if (!at->holds || strcmp(real_name(c, at->holds), real_name(c, buf)) != 0)
-            fail(c, "gets other values in", buf, "the caller");
+            fail(c, "reads what was overwritten:", buf, "the caller");
     }
 }
 

@@ -80,7 +80,7 @@ START_TEST(a_fault_is_a_decision) {
     const char *where;
     const Decisions *log = pipeline_unit(session_pipeline(s), 0)->decisions;
     ck_assert_int_eq(fault_fired(log, FAULT_gelu_constant, &where), 1);
-    ck_assert_str_eq(where, "gelu");
+    ck_assert_str_eq(where, "aten.gelu.default");
     ck_assert_int_eq(fault_fired(log, FAULT_tail_off_by_one, &where), 0);
     // Without the decision that it sits in it cannot act.
     decide_override(session_overrides(s), DECIDE_decomposition, "aten.gelu.default", false);
@@ -155,6 +155,49 @@ START_TEST(the_score) {
         ck_assert_msg(r->fires >= SCORE_LEAST, "%s fires in %d", name, r->fires);
         ck_assert_msg(r->shown >= SCORE_LEAST, "%s shows in %d", name, r->shown);
         ck_assert_msg(r->named == r->shown, "%s: %s", name, r->missed);
+        ck_assert_msg(r->decided == r->shown, "%s: %s", name, r->blamed);
+    }
+    session_close(s);
+    arena_free(&a);
+}
+END_TEST
+
+// What a place says of its surroundings: which value is read in place of which, which writes are
+// lost, which result is handed out wrongly.
+static const struct {
+    const char *model;
+    FaultId fault;
+    const char *node, *reads, *pattern;
+} wired[] = {
+    {"views_trained", FAULT_gradients_swapped, "select_backward", "mul_4, not mul_5", NULL},
+    {"turned_trained", FAULT_gradient_overwritten, "output", "mm_1, not add", ""},
+    {"views_written", FAULT_view_write_lost, "add_2",
+     "nothing of what is written by add_, mul_, add__1", "every element"},
+    {"logs", FAULT_outputs_swapped, "buf1", "", "it is right, and not what is handed out as out0"},
+};
+
+START_TEST(a_place_tells_its_wiring) {
+    Arena a = {0};
+    Diag d = {.arena = &a};
+    Session *s = opened(&a, healthy[0], "none", NULL);
+    for (int i = 0; i < COUNT(wired); i++) {
+        Compare *c = compare_new(session_helpers(s));
+        Overrides *planted = overrides_new(&a);
+        const Toolchain *with[2] = {toolchain_find("tcc"), NULL};
+        int m = 0;
+        while (strcmp(score_models[m].name, wired[i].model) != 0)
+            m++;
+        decide_override(planted, DECIDE_fault, fault_info[wired[i].fault].name, true);
+        ck_assert(score_query(&score_models[m], &c->arena, &c->query, &d));
+        c->query.overrides = planted;
+        compare_start(c, with);
+        compare_wait(c);
+        ck_assert_msg(c->place.found, "%s", wired[i].model);
+        ck_assert_str_eq(c->place.node, wired[i].node);
+        ck_assert_str_eq(c->place.reads, wired[i].reads);
+        if (wired[i].pattern)
+            ck_assert_str_eq(c->place.pattern, wired[i].pattern);
+        compare_free(c);
     }
     session_close(s);
     arena_free(&a);
@@ -194,6 +237,7 @@ Suite *suite_debug_compare(void) {
     tcase_add_test(t, tolerances);
     tcase_add_test(t, rows_of_the_library);
     tcase_add_test(t, the_score);
+    tcase_add_test(t, a_place_tells_its_wiring);
     tcase_add_test(t, patterns);
     suite_add_tcase(s, t);
     return s;
