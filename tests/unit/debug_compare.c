@@ -63,7 +63,8 @@ START_TEST(a_fault_is_placed) {
     ck_assert_int_eq(c->place.stage, STAGE_joint);
     ck_assert_str_eq(c->place.half, "");
     ck_assert_int_eq(c->place.got.kind, RT_tensor);
-    ck_assert_int_eq(tensor_numel(&c->place.got.tensor), 4 * 10 * 24);
+    ck_assert_int_eq(tensor_numel(&c->place.got.tensor), 4 * 10 * 48); // gelu itself
+    ck_assert_str_eq(c->place.origins, "gelu");
     ck_assert(c->place.judged.element >= 0);
     ck_assert(tensor_get_f64(&c->place.got.tensor, c->place.judged.element) == c->place.judged.got);
     compare_free(c);
