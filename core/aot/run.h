@@ -9,6 +9,7 @@ typedef struct Run {
     Trace t;
     const Graph *here;   // the graph that is run: the input graph, or one nested in it
     Value *env;          // by node id of here
+    int *result;         // by node id of the input graph: the node that its value was; 0: none
     Traced **inputs;     // upper tensor of each placeholder, NULL for sizes
     Node **placeholders; // of the new graph
     int n_inputs;

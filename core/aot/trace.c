@@ -302,7 +302,7 @@ static void run_node(Run *r, const Graph *g, const Node *n) {
     }
     const Node *made = out.kind == VAL_tensor && !t->home ? functional_node(traced(&out)) : NULL;
     if (made && made->id >= first)
-        origins_add(t->origins, made->id, n->id, LINK_same);
+        r->result[n->id] = made->id;
     r->env[n->id] = out;
 }
 
@@ -420,14 +420,23 @@ int run_write_back(Run *r, const bool *in_graph, Value *extra) {
     return n;
 }
 
+// What a node's value was is the same as it; the only node that it was traced to, too, unless an
+// item of it is.
 static void settle_origins(Run *r) {
     Trace *t = &r->t;
     int *made = ARENA_ARRAY(t->arena, r->t.req->graph->by_id.n + 1, int);
+    GRAPH_EACH (t->req->graph, n)
+        if (r->result[n->id] && graph_by_id(t->graph, r->result[n->id]))
+            origins_add(t->origins, r->result[n->id], n->id, LINK_same);
     for (int pass = 0; pass < 2; pass++)
         GRAPH_EACH (t->graph, n) {
             int links;
             const Link *l = origins_from(t->origins, n->id, &links);
-            if (links != 1 || node_is(n, OP_operator_getitem))
+            if (links != 1)
+                continue;
+            if (!pass && l->strength == LINK_same && node_is(n, OP_operator_getitem))
+                made[l->item]++;
+            if (node_is(n, OP_operator_getitem))
                 continue;
             if (!pass)
                 made[l->item] += l->strength != LINK_kin;
@@ -493,6 +502,7 @@ void run_begin(Run *r, const AotRequest *req, Arena *arena, Arena *of_graph) {
     t->proxies.arena = t->floats.arena = t->symbols.arena = arena;
     r->here = g;
     r->env = ARENA_ARRAY(arena, g->by_id.n + 1, Value);
+    r->result = ARENA_ARRAY(arena, g->by_id.n + 1, int);
     r->inputs = ARENA_ARRAY(arena, g->n_nodes + 1, Traced *);
     r->placeholders = ARENA_ARRAY(arena, g->n_nodes + 1, Node *);
     r->outputs = val_list(arena, VAL_tuple, 0);
