@@ -1,5 +1,6 @@
-// diff.c: lines are brought to a canonical spelling (names by order of definition), hashed, and the
-// hashes go through Myers' greedy algorithm.
+// diff.c: lines are hashed with the names of the second text as the first one has them, and the
+// hashes go through Myers' greedy algorithm. Which name is which is told first by what it is
+// computed from, then by lines that are alike but for names.
 #include "core/debug/diff.h"
 
 #include <ctype.h>
@@ -31,20 +32,42 @@ static Lines split_lines(Arena *a, const char *text) {
     return lines;
 }
 
-static void define(Map *names, Arena *a, const char *at, size_t len) {
-    int64_t number = names->n + 1;
-    MapEntry *e = map_at(names, arena_strndup(a, at, len));
-    e->i = number;
+// ---- names
+
+// A value that lines define.
+typedef struct Name {
+    const char *text;
+    uint64_t value; // of what computes it, its operands by their values
+    int twin;       // place among the other side's names, -1: none
+} Name;
+
+// One text.
+typedef struct Side {
+    Lines lines;
+    int *defines; // (lines.n) the name that a line is the first to define, -1
+    VEC(Name) names;
+    Map by_text; // name -> place + 1
+    uint64_t *hash; // (lines.n)
+} Side;
+
+static int define(Side *s, Arena *a, const char *at, size_t len) {
+    const char *name = arena_strndup(a, at, len);
+    MapEntry *e = map_at(&s->by_text, name);
+    if (e->i)
+        return -1;
+    vec_push(a, &s->names, (Name){name, hash_mix(0x9e37, (uint64_t)s->names.n), -1});
+    e->i = s->names.n;
+    return s->names.n - 1;
 }
 
-// The parameters of a def: NAME: "annotation".
-static void define_parameters(Map *names, Arena *a, const char *s) {
+// The parameters of a def: NAME: "annotation". They are told by their order.
+static void define_parameters(Side *side, Arena *a, const char *s) {
     while (*s) {
         const char *end = s;
         while (is_ident(*end))
             end++;
         if (end > s && !strncmp(end, ": \"", 3)) {
-            define(names, a, s, (size_t)(end - s));
+            define(side, a, s, (size_t)(end - s));
             end = strchr(end + 3, '"');
             if (!end)
                 return;
@@ -53,51 +76,108 @@ static void define_parameters(Map *names, Arena *a, const char *s) {
     }
 }
 
-static void define_names(Map *names, Arena *a, const char *line) {
+static int define_names(Side *side, Arena *a, const char *line) {
     const char *s = line;
     while (isspace((unsigned char)*s))
         s++;
     const char *end = s;
     while (is_ident(*end))
         end++;
-    if (end > s && (!strncmp(end, " = ", 3) || !strncmp(end, ": \"", 3)))
-        define(names, a, s, (size_t)(end - s));
     if (!strncmp(s, "def forward(", 12))
-        define_parameters(names, a, s + 12);
+        define_parameters(side, a, s + 12);
+    else if (end > s && (!strncmp(end, " = ", 3) || !strncmp(end, ": \"", 3)))
+        return define(side, a, s, (size_t)(end - s));
+    return -1;
 }
 
-static const char *canonical(Map *names, Arena *a, const char *line) {
+typedef enum Spelling {
+    SPELL_value, // names by what they are computed from, but for the one that the line defines
+    SPELL_twin,  // by their twins, those without one as a blank
+    SPELL_exact  // by their twins, those without one as this side's own
+} Spelling;
+
+static void spell(Buf *out, const Side *s, int k, int own, Spelling how, bool first) {
+    const Name *n = &s->names.at[k];
+    int twin = n->twin < 0 ? -1 : first ? k : n->twin;
+    if (how == SPELL_value && k != own)
+        buf_printf(out, "%%%llx", (unsigned long long)n->value);
+    else if (how != SPELL_value && twin >= 0)
+        buf_printf(out, "%%%d", twin);
+    else if (how == SPELL_exact)
+        buf_printf(out, "%%%c %s", first ? 'a' : 'b', n->text);
+    else
+        buf_putc(out, '%');
+}
+
+static uint64_t hash_line(const Side *s, Arena *a, int i, Spelling how, bool first) {
     Buf out = {.arena = a};
-    const char *frees = strstr(line, ";  ");
-    define_names(names, a, line);
-    for (const char *s = line; *s && s != frees;) {
-        const char *end = s;
+    const char *line = s->lines.at[i], *frees = strstr(line, ";  ");
+    for (const char *p = line; *p && p != frees;) {
+        const char *end = p;
         while (is_ident(*end))
             end++;
-        if (end == s) {
-            if (!isspace((unsigned char)*s) || (out.len && out.data[out.len - 1] != ' '))
-                buf_putc(&out, isspace((unsigned char)*s) ? ' ' : *s);
-            s++;
+        if (end == p) {
+            if (!isspace((unsigned char)*p) || (out.len && out.data[out.len - 1] != ' '))
+                buf_putc(&out, isspace((unsigned char)*p) ? ' ' : *p);
+            p++;
             continue;
         }
-        const char *word = arena_strndup(a, s, (size_t)(end - s));
-        int64_t k = s > line && s[-1] == '.' ? 0 : map_get_int(names, word, 0);
+        const char *word = arena_strndup(a, p, (size_t)(end - p));
+        int64_t k = p > line && p[-1] == '.' ? 0 : map_get_int(&s->by_text, word, 0);
         if (k)
-            buf_printf(&out, "%%%lld", (long long)k);
+            spell(&out, s, (int)k - 1, s->defines[i], how, first);
         else
             buf_puts(&out, word);
-        s = end;
+        p = end;
     }
-    return buf_str(&out);
+    return hash_text(buf_str(&out));
 }
 
-static uint64_t *hash_lines(Arena *a, const Lines *lines, bool rename) {
-    uint64_t *h = ARENA_ARRAY(a, lines->n + 1, uint64_t);
-    Map names = {.arena = a};
-    for (int i = 0; i < lines->n; i++)
-        h[i] = hash_text(rename ? canonical(&names, a, lines->at[i]) : lines->at[i]);
-    return h;
+static void hash_side(Side *s, Arena *a, Spelling how, bool first) {
+    s->hash = ARENA_ARRAY(a, s->lines.n + 1, uint64_t);
+    for (int i = 0; i < s->lines.n; i++)
+        s->hash[i] = hash_line(s, a, i, how, first);
 }
+
+static Side read_side(Arena *a, const char *text) {
+    Side s = {.lines = split_lines(a, text), .by_text.arena = a};
+    s.defines = ARENA_ARRAY(a, s.lines.n + 1, int);
+    for (int i = 0; i < s.lines.n; i++) {
+        int k = s.defines[i] = define_names(&s, a, s.lines.at[i]);
+        if (k >= 0)
+            s.names.at[k].value = hash_line(&s, a, i, SPELL_value, true);
+    }
+    return s;
+}
+
+static void pair(Side *a, int i, Side *b, int k) {
+    if (a->names.at[i].twin < 0 && b->names.at[k].twin < 0) {
+        a->names.at[i].twin = k;
+        b->names.at[k].twin = i;
+    }
+}
+
+// What computes the same from the inputs on, if there are as many of it on both sides, in order.
+static void pair_values(Side *sa, Side *sb, Arena *a) {
+    Map in_a = {.arena = a}, in_b = in_a, next = in_a; // value -> how many
+    for (int i = 0; i < sa->names.n; i++)
+        map_at_id(&in_a, sa->names.at[i].value)->i++;
+    for (int i = 0; i < sb->names.n; i++)
+        map_at_id(&in_b, sb->names.at[i].value)->i++;
+    for (int i = 0, k; i < sa->names.n; i++) {
+        uint64_t value = sa->names.at[i].value;
+        const MapEntry *there = map_find_id(&in_b, value);
+        if (!there || there->i != map_at_id(&in_a, value)->i)
+            continue;
+        MapEntry *from = map_at_id(&next, value);
+        for (k = (int)from->i; sb->names.at[k].value != value;)
+            k++;
+        from->i = k + 1;
+        pair(sa, i, sb, k);
+    }
+}
+
+// ---- lines
 
 typedef struct Myers {
     const uint64_t *a, *b;
@@ -150,23 +230,59 @@ static int walk_back(const Myers *m, DiffLine *out, int at) {
     return at;
 }
 
-void text_diff(TextDiff *out, Arena *a, const char *text_a, const char *text_b, bool rename) {
-    Lines la = split_lines(a, text_a), lb = split_lines(a, text_b);
-    Myers m = {
-        .a = hash_lines(a, &la, rename), .b = hash_lines(a, &lb, rename), .n_a = la.n, .n_b = lb.n};
+static void align(TextDiff *out, Arena *a, const Side *sa, const Side *sb) {
+    Myers m = {.a = sa->hash, .b = sb->hash, .n_a = sa->lines.n, .n_b = sb->lines.n};
+    DiffLine *lines = ARENA_ARRAY(a, m.n_a + m.n_b + 1, DiffLine);
     search(&m, a);
-    DiffLine *lines = ARENA_ARRAY(a, la.n + lb.n + 1, DiffLine);
-    *out = (TextDiff){.a = la.at, .b = lb.at, .n_a = la.n, .n_b = lb.n, .lines = lines};
+    out->lines = lines;
+    out->n = 0;
     if (m.distance >= 0) {
-        int begin = walk_back(&m, lines, la.n + lb.n);
+        int begin = walk_back(&m, lines, m.n_a + m.n_b);
         out->lines = lines + begin;
-        out->n = la.n + lb.n - begin;
-    } else {
-        for (int i = 0; i < la.n; i++)
-            lines[out->n++] = (DiffLine){i, -1};
-        for (int i = 0; i < lb.n; i++)
-            lines[out->n++] = (DiffLine){-1, i};
+        out->n = m.n_a + m.n_b - begin;
+        return;
     }
+    for (int i = 0; i < m.n_a; i++)
+        lines[out->n++] = (DiffLine){i, -1};
+    for (int i = 0; i < m.n_b; i++)
+        lines[out->n++] = (DiffLine){-1, i};
+}
+
+// Behind a change values differ: lines that are alike but for names that have no twin yet stand for
+// each other, and so do the names that they define.
+static void pair_lines(Side *sa, Side *sb, Arena *a) {
+    TextDiff d;
+    hash_side(sa, a, SPELL_twin, true);
+    hash_side(sb, a, SPELL_twin, false);
+    align(&d, a, sa, sb);
+    for (int i = 0; i < d.n; i++) {
+        int x = d.lines[i].a, y = d.lines[i].b;
+        if (x >= 0 && y >= 0 && sa->defines[x] >= 0 && sb->defines[y] >= 0)
+            pair(sa, sa->defines[x], sb, sb->defines[y]);
+    }
+}
+
+void text_diff(TextDiff *out, Arena *a, const char *text_a, const char *text_b, bool rename) {
+    Arena tmp = {0};
+    Side sa = {.lines = split_lines(a, text_a)}, sb = {.lines = split_lines(a, text_b)};
+    *out = (TextDiff){.a = sa.lines.at, .b = sb.lines.at, .n_a = sa.lines.n, .n_b = sb.lines.n};
+    if (rename) {
+        sa = read_side(&tmp, text_a);
+        sb = read_side(&tmp, text_b);
+        pair_values(&sa, &sb, &tmp);
+        pair_lines(&sa, &sb, &tmp);
+        hash_side(&sa, &tmp, SPELL_exact, true);
+        hash_side(&sb, &tmp, SPELL_exact, false);
+    } else {
+        Side *both[] = {&sa, &sb};
+        for (int k = 0; k < 2; k++) {
+            both[k]->hash = ARENA_ARRAY(&tmp, both[k]->lines.n + 1, uint64_t);
+            for (int i = 0; i < both[k]->lines.n; i++)
+                both[k]->hash[i] = hash_text(both[k]->lines.at[i]);
+        }
+    }
+    align(out, a, &sa, &sb);
+    arena_free(&tmp);
     for (int i = 0; i < out->n; i++) {
         out->removed += out->lines[i].b < 0;
         out->added += out->lines[i].a < 0;

@@ -18,9 +18,9 @@ typedef struct TextDiff {
     int added, removed; // only in b, only in a
 } TextDiff;
 
-// Names that a line defines (`x: "f32[2]" = …`, `buf0 = …`, parameters of a def, `op3: …`) are
-// compared by the order of their definition, everything else by its text; blank lines and comments
-// are left out.
+// Names that a line defines (`x: "f32[2]" = …`, `buf0 = …`, parameters of a def, `op3: …`) count as
+// the same if they are computed in the same way, or where a change makes that impossible if their
+// lines are alike; everything else is compared by its text; blank lines and comments are left out.
 void text_diff(TextDiff *out, Arena *a, const char *text_a, const char *text_b, bool rename);
 // Unified text with `-`, `+`, ` ` in column 1 and `context` lines round each change.
 void text_diff_print(Buf *out, const TextDiff *d, int context);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/vec.h"
 #include "core/debug/diff.h"
 #include "tests/unit/unit.h"
 
@@ -22,6 +23,40 @@ START_TEST(renamed_graphs_are_equal) {
     ck_assert_int_eq(d.added, 1);
     ck_assert_int_eq(d.removed, 1);
     arena_free(&a);
+}
+END_TEST
+
+// What stands behind a change is told by its likeness, however names are counted; another operand
+// is a difference, also of ops that are many times there.
+START_TEST(a_change_in_the_middle) {
+    static const struct {
+        const char *a, *b;
+        int removed, added;
+    } cases[] = {
+        {"def forward(self, x: \"f32\"):\n  g = gelu(x)\n  a = neg(g)\n  b = exp(a)\n"
+         "  return (b,)\n",
+         "def forward(self, x: \"f32\"):\n  m = mul(x, 2)\n  e = erf(m)\n  a = mul(m, e)\n"
+         "  n = neg(a)\n  b1 = exp(n)\n  return (b1,)\n",
+         2, 4},
+        {"def forward(self, x: \"f32\", y: \"f32\"):\n  a = neg(x)\n  b = neg(x)\n"
+         "  c = add(a, b)\n",
+         "def forward(self, p: \"f32\", q: \"f32\"):\n  u = neg(p)\n  v = neg(q)\n"
+         "  w = add(u, v)\n",
+         2, 2},
+        {"a = one()\nb = two()\nc = add(a, b)\n", "b = two()\na = one()\nc = add(a, b)\n", 1, 1},
+        {"a = one()\nb = two()\nc = sub(a, b)\n", "a = one()\nb = two()\nc = sub(b, a)\n", 1, 1},
+    };
+    for (int i = 0; i < COUNT(cases); i++) {
+        Arena a = {0};
+        TextDiff d;
+        text_diff(&d, &a, cases[i].a, cases[i].b, true);
+        ck_assert_int_eq(d.removed, cases[i].removed);
+        ck_assert_int_eq(d.added, cases[i].added);
+        text_diff(&d, &a, cases[i].b, cases[i].a, true);
+        ck_assert_int_eq(d.removed, cases[i].added);
+        ck_assert_int_eq(d.added, cases[i].removed);
+        arena_free(&a);
+    }
 }
 END_TEST
 
@@ -66,6 +101,7 @@ START_TEST(shortest_edit_script) {
 END_TEST
 
 Suite *suite_debug_diff(void) {
-    const TTest *const tests[] = {renamed_graphs_are_equal, shortest_edit_script};
-    return unit_suite("debug_diff", tests, 2);
+    const TTest *const tests[] = {renamed_graphs_are_equal, a_change_in_the_middle,
+                                  shortest_edit_script};
+    return unit_suite("debug_diff", tests, COUNT(tests));
 }
