@@ -68,10 +68,26 @@ Value functional_wrap(Trace *t, const Value *lower) {
     return out;
 }
 
+// What is written below may have other strides than what it replaces above (of lerp_ those of its
+// other operand), and a view that is one above cannot be one below: there it is one of a copy.
+static Value to_view(Trace *t, const Op *op, const Value *args, Value x) {
+    const TensorMeta *m = meta_of(x);
+    if (op->id != OP_aten_view_default || !m || t->failed ||
+        meta_is_contiguous(t->sym, m, MF_contiguous))
+        return x;
+    Diag quiet = {.arena = t->arena};
+    MetaCtx c = trace_meta_ctx(t);
+    c.diag = &quiet;
+    Value on[2] = {x, args[1]}, out;
+    if (op_meta(&c, op, on, &out))
+        return x;
+    return contiguous(t, x, MF_contiguous);
+}
+
 static Value step_args_call(Trace *t, const ViewStep *s, Value x) {
     Value *args = ARENA_ARRAY(t->arena, s->op->n_args, Value);
     memcpy(args, s->args, (size_t)s->op->n_args * sizeof *args);
-    args[0] = x;
+    args[0] = to_view(t, s->op, args, x);
     if (s->op->id == OP_aten_select_int &&
         fault(t->req->decisions, FAULT_view_replayed_wrong, trace_site(t)))
         args[2] = val_int(0);
@@ -243,7 +259,11 @@ static Value view(Trace *t, const Op *op, const Value *args) {
         return lower(t, op, synced_args(t, op, args)); // one that must not be read is told of
     Value *low = ARENA_ARRAY(t->arena, op->n_args, Value);
     memcpy(low, args, (size_t)op->n_args * sizeof *low);
+    bool below = t->below;
     low[0] = val_tensor(&functional_sync(t, self)->meta);
+    t->below = true;
+    low[0] = to_view(t, op, low, low[0]);
+    t->below = below;
     Value out = lower(t, op, low);
     if (t->failed || !stays_inside(t, op, self, &out))
         return NONE;

@@ -122,6 +122,26 @@ int *graph_storages(Arena *a, const Graph *g) {
     return storage;
 }
 
+static bool reads_storage(const Value *v, const int *storage, int which) {
+    for (int i = 0; (v->kind == VAL_list || v->kind == VAL_tuple) && i < v->n; i++)
+        if (reads_storage(&v->at[i], storage, which))
+            return true;
+    return v->kind == VAL_node && storage[v->node->id] == which;
+}
+
+bool node_outlives(const Node *n, const Node *src, const int *storage) {
+    int mine = storage[n->id], its = storage[src->id];
+    bool written = false;
+    for (const Node *x = mine != its ? n->next : NULL; x; x = x->next) {
+        for (int i = 0; written && i < x->n_args; i++)
+            if (reads_storage(&x->args[i], storage, mine))
+                return true;
+        written = written || (x->def && x->def->tags & OPT_mutates && x->n_args &&
+                              x->args[0].kind == VAL_node && storage[x->args[0].node->id] == its);
+    }
+    return false;
+}
+
 static bool noop_wanted(PassCtx *ctx, const Node *n) {
     bool yes = joint_wants(ctx, "remove_noop_ops", n, "does nothing");
     ctx->matches += yes;

@@ -29,6 +29,8 @@ bool node_shares_storage(const Node *n);
 // By id: the node whose storage a result lives in; views share their base's, everything else has
 // its own.
 int *graph_storages(Arena *a, const Graph *g);
+// Is n read, or returned, when the storage of src has been written? Then n cannot be src itself.
+bool node_outlives(const Node *n, const Node *src, const int *storage);
 // Does what a view of arg with this size list would do: nothing? One -1 is allowed.
 bool view_is_pointless(Sym *s, const TensorMeta *arg, const Value *size);
 

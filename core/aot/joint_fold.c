@@ -20,6 +20,7 @@ typedef struct Fold {
     Uniform *at;     // by node id
     Map sizes;       // expression id -> node that yields it, of those gone by
     Map zeros, ones; // ids of the new nodes
+    int *storage;    // by id, if something is written: the node that owns the memory; else NULL
 } Fold;
 
 static Value cast(Value v, DType d) {
@@ -363,6 +364,7 @@ static void drop_neutral(Fold *f, Node *n) {
     Node *keep = commutes && in(set, &n->args[0]) ? n->args[1].node : n->args[0].node;
     const TensorMeta *a = node_tensor(n), *b = node_tensor(keep);
     if (!a || !b || !same_sizes(f->g->sym, a, b) || !device_equal(a->device, b->device) ||
+        (f->storage && node_outlives(n, keep, f->storage)) ||
         !joint_wants(f->ctx, "constant_fold_uniform_value", n, "neutral element"))
         return;
     if (a->dtype != b->dtype) {
@@ -370,9 +372,25 @@ static void drop_neutral(Fold *f, Node *n) {
         keep = joint_insert_after(f->ctx, n, op_at(OP_prims_convert_element_type_default), NULL,
                                   args, 2, NULL, 0);
     }
+    for (int i = 0; f->storage && a->dtype == b->dtype && i < f->g->by_id.n; i++)
+        if (f->storage[i] == n->id)
+            f->storage[i] = f->storage[keep->id];
     node_replace_uses(n, keep);
     node_erase(n);
     f->ctx->matches++;
+}
+
+static int *storages_if_written(Arena *a, const Graph *g) {
+    bool written = false;
+    GRAPH_EACH (g, n)
+        written = written || (n->def && n->def->tags & OPT_mutates);
+    if (!written)
+        return NULL;
+    int n_ids = g->by_id.n, *storage = ARENA_ARRAY(a, 2 * n_ids + 1, int);
+    for (int i = 0; i <= 2 * n_ids; i++) // nodes may come, at most one for each that goes
+        storage[i] = i;
+    memcpy(storage, graph_storages(a, g), (size_t)n_ids * sizeof *storage);
+    return storage;
 }
 
 static bool has_candidates(const Graph *g) {
@@ -408,6 +426,7 @@ static Graph *constant_fold_uniform_value(PassCtx *ctx, const Graph *given) {
         if (n->id < n_ids && f.at[n->id].replaced && !gone[n->id] && shared[f.at[n->id].data] == 1)
             replace(&f, n);
     }
+    f.storage = storages_if_written(a, f.g);
     for (Node *n = f.g->first, *next; n; n = next) {
         next = n->next;
         if (n->op == FX_call_function)

@@ -162,12 +162,7 @@ static bool adds_aliasing(const Noops *c, const Node *n, const Node *src) {
 // The copy is read when its source has been written: y.copy_(x), x.neg_(). PyTorch 2.11 does not
 // mind, and y gets the new value of x.
 static bool outlives_source(const Noops *c, const Node *n, const Node *src) {
-    int mine = c->storage[n->id], its = c->storage[src->id];
-    for (const Node *x = mine != its ? c->written[its] : NULL; x; x = x->next)
-        for (int i = 0; i < x->n_args; i++)
-            if (x->args[i].kind == VAL_node && c->storage[x->args[i].node->id] == mine)
-                return true;
-    return false;
+    return c->written[c->storage[src->id]] && node_outlives(n, src, c->storage);
 }
 
 Graph *remove_noops(PassCtx *ctx, const Graph *given, const Value *val, const int *storage,

@@ -289,7 +289,7 @@ static TVal run_move(Tracer *t, const void *ctx, Index idx, Index red) {
     for (int i = 0; i < c->n; i++) {
         out[i] = c->flip[i] ? sym_sub(t->sym, sym_add_int(t->sym, c->size[i], -1), idx[i]) : idx[i];
         if (c->repeated[i])
-            out[i] = expr_is(c->size[i], 1)
+            out[i] = expr_is(c->size[i], 1) || expr_is(c->size[i], 0) // nothing is read
                          ? sym_int(t->sym, 0)
                          : sym_modular(t->sym, idx[i], sym_int(t->sym, 1), c->size[i]);
     }
