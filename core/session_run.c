@@ -248,6 +248,7 @@ static bool fill(Session *s, Message *m, const RunRequest *r, ServiceId *service
                : message_find(m, "loops") ? SERVICE_loops
                                           : SERVICE_eager;
     message_int(m, "f64", r->in_f64);
+    message_int(m, "jitter", r->jitter);
     message_int(m, "threads", session_threads(s));
     message_int(m, "seed", s->given.seed);
     message_int(m, "repeat", r->repeat);

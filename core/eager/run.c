@@ -419,6 +419,8 @@ static bool run_node(Interp *in, const Node *n, int *placeholder) {
     in->x.live.n = 0;
     in->slots[n->id].v = out;
     in->slots[n->id].made = true;
+    if (in->run->jitter && tensor_at(&out))
+        eager_jitter(n, tensor_at(&out), &in->run->jitter);
     report(in, n, &out, in->run->on_node ? clock_ns() - start : 0);
     return true;
 }

@@ -235,6 +235,7 @@ bool service_eager(ServiceCtx *c, const Message *m) {
                   .generator = &generator};
     EagerRun run = {.graph = g,
                     .in_f64 = message_get_int(m, "f64", 0) != 0,
+                    .jitter = (uint64_t)message_get_int(m, "jitter", 0),
                     .same = message_get_int(m, "n_x", -1) < 0 ? service_same(c, m) : NULL,
                     .on_node = service_say_node,
                     .ctx = c};

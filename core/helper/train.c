@@ -62,6 +62,7 @@ static bool run_graph(Train *t, Step *s, int repeat) {
                                 ? service_same(c, t->m)
                                 : NULL,
                     .in_f64 = message_get_int(t->m, "f64", 0) != 0,
+                    .jitter = (uint64_t)message_get_int(t->m, "jitter", 0),
                     .on_node = service_say_node,
                     .ctx = c,
                     .inputs = s->in,

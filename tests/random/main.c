@@ -1,6 +1,6 @@
 // main.c: random graphs on every rung, one after the other, until the time is over.
 //
-//   random [-t SECONDS] [-n GRAPHS] [-s FIRST] [-c CALLS] [-v]
+//   random [-t SECONDS] [-n GRAPHS] [-s FIRST] [-c CALLS] [-T tcc|gcc|clang] [-v]
 //
 // A graph follows from its number and CALLS. Without -t and -n: 60 seconds. What is wrong is made
 // small and printed with the command that shows it again; the last line counts. Exit 1: something
@@ -22,6 +22,7 @@ enum { BATCH = 100, HANG_SECONDS = 60 };
 
 typedef struct Options {
     long seconds, graphs, first, calls;
+    const char *toolchain;
     bool verbose;
 } Options;
 
@@ -32,7 +33,7 @@ typedef struct Shared {
     char where[EXEC_WHERE_BYTES];
 } Shared;
 
-static Options options = {.first = 1, .calls = 10};
+static Options options = {.first = 1, .calls = 10, .toolchain = "tcc"};
 static Shared *shared;
 
 static void report(const RandomCase *c, const char *rung, const char *what) {
@@ -63,6 +64,7 @@ static void one(long number) {
     strcpy(shared->where, "making");
     alarm(HANG_SECONDS);
     random_case(&c, &a, (uint64_t)number, (int)options.calls);
+    c.toolchain = options.toolchain;
     const char *text = random_text(c.graph, &a);
     if (options.verbose)
         printf("%ld\n%s", number, text), fflush(stdout);
@@ -105,6 +107,7 @@ static void died(int status) {
         return;
     }
     random_case(&c, &a, (uint64_t)shared->at, (int)options.calls);
+    c.toolchain = options.toolchain;
     report(&c, shared->where,
            WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM ? "takes too long" : "crashes");
     arena_free(&a);
@@ -114,6 +117,12 @@ static bool read_options(int argc, char **argv) {
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "-v")) {
             options.verbose = true;
+            continue;
+        }
+        if (!strcmp(argv[i], "-T") && i + 1 < argc) {
+            options.toolchain = argv[++i];
+            if (!toolchain_find(options.toolchain))
+                return false;
             continue;
         }
         long *to = !strcmp(argv[i], "-t")                                 ? &options.seconds
@@ -131,7 +140,7 @@ static bool read_options(int argc, char **argv) {
 
 int main(int argc, char **argv) {
     if (!read_options(argc, argv)) {
-        fprintf(stderr, "usage: random [-t SECONDS] [-n GRAPHS] [-s FIRST] [-c CALLS] [-v]\n");
+        fprintf(stderr, "usage: random [-t SECONDS] [-n GRAPHS] [-s FIRST] [-c CALLS] [-T TOOLCHAIN] [-v]\n");
         return 2;
     }
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

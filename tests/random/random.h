@@ -11,6 +11,7 @@ typedef struct RandomCase {
     bool grad;          // its parameters need gradients
     bool dynamic;       // sizes of inputs are symbols
     double room;        // how far floats may be apart, of the largest
+    const char *toolchain; // of the generated kernels: tcc, gcc, clang
 } RandomCase;
 
 // random.c: `calls` calls or a few more. The graph lives in a.
