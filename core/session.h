@@ -208,8 +208,8 @@ typedef struct RunRequest {
     const Toolchain *toolchain; // for full
     int repeat;                 // 0: once, no timing; else at least that many timed runs
     bool in_f64;                // eager rungs: every float computed in float64
-    int64_t jitter; // with in_f64: results are moved at random by what their types round off, from
-                    // this seed on; 0: they are not
+    int64_t jitter; // with in_f64: what an op reads is moved at random by what its type rounds off,
+                    // from this seed on; 0: it is not
     const Artifact *at; // NULL, or a graph of the unit's tree to run in place of the backend's
     uint8_t poison;     // full: what memory is filled with before its use; 0: nothing
 } RunRequest;

@@ -74,8 +74,8 @@ typedef struct EagerRun {
     void (*on_node)(const Node *n, const RtValue *v, int64_t ns, void *ctx);
     void *ctx;
     bool in_f64; // floats computed in float64: inputs and dtype arguments widened
-    uint64_t jitter; // with in_f64: each result is moved at random by what the type that its
-                     // metadata have rounds off, from this seed on; 0: it is not
+    uint64_t jitter; // with in_f64: what an op reads is moved at random by what the type in its
+                     // metadata rounds off, from this seed on; 0: it is not
     const bool *cancel;
 } EagerRun;
 bool eager_run(EagerCtx *c, EagerRun *run);

@@ -56,8 +56,8 @@ bool k_fail(K *k, const char *fmt, ...) FX_PRINTF(2, 3);         // false
 // functional form of the one called.
 bool refuse_dtypes(K *k, const Op *op);
 
-// jitter.c: moves a node's result at random by what the type that its metadata have rounds off.
-void eager_jitter(const Node *n, Tensor *t, uint64_t *state);
+// jitter.c: moves what a node reads at random by what the types of its metadata round off.
+void eager_jitter(Eager *x, const Node *n, Value *args, uint64_t *state);
 
 // higher.c: a call of a higher-order op, by evaluated arguments.
 bool eager_higher(Eager *x, const EagerRun *outer, const Node *n, const Value *args, Value *out);

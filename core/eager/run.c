@@ -301,6 +301,8 @@ static bool run_call(Interp *in, const Node *n, Value *out) {
     Args a;
     if (!node_args(in, n, &a))
         return false;
+    if (in->run->jitter)
+        eager_jitter(&in->x, n, a.args, &in->run->jitter);
     if (switch_autocast(in, n, &a, out))
         return true;
     if (node_higher(n))
@@ -419,8 +421,6 @@ static bool run_node(Interp *in, const Node *n, int *placeholder) {
     in->x.live.n = 0;
     in->slots[n->id].v = out;
     in->slots[n->id].made = true;
-    if (in->run->jitter && tensor_at(&out))
-        eager_jitter(n, tensor_at(&out), &in->run->jitter);
     report(in, n, &out, in->run->on_node ? clock_ns() - start : 0);
     return true;
 }
