@@ -298,3 +298,42 @@ bool rule_multi_dot(Trace *t, const Op *op, const Value *a, Value *out) {
     *out = column ? CALL(t, aten_squeeze_dim, r, INT(-1)) : r;
     return true;
 }
+
+// Rows from that one on, or all: one stride over all dimensions.
+static void fill_diagonal(Trace *t, Value x, const Expr *first, const Expr *n, Value v) {
+    const TensorMeta *m = meta_of(x);
+    const Expr *stride = sym_int(t->sym, 0), *offset = m->offset ? m->offset : stride;
+    for (int i = 0; i < m->ndim; i++)
+        stride = sym_add(t->sym, stride, m->stride[i]);
+    offset = sym_add(t->sym, offset, sym_mul(t->sym, first, m->stride[0]));
+    Value at = expr_is(offset, 0) ? NONE : val_sym(offset);
+    Value d = CALL(t, aten_as_strided_default, x, size_list(t, &n, 1), size_list(t, &stride, 1), at);
+    CALL(t, aten_fill__Scalar, d, v);
+}
+
+bool rule_fill_diagonal(Trace *t, const Op *op, const Value *a, Value *out) {
+    const TensorMeta *m = meta_of(a[0]);
+    const Expr *least = m && m->ndim ? m->size[0] : NULL;
+    bool equal = true;
+    int64_t rows, wide;
+    (void)op;
+    for (int i = 1; m && i < m->ndim; i++) {
+        equal = equal && sym_known_eq(t->sym, m->size[i], m->size[0]);
+        least = sym_min(t->sym, least, m->size[i]);
+    }
+    *out = a[0];
+    if (!m || m->ndim < 2 || (m->ndim > 2 && !equal)) {
+        trace_fail(t, m && m->ndim > 2
+                          ? "RuntimeError: all dimensions of input must be of equal length"
+                          : "RuntimeError: dimensions must larger than 1");
+        return true;
+    }
+    fill_diagonal(t, a[0], sym_int(t->sym, 0), least, a[1]);
+    if (!bool_arg(&a[2]) || m->ndim > 2 || !expr_int(m->size[0], &rows) ||
+        !expr_int(m->size[1], &wide))
+        return true;
+    for (int64_t r = wide + 1; r < rows; r += wide + 1)
+        fill_diagonal(t, a[0], sym_int(t->sym, r),
+                      sym_int(t->sym, rows - r < wide ? rows - r : wide), a[1]);
+    return true;
+}

@@ -400,6 +400,7 @@ static const struct {
     {OP_aten_normal__default, OP_aten_normal_functional_default},
     {OP_aten_bernoulli__float, OP_aten_bernoulli_p},
     {OP_aten_pow__Scalar, OP_aten_pow_Tensor_Scalar},
+    {OP_aten_floor_divide__Tensor, OP_aten_floor_divide_default},
     {OP_aten_pow__Tensor, OP_aten_pow_Tensor_Tensor},
     {OP_aten_float_power__Scalar, OP_aten_float_power_Tensor_Scalar},
     {OP_aten_float_power__Tensor, OP_aten_float_power_Tensor_Tensor},
@@ -413,31 +414,6 @@ const Op *functional_form(Trace *t, const Op *op) {
     const char *name = op->name[n - 1] == '_' ? arena_strndup(t->arena, op->name, n - 1)
                                               : arena_printf(t->arena, "%s_functional", op->name);
     return op_find_overload(op->ns, name, op->overload);
-}
-
-// Several written arguments: results first, then one new value for each of them.
-static Value write_many(Trace *t, const Op *op, const Op *form, const Value *args) {
-    Value out = lower(t, form, synced_args(t, op, args));
-    if (t->failed)
-        return NONE;
-    Value results = val_list(t->arena, VAL_tuple, op->n_returns);
-    for (int i = 0; i < op->n_returns; i++) {
-        Value r = item_of(out, i);
-        results.at[i] = functional_wrap(t, &r);
-    }
-    int next = op->n_returns;
-    for (int i = 0; i < op->n_args; i++)
-        if (op->args[i].written && args[i].kind == VAL_tensor)
-            write(t, op, traced(&args[i]), item_of(out, next++));
-    return results;
-}
-
-Traced *functional_base(Trace *t, Traced *x) {
-    return x->fn && x->fn->n_steps ? upper(t, x->fn->set->base, x->fn->set, NULL, 0) : x;
-}
-
-void functional_write(Trace *t, const Op *op, Traced *x, Value value) {
-    write(t, op, x, value);
 }
 
 static Tensor by_hints(Trace *t, const TensorMeta *m) {
@@ -493,10 +469,70 @@ static Value write_items(Trace *t, const Op *op, const Op *form, const Value *ar
     return args[0];
 }
 
+// add.Tensor of add.out: the same arguments but the one that is written. -1: there is none.
+static int out_arg(const Op *op) {
+    int n = op->n_args - 1;
+    return n > 0 && op->args[n].written && op->args[n].kwarg_only && op->n_returns == 1 ? n : -1;
+}
+
+static const Op *form_of_out(const Op *op) {
+    for (int i = OP_none + 1; i < OP_count; i++) {
+        const Op *x = op_at((OpId)i);
+        bool same = x->n_args == op->n_args - 1 && !strcmp(x->name, op->name) &&
+                    !strcmp(x->ns, op->ns) && !(x->tags & OPT_mutates);
+        for (int k = 0; k < x->n_args && same; k++)
+            same = !strcmp(x->args[k].name, op->args[k].name) &&
+                   x->args[k].type == op->args[k].type;
+        if (same)
+            return x;
+    }
+    return NULL;
+}
+
+static Value write_out(Trace *t, const Op *op, const Op *form, const Value *args) {
+    Traced *out = traced(&args[op->n_args - 1]);
+    if (!out || !out->fn) {
+        trace_fail(t, "%s writes something that is no tensor", op->qualname);
+        return NONE;
+    }
+    for (int i = 0; i + 1 < op->n_args; i++)
+        if (!may_read(t, op, out, &args[i]))
+            return NONE;
+    write(t, op, out, lower(t, form, synced_args(t, form, args)));
+    return args[op->n_args - 1];
+}
+
+// Several written arguments: results first, then one new value for each of them.
+static Value write_many(Trace *t, const Op *op, const Op *form, const Value *args) {
+    Value out = lower(t, form, synced_args(t, op, args));
+    if (t->failed)
+        return NONE;
+    Value results = val_list(t->arena, VAL_tuple, op->n_returns);
+    for (int i = 0; i < op->n_returns; i++) {
+        Value r = item_of(out, i);
+        results.at[i] = functional_wrap(t, &r);
+    }
+    int next = op->n_returns;
+    for (int i = 0; i < op->n_args; i++)
+        if (op->args[i].written && args[i].kind == VAL_tensor)
+            write(t, op, traced(&args[i]), item_of(out, next++));
+    return results;
+}
+
+Traced *functional_base(Trace *t, Traced *x) {
+    return x->fn && x->fn->n_steps ? upper(t, x->fn->set->base, x->fn->set, NULL, 0) : x;
+}
+
+void functional_write(Trace *t, const Op *op, Traced *x, Value value) {
+    write(t, op, x, value);
+}
+
 static Value in_place(Trace *t, const Op *op, const Value *args) {
     if (op_is_custom(op))
         return auto_functionalize(t, op, args);
     const Op *form = functional_form(t, op);
+    if (!form && out_arg(op) >= 0 && (form = form_of_out(op)))
+        return write_out(t, op, form, args);
     if (!form) {
         trace_fail(t, "%s writes its arguments and has no functional form", op->qualname);
         return NONE;

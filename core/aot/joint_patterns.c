@@ -140,6 +140,14 @@ static bool constant_along(const Node *x, const Value *other, const Value *dims)
     return true;
 }
 
+// Does the difference, scaled, have the type that it has now? A wider factor would promote what was
+// narrowed on purpose; PyTorch 2.11 matches all the same, and yields another type.
+static bool keeps_type(const Node *n, const Value *other) {
+    const TensorMeta *m = node_tensor(n),
+                     *o = other->kind == VAL_node ? node_tensor(other->node) : NULL;
+    return !m || !o || (!o->ndim && m->ndim) || dtype_promote(m->dtype, o->dtype) == m->dtype;
+}
+
 static bool find_scaled(const Node *n, Scaled *s) {
     Node *left = input(n, 0), *amax = input(n, 1);
     if (!left || !amax || n->n_kwargs || !node_is(amax, OP_aten_amax_default) ||
@@ -158,7 +166,7 @@ static bool find_scaled(const Node *n, Scaled *s) {
     for (int swap = 0; swap < (s->div ? 1 : 2); swap++) {
         s->x = input(k, swap);
         s->other = k->args[1 - swap];
-        if (s->x && constant_along(s->x, &s->other, &amax->args[1]))
+        if (s->x && constant_along(s->x, &s->other, &amax->args[1]) && keeps_type(n, &s->other))
             return true;
     }
     return false;

@@ -188,11 +188,23 @@ static const char *convert(Arena *a, const char *v, DType from, DType to) {
     return arena_printf(a, narrow ? "(%s)(int64_t)%s" : "(%s)%s", c_type(to), v);
 }
 
+// Low floats are float in registers; integers of one width are cast.
+static const char *bits_text(Arena *a, DType from, DType to, const char *v) {
+    if (!dtype_is_float(from) && !dtype_is_float(to))
+        return arena_printf(a, "(%s)%s", c_type(to), v);
+    if (dtype_is_low(from))
+        v = arena_printf(a, "fx_f32_to_%s(%s)", dtype_info[from].abbr, v);
+    if (dtype_is_low(to))
+        return arena_printf(a, "fx_%s_to_f32((fx_%s)%s)", dtype_info[to].abbr, dtype_info[to].abbr,
+                            v);
+    return dtype_is_low(from) ? arena_printf(a, "(%s)%s", c_type(to), v)
+                              : arena_printf(a, "fx_bits_%s_%s(%s)", c_suffix(from), c_suffix(to), v);
+}
+
 static CVal emit_cast(Emit *e, const LoopOp *op, const CVal *arg) {
     Arena *a = e->k->g->arena;
     if (op->kind == LOOP_to_dtype_bitcast) {
-        const char *text = arena_printf(a, "fx_bits_%s_%s(%s)", c_suffix(arg->dtype),
-                                        c_suffix(op->dtype), arg->text);
+        const char *text = bits_text(a, arg->dtype, op->dtype, arg->text);
         return define(e, op, op->dtype, text, arg->vars);
     }
     CVal from = *arg;

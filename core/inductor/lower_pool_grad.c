@@ -100,7 +100,8 @@ typedef struct GradCtx {
     Geometry g;
     const Expr *size[3], *pooled[3]; // of the input; of the windows
     int windows[3];                  // windows that one row (column …) may lie in
-    Value divisor; // average: what is divided by; none: the elements that lie in the input
+    Value divisor; // average: what is divided by; none: the elements of each window
+    bool with_pad; // elements of the padding count as those of the input do
 } GradCtx;
 
 typedef struct Bounds {
@@ -208,7 +209,7 @@ LVal lower_max_pool_backward(Lower *l, const Value *args, LoopOpKind kind) {
 
 // ---- gradient of an average
 
-// Elements of the window that lie in the input.
+// Elements of the window that lie in the input, or in its padding.
 static TVal window_elements(Tracer *t, const GradCtx *c, const TVal *at) {
     TVal start[3], end[3], product = {0};
     for (int d = 0; d < c->dim; d++)
@@ -220,9 +221,9 @@ static TVal window_elements(Tracer *t, const GradCtx *c, const TVal *at) {
             t_op2(t, LOOP_add, t_index(t, c->size[d], DT_i32), t_int(t, c->g.pad[d], DT_i32));
         end[d] = t_op2(t, LOOP_minimum, to, most);
     }
-    for (int d = 0; d < c->dim; d++)
+    for (int d = 0; d < c->dim && !c->with_pad; d++)
         start[d] = t_op2(t, LOOP_maximum, start[d], t_int(t, 0, DT_i32));
-    for (int d = 0; d < c->dim; d++)
+    for (int d = 0; d < c->dim && !c->with_pad; d++)
         end[d] = t_op2(t, LOOP_minimum, end[d], t_index(t, c->size[d], DT_i32));
     for (int d = 0; d < c->dim; d++) {
         TVal k = t_op2(t, LOOP_sub, end[d], start[d]);
@@ -281,7 +282,18 @@ static bool has_padding(Lower *l, const GradCtx *c) {
     return any;
 }
 
-// kind: LOOP_add for three dimensions.
+// The last window may reach behind the padding, too (ceil_mode).
+static bool reaches_out(Lower *l, const GradCtx *c) {
+    bool any = false;
+    for (int d = 0; d < c->dim; d++) {
+        int64_t last = (size_hint(l, c->pooled[d]) - 1) * c->g.stride[d] + c->g.kernel[d];
+        any |= last > size_hint(l, c->size[d]) + 2 * c->g.pad[d];
+    }
+    return any;
+}
+
+// kind: LOOP_add for three dimensions. Where padding counts, PyTorch 2.11 divides by the whole
+// window, though the forward pass counts what of it lies within the padded input.
 LVal lower_avg_pool_backward(Lower *l, const Value *args, LoopOpKind kind) {
     Box *grad = arg_box(l, args, 0), *x = arg_box(l, args, 1);
     GradCtx *c = ARENA_NEW(l->arena, GradCtx);
@@ -292,7 +304,8 @@ LVal lower_avg_pool_backward(Lower *l, const Value *args, LoopOpKind kind) {
         !grad_ctx(c, grad, x, c->dim == 2 ? GRAD_UNROLL : GRAD_UNROLL * 5))
         return lower_fallback(l, l->node->def, args);
     c->divisor = args[7];
-    if (c->divisor.kind == VAL_none && (arg_bool(args, 6) || !has_padding(l, c))) {
+    c->with_pad = arg_bool(args, 6);
+    if (c->divisor.kind == VAL_none && !(c->with_pad ? reaches_out(l, c) : has_padding(l, c))) {
         int64_t window = 1;
         for (int d = 0; d < c->dim; d++)
             window *= c->g.kernel[d];

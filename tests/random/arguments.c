@@ -2,6 +2,7 @@
 // token needs besides (a positive number, an index within bounds) is computed by calls of its own.
 #include "tests/random/make.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,7 +40,7 @@ Item *shaped_from(Make *m, Item *from, const int64_t *size, int ndim) {
     int64_t want = 1, have = hint_numel(m, meta_of(from)), minus = -1;
     for (int i = 0; i < ndim; i++)
         want *= size[i];
-    if (have < 1 || want < 1 || want > MOST_ELEMENTS || m->dynamic)
+    if (have < 1 || want < 1 || want > most_elements(m) || m->dynamic)
         return NULL;
     Item *flat = call2(m, "aten.reshape.default", of(from), ints(m, &minus, 1));
     int64_t times = (want + have - 1) / have;
@@ -68,7 +69,9 @@ static Item *positive(Make *m, Item *i) {
     DType d = x ? meta_of(x)->dtype : DT_none;
     if (!x || d == DT_b8)
         return NULL;
-    return call2(m, "aten.add.Scalar", of(x), dtype_is_float(d) ? val_float(0.5) : val_int(1));
+    if (dtype_is_int(d)) // odd, so that no sum wraps to zero
+        return call2(m, "aten.bitwise_or.Scalar", of(x), val_int(1));
+    return call2(m, "aten.add.Scalar", of(x), val_float(0.5));
 }
 
 // Within (-1, 1), and not too near.
@@ -86,8 +89,11 @@ static Item *nonzero(Make *m, Item *i) {
 }
 
 static Value number(Args *a) {
-    static const double floats[] = {0.5, -1.25, 2.0, 0.75, -0.5, 3.0};
+    static const double floats[] = {0.5, -1.25, 2.0, 0.75, -0.5, 3.0},
+                        odd[] = {INFINITY, -INFINITY, NAN, 0.0, -0.0};
     DType d = a->has_first ? meta_of(&a->first)->dtype : DT_f64;
+    if (dtype_is_float(d) && a->m->odd && chance(a->m, 25))
+        return val_float(odd[pick(a->m, COUNT(odd))]);
     if (dtype_is_float(d))
         return val_float(floats[pick(a->m, COUNT(floats))]);
     return d == DT_b8 ? val_bool(chance(a->m, 50)) : val_int(pick(a->m, 4));
@@ -215,6 +221,60 @@ static bool expand_sizes(Args *a, Value *out) {
     return true;
 }
 
+// A symbol, or a number made of some; without symbols a small number.
+static bool some_number(Make *m, Value *out) {
+    static const char *const ops[] = {"add", "mul", "floordiv", "sub"};
+    Node *s = NULL;
+    *out = val_int(1 + pick(m, 5));
+    GRAPH_EACH (m->g, p)
+        if (p->val.kind == VAL_sym && (!s || chance(m, 50)))
+            s = p;
+    if (!s)
+        return true;
+    int k = pick(m, 5);
+    *out = val_node(s);
+    if (k == 4)
+        return true;
+    const Op *op = op_find(arena_printf(m->arena, "_operator.%s", ops[k]));
+    Value args[2] = {val_node(s), val_int(k == 3 ? 1 : 2)}, v = {0};
+    if (!op || s->op != FX_placeholder)
+        return true;
+    v.kind = VAL_sym;
+    const Expr *e = s->val.sym, *two = sym_int(m->g->sym, 2);
+    v.sym = k == 0   ? sym_add(m->g->sym, e, two)
+            : k == 1 ? sym_mul(m->g->sym, e, two)
+            : k == 2 ? sym_floordiv(m->g->sym, e, two)
+                     : sym_add_int(m->g->sym, e, -1);
+    Node *n = graph_node(m->g, FX_call_function, op->qualname, ops[k], args, 2, NULL, 0);
+    n->def = op;
+    n->val = v;
+    *out = val_node(n);
+    return true;
+}
+
+static bool some_sizes(Args *a, Value *out) {
+    int n = pick(a->m, 4);
+    *out = val_list(a->m->arena, VAL_list, n);
+    for (int i = 0; i < n; i++)
+        if (a->m->dynamic && chance(a->m, 50))
+            some_number(a->m, &out->at[i]);
+        else
+            out->at[i] = val_int(1 + pick(a->m, 5));
+    return true;
+}
+
+// Of the same width.
+static bool other_dtype(Args *a, Value *out) {
+    static const DType pairs[][2] = {{DT_f64, DT_i64}, {DT_i64, DT_f64}, {DT_i32, DT_i32},
+                                     {DT_i16, DT_i16}, {DT_i8, DT_u8},   {DT_u8, DT_i8}};
+    for (int i = 0; i < COUNT(pairs); i++)
+        if (pairs[i][0] == meta_of(&a->first)->dtype) {
+            *out = val_dtype(pairs[i][1]);
+            return true;
+        }
+    return false;
+}
+
 static Value permutation(Args *a) {
     int n = meta_of(&a->first)->ndim;
     Value v = val_list(a->m->arena, VAL_list, n);
@@ -267,6 +327,24 @@ static bool list_like_first(Args *a, Value *out, int n) {
     for (int i = 0; i < n; i++) {
         Item *x = i == 0 && !a->n ? &a->first : same_as_first(a);
         if (!x)
+            return false;
+        out->at[i] = of(x);
+    }
+    return true;
+}
+
+// The first, parts of it, the first again: of different sizes along dimension 0.
+static bool list_of_parts(Args *a, Value *out) {
+    const TensorMeta *t = meta_of(&a->first);
+    int n = 2 + pick(a->m, 4);
+    *out = val_list(a->m->arena, VAL_list, n);
+    for (int i = 0; i < n; i++) {
+        Item *x = i % 2 ? same_as_first(a) : &a->first;
+        Value args[4] = {x ? of(x) : val_none(), val_int(0), val_int(pick(a->m, 2)),
+                         val_int(1 + pick(a->m, 3))};
+        if (x && i && t->ndim)
+            x = call(a->m, "aten.slice.Tensor", args, 4);
+        if (!x || !t->ndim)
             return false;
         out->at[i] = of(x);
     }
@@ -332,9 +410,11 @@ static bool first_item(Args *a, const char *token) {
     int64_t size[4];
     Item *i = NULL;
     for (int k = 0; k < COUNT(wants); k++)
-        if (wants[k].token == token[0])
+        if (wants[k].token == token[0] && !is_fixed(token))
             i = find_item(a->m, wants[k].want);
-    if (strchr("ICQGOH", token[0]))
+    if (is_fixed(token))
+        i = begin_fixed(a->m, token);
+    else if (strchr("ICQGOH", token[0]))
         i = begin_with(a->m, token, size);
     if (i && token[0] == 'o' && !meta_of(i)->ndim)
         return false;
@@ -349,8 +429,11 @@ static bool first_item(Args *a, const char *token) {
         return false;
     a->first = *i;
     a->has_first = true;
+    if (!strcmp(token, "Lv"))
+        return list_of_parts(a, &a->at[0]) && ++a->n;
     if (token[0] == 'L')
-        return list_like_first(a, &a->at[0], 2 + pick(a->m, 2)) && ++a->n;
+        return list_like_first(a, &a->at[0], token[1] == 'm' ? 5 + pick(a->m, 5) : 2 + pick(a->m, 2)) &&
+               ++a->n;
     a->at[a->n++] = of(i);
     return true;
 }
@@ -449,14 +532,31 @@ static bool number_token(Args *a, const char *t, Value *out) {
     }
 }
 
+// 1,0,2]
+static Value listed(Make *m, const char *t) {
+    int64_t v[8];
+    int n = 0;
+    for (char *end; *t && *t != ']' && n < 8; t = *end == ',' ? end + 1 : end)
+        v[n++] = strtol(t, &end, 10);
+    return ints(m, v, n);
+}
+
 static bool other_token(Args *a, const char *t, Value *out) {
     static const char *const rounding[] = {"trunc", "floor"};
     static const char *const reduction[] = {"sum", "mean", "amax", "amin", "prod"};
     static const char *const approximate[] = {"none", "tanh"};
     Make *m = a->m;
-    int64_t side = t[1] == '1' ? 1 : t[1] == '0' ? 0 : 2, pair[2] = {side, side};
-    int64_t pads[4] = {1, 0, 1, 1};
+    int64_t side = t[1] ? t[1] - '0' : 2, pair[2] = {side, side};
     switch (t[0]) {
+    case '[':
+        *out = listed(m, t + 1);
+        return true;
+    case '~':
+        *out = val_float(strtod(t + 1, NULL));
+        return true;
+    case '\'':
+        *out = val_str(t + 1);
+        return true;
     case 'D':
         *out = some_dims(a);
         return true;
@@ -485,9 +585,6 @@ static bool other_token(Args *a, const char *t, Value *out) {
         *out = val_list(m->arena, VAL_list, 2);
         out->at[0] = out->at[1] = val_float(2);
         return true;
-    case '4':
-        *out = ints(m, pads, 4);
-        return true;
     default:
         return number_token(a, t, out);
     }
@@ -495,7 +592,8 @@ static bool other_token(Args *a, const char *t, Value *out) {
 
 static bool special_token(Args *a, const char *t, Value *out) {
     Make *m = a->m;
-    const TensorMeta *first = meta_of(&a->first);
+    static const TensorMeta none;
+    const TensorMeta *first = a->has_first ? meta_of(&a->first) : &none;
     int64_t size[4];
     Item *i = NULL;
     if (!strcmp(t, "X"))
@@ -504,6 +602,12 @@ static bool special_token(Args *a, const char *t, Value *out) {
         return view_sizes(a, out);
     if (!strcmp(t, "E"))
         return expand_sizes(a, out);
+    if (!strcmp(t, "Zs"))
+        return some_sizes(a, out);
+    if (!strcmp(t, "Sy"))
+        return some_number(m, out);
+    if (!strcmp(t, "vd"))
+        return other_dtype(a, out);
     if (!strcmp(t, "L2"))
         return list_like_first(a, out, a->at[0].n);
     if (!strcmp(t, "M") || !strcmp(t, "v") || !strcmp(t, "B") || !strcmp(t, "l"))
@@ -534,7 +638,7 @@ static bool special_token(Args *a, const char *t, Value *out) {
         i = find_mate(m, &a->first, a->first.rough ? W_any : W_exact);
         i = i ? nonzero(m, i) : NULL;
     }
-    i = i ? i : special_item(m, &a->first, a->at, t);
+    i = i ? i : special_item(m, &a->first, a->at, a->dim, t);
     if (i)
         *out = of(i);
     return i != NULL;
@@ -542,9 +646,10 @@ static bool special_token(Args *a, const char *t, Value *out) {
 
 static bool is_special(const char *t) {
     static const char *const all[] = {"X",  "N",  "E",  "L2", "M",  "v",  "B",  "l",
-                                      "c0", "c1", "l1", "0s", "2d", "1d", "0x", "H1",
-                                      "s+", "y0", "bs", "xn", "pw", "ce", "lb", "t0"};
-    return str_index(t, all, COUNT(all)) >= 0;
+                                      "l1", "0s", "2d", "1d", "0x", "s+", "y0", "bs",
+                                      "xn", "ce", "lb", "rm", "rv", "gr", "xa", "sh",
+                                      "o1", "Zs", "Sy", "vd"};
+    return is_fixed(t) || str_index(t, all, COUNT(all)) >= 0;
 }
 
 bool follow(Make *m, const Recipe *r) {
@@ -556,7 +661,7 @@ bool follow(Make *m, const Recipe *r) {
         const char *t = arena_strndup(m->arena, p, len);
         p += len;
         bool ok;
-        if (!a->has_first && strchr("afeijbpumoLICQGOH", t[0])) {
+        if (!a->has_first && (strchr("afeijbpumoLICQGOH", t[0]) || is_fixed(t))) {
             ok = first_item(a, t);
         } else {
             ok = is_special(t)               ? special_token(a, t, &a->at[a->n])

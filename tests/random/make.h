@@ -5,7 +5,7 @@
 #include "core/ops/ops.h"
 #include "tests/random/random.h"
 
-enum { MOST_VALUES = 200, MOST_ELEMENTS = 400, MOST_DIMS = 5 };
+enum { MOST_VALUES = 200, MOST_ELEMENTS = 400, MOST_LARGE = 5000, MOST_DIMS = 5 };
 
 typedef struct Item {
     Node *node;  // a tensor
@@ -23,6 +23,9 @@ typedef struct Make {
     int n;
     int memories; // given so far
     bool grad, dynamic;
+    bool mixed; // inputs of all types alike
+    bool large; // sizes beyond a vector, a tile, a chunk
+    bool odd;   // numbers may be infinite, or none
 } Make;
 
 // One row of recipes.def.
@@ -39,6 +42,9 @@ bool chance(Make *m, int percent);
 const TensorMeta *meta_of(const Item *i);
 int64_t hint_size(const Make *m, const TensorMeta *t, int dim); // by hints
 int64_t hint_numel(const Make *m, const TensorMeta *t);
+int64_t most_elements(const Make *m); // of a tensor
+// inputs.c
+void draw_inputs(Make *m);
 
 // What an argument may be.
 typedef enum Want {
@@ -69,7 +75,10 @@ Item *within(Make *m, Item *i, int64_t size);
 
 // special.c: what a token of an op of its own stands for; NULL: it is another token, or there is
 // none. args: those found before.
-Item *special_item(Make *m, const Item *first, const Value *args, const char *token);
+// dim: the one chosen last.
+Item *special_item(Make *m, const Item *first, const Value *args, int dim, const char *token);
+bool is_fixed(const char *token);                  // stands for certain sizes
+Item *begin_fixed(Make *m, const char *token);     // a first argument of them
 
 // arguments.c: does what a recipe says; false: it found no arguments.
 bool follow(Make *m, const Recipe *r);

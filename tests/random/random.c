@@ -32,6 +32,10 @@ int64_t hint_size(const Make *m, const TensorMeta *t, int dim) {
     return sym_size_hint(m->g->sym, t->size[dim], 0);
 }
 
+int64_t most_elements(const Make *m) {
+    return m->large ? MOST_LARGE : MOST_ELEMENTS;
+}
+
 int64_t hint_numel(const Make *m, const TensorMeta *t) {
     int64_t n = 1;
     for (int i = 0; i < t->ndim; i++)
@@ -133,6 +137,15 @@ static bool is_exact(const Op *op) {
     return strstr(exact, name) != NULL;
 }
 
+static Item *item_of(Make *m, const Value *v) {
+    if (v->kind == VAL_list && v->n)
+        return item_of(m, &v->at[0]);
+    for (int i = 0; v->kind == VAL_node && i < m->n; i++)
+        if (m->item[i].node == v->node)
+            return &m->item[i];
+    return NULL;
+}
+
 static Item *add_item(Make *m, Node *n, const Item *of, const Op *op, bool rough) {
     if (m->n == MOST_VALUES)
         return NULL;
@@ -140,6 +153,9 @@ static Item *add_item(Make *m, Node *n, const Item *of, const Op *op, bool rough
     DType d = n->val.tensor->dtype;
     bool view = of && op->tags & (OPT_view | OPT_composite), writes = of && op->args[0].written;
     *i = (Item){.node = n, .memory = view || writes ? of->memory : ++m->memories};
+    for (int k = 1; k < op->n_args && n->def == op; k++) // add.out yields what it wrote
+        if (op->args[k].written && op->args[k].kwarg_only && n->n_kwargs)
+            i->memory = item_of(m, &n->kwargs[n->n_kwargs - 1].value)->memory;
     i->leaf = view && of->leaf;
     i->folded = (view && of->folded) || op->id == OP_aten_expand_default ||
                 op->id == OP_aten_unfold_default;
@@ -166,7 +182,7 @@ static bool is_small(const Make *m, const Value *v) {
         return v->n <= 8;
     }
     const TensorMeta *t = v->tensor;
-    return v->kind == VAL_tensor && t->ndim <= MOST_DIMS && hint_numel(m, t) <= MOST_ELEMENTS &&
+    return v->kind == VAL_tensor && t->ndim <= MOST_DIMS && hint_numel(m, t) <= most_elements(m) &&
            dtype_info[t->dtype].cls != DTC_COMPLEX;
 }
 
@@ -199,15 +215,6 @@ static Node *append(Make *m, const Op *op, const Value *args) {
     return graph_call(m->g, op, op_to_name(m->arena, op), positional, n, kwargs, n_kwargs);
 }
 
-static Item *item_of(Make *m, const Value *v) {
-    if (v->kind == VAL_list && v->n)
-        return item_of(m, &v->at[0]);
-    for (int i = 0; v->kind == VAL_node && i < m->n; i++)
-        if (m->item[i].node == v->node)
-            return &m->item[i];
-    return NULL;
-}
-
 static bool is_rough(Make *m, const Value *v) {
     const Item *i = v->kind == VAL_list ? NULL : item_of(m, v);
     bool rough = i && i->rough;
@@ -233,10 +240,11 @@ static bool is_extreme(const Op *op) {
     return str_index(op->name, names, COUNT(names)) >= 0;
 }
 
-// std has one, but none to speak of where all are the same.
-static bool is_without_gradient(const Op *op) {
-    static const char *const names[] = {"heaviside", "floor_divide", "std", "std_mean"};
-    return str_index(op->name, names, COUNT(names)) >= 0;
+// std has one, but none to speak of where all are the same, as in what was computed they may be.
+static bool is_without_gradient(const Op *op, const Item *first) {
+    static const char *const names[] = {"heaviside", "floor_divide"};
+    bool drawn = first && first->leaf && first->node->op == FX_placeholder;
+    return str_index(op->name, names, COUNT(names)) >= 0 || (str_starts(op->name, "std") && !drawn);
 }
 
 static bool is_narrow(Make *m, const Value *v) {
@@ -305,6 +313,42 @@ static bool any_tangled(Make *m, const Item *x, const Value *v) {
     return y && tangled(m, x, y);
 }
 
+// What is written must be memory of its own, and nobody may read a part of it meanwhile.
+static bool may_be_written(Make *m, const Op *op, const Value *args, const Value *v) {
+    for (int i = 0; v->kind == VAL_list && i < v->n; i++) {
+        if (!may_be_written(m, op, args, &v->at[i]))
+            return false;
+        for (int k = 0; k < i; k++)
+            if (item_of(m, &v->at[k])->memory == item_of(m, &v->at[i])->memory)
+                return false;
+    }
+    if (v->kind == VAL_list || v->kind == VAL_none)
+        return true;
+    Item *x = item_of(m, v);
+    if (!x || x->leaf || x->folded)
+        return false;
+    for (int i = 0; i < op->n_args; i++)
+        if (&args[i] != v && !op->args[i].written && any_tangled(m, x, &args[i]))
+            return false;
+    return true;
+}
+
+static bool may_write(Make *m, const Op *op, const Value *args) {
+    for (int i = 0; i < op->n_args; i++)
+        if (op->args[i].written && !may_be_written(m, op, args, &args[i]))
+            return false;
+    return true;
+}
+
+static void roughen(Make *m, const Value *v) {
+    for (int i = 0; v->kind == VAL_list && i < v->n; i++)
+        roughen(m, &v->at[i]);
+    const Item *x = v->kind == VAL_list ? NULL : item_of(m, v);
+    for (int i = 0; x && i < m->n; i++)
+        if (m->item[i].memory == x->memory)
+            m->item[i].rough = true;
+}
+
 Item *call(Make *m, const char *name, const Value *args, int n) {
     const Op *op = op_find(name);
     if (!op || n > op->n_args)
@@ -324,121 +368,19 @@ Item *call(Make *m, const char *name, const Value *args, int n) {
         return NULL;
     if (m->grad && is_extreme(op) && is_narrow(m, &bound[0]))
         return NULL;
-    if (m->grad && is_without_gradient(op))
+    if (m->grad && is_without_gradient(op, first))
         return NULL;
     if (!strcmp(op->name, "div") && is_truth(m, &bound[0])) // no pattern of a softmax takes it
         return NULL;
-    bool writes = op->n_args && op->args[0].written;
-    if (writes && (!first || first->leaf || first->folded))
+    if (!may_write(m, op, bound) || !accept(m, op, bound, &out) || jumps(op, &out, rough))
         return NULL;
-    for (int i = 1; writes && i < op->n_args; i++)
-        if (any_tangled(m, first, &bound[i]))
-            return NULL;
-    if (!accept(m, op, bound, &out) || jumps(op, &out, rough))
-        return NULL;
-    if (writes && (rough || !is_exact(op)))
-        for (int i = 0; i < m->n; i++)
-            if (m->item[i].memory == first->memory)
-                m->item[i].rough = true;
+    if (rough || !is_exact(op))
+        for (int i = 0; i < op->n_args; i++)
+            if (op->args[i].written)
+                roughen(m, &bound[i]);
     Node *node = append(m, op, bound);
     node->val = out;
     return add_results(m, op, node, first, rough);
-}
-
-// ---- inputs
-
-static DType input_dtype(Make *m) {
-    static const struct {
-        DType d;
-        int upto;
-    } of[] = {{DT_f64, 42}, {DT_f32, 64}, {DT_bf16, 69}, {DT_f16, 74}, {DT_i64, 83},
-              {DT_i32, 87}, {DT_i16, 88}, {DT_i8, 90},   {DT_u8, 93},  {DT_b8, 100}};
-    int roll = pick(m, 100), i = 0;
-    while (roll >= of[i].upto)
-        i++;
-    return of[i].d;
-}
-
-static int input_size(Make *m) {
-    static const int sizes[] = {2, 3, 3, 4, 4, 5, 6, 8, 8, 16, 17};
-    return chance(m, 3) ? 0 : chance(m, 14) ? 1 : sizes[pick(m, COUNT(sizes))];
-}
-
-typedef struct Shapes { // what inputs of a graph have in common
-    int ndim, size[MOST_DIMS];
-    const Expr *as[MOST_DIMS]; // size, or its symbol
-} Shapes;
-
-static Node *symbol_input(Make *m, int i, int size) {
-    const char *name = arena_printf(m->arena, "s%d", i);
-    const Expr *s = sym_symbol(m->g->sym, name);
-    if (graph_find(m->g, name)) // of a draw that led nowhere
-        return graph_find(m->g, name);
-    sym_set_hint(m->g->sym, s, size);
-    Node *n = graph_placeholder(m->g, name, name);
-    n->val = val_sym(s);
-    return n;
-}
-
-static Shapes draw_shapes(Make *m) {
-    Shapes s = {.ndim = chance(m, 6) ? 0 : 1 + pick(m, chance(m, 75) ? 3 : 4)};
-    for (int i = 0; i < s.ndim; i++) {
-        s.size[i] = input_size(m);
-        s.as[i] = sym_int(m->g->sym, s.size[i]);
-        for (int k = 0; k < i; k++) // equal sizes are one symbol
-            if (s.size[k] == s.size[i])
-                s.as[i] = s.as[k];
-        if (m->dynamic && s.size[i] > 1 && expr_is(s.as[i], s.size[i]) && chance(m, 70))
-            s.as[i] = symbol_input(m, i, s.size[i])->val.sym;
-    }
-    return s;
-}
-
-// The common sizes, or with leading ones left out, with ones among them, or others.
-static TensorMeta *draw_meta(Make *m, const Shapes *s, DType d) {
-    int drop = chance(m, 25) && s->ndim ? pick(m, s->ndim + 1) : 0;
-    bool other = !m->dynamic && chance(m, 15);
-    int n = other ? 1 + pick(m, 4) : s->ndim - drop;
-    const Expr *size[MOST_DIMS];
-    for (int i = 0; i < n; i++) {
-        size[i] = other ? sym_int(m->g->sym, input_size(m)) : s->as[drop + i];
-        if (!other && chance(m, 8))
-            size[i] = sym_int(m->g->sym, 1);
-    }
-    TensorMeta *t = meta_contiguous(m->arena, m->g->sym, d, n, size, (Device){DEV_cpu, -1});
-    t->offset = sym_int(m->g->sym, 0);
-    if (n >= 2 && chance(m, 20)) { // transposed
-        int i = pick(m, n - 1);
-        const Expr *z = t->size[i], *y = t->stride[i];
-        t->size[i] = t->size[i + 1];
-        t->size[i + 1] = z;
-        t->stride[i] = t->stride[i + 1];
-        t->stride[i + 1] = y;
-    } else if (n >= 1 && chance(m, 8)) { // a part of something larger
-        for (int i = 0; i < n; i++)
-            t->stride[i] = sym_mul(m->g->sym, t->stride[i], sym_int(m->g->sym, 2));
-    }
-    return t;
-}
-
-static void draw_inputs(Make *m) {
-    Shapes s = draw_shapes(m);
-    int n = 2 + pick(m, 4);
-    for (int i = 0; i < n; i++) {
-        DType d = i == 0 && m->grad ? (chance(m, 70) ? DT_f64 : DT_f32) : input_dtype(m);
-        bool parameter = m->grad && dtype_is_float(d) && (i == 0 || chance(m, 50));
-        TensorMeta *t = draw_meta(m, &s, d);
-        if (hint_numel(m, t) > MOST_ELEMENTS)
-            continue;
-        const char *name =
-            arena_printf(m->arena, parameter ? "L_self_parameters_w%d_" : "L_x%d_", i);
-        Node *p = graph_placeholder(m->g, name, name);
-        p->val = val_tensor(t);
-        m->item[m->n++] = (Item){.node = p,
-                                 .memory = ++m->memories,
-                                 .leaf = parameter,
-                                 .rough = dtype_is_float(d) && d != DT_f64};
-    }
 }
 
 // ---- the whole
@@ -446,9 +388,13 @@ static void draw_inputs(Make *m) {
 static void draw_output(Make *m) {
     Value out = val_list(m->arena, VAL_tuple, 6);
     int n = 0;
-    for (int i = m->n - 1; i >= 0 && n < 6; i--)
-        if (m->item[i].node->op != FX_placeholder && (!m->item[i].node->n_users || chance(m, 10)))
+    for (int i = m->n - 1; i >= 0 && n < 6; i--) {
+        const Node *x = m->item[i].node;
+        if (x->op == FX_placeholder ? chance(m, 4) : !x->n_users || chance(m, 10))
             out.at[n++] = val_node(m->item[i].node);
+        if (n && n < 6 && chance(m, 2)) // twice
+            out.at[n] = out.at[n - 1], n++;
+    }
     if (!n && m->n)
         out.at[n++] = val_node(m->item[m->n - 1].node);
     out.n = n;
@@ -471,6 +417,10 @@ void random_case(RandomCase *out, Arena *a, uint64_t seed, int calls) {
         pick(m, 2);
     m->grad = chance(m, 50);
     m->dynamic = chance(m, 20);
+    m->mixed = chance(m, 25);
+    m->large = !m->dynamic && chance(m, 6);
+    m->odd = chance(m, 8);
+    calls = chance(m, 10) ? 3 * calls : chance(m, 20) ? calls / 3 + 1 : calls;
     do
         draw_inputs(m);
     while (!m->n);

@@ -4,23 +4,86 @@
 #include "core/base/vec.h"
 #include "tests/random/make.h"
 
-// A tensor of the first's type and certain sizes.
-static Item *fixed(Make *m, const Item *first, const char *token) {
-    static const struct {
-        const char *token;
-        int ndim, size[4];
-    } all[] = {
-        {"c0", 4, {4, 3, 3, 3}}, {"c1", 1, {4}},          {"t0", 4, {3, 2, 3, 3}},
-        {"pw", 1, {1}},          {"H1", 4, {1, 2, 3, 4}},
-    };
-    for (int i = 0; i < COUNT(all); i++) {
-        int64_t size[4];
-        for (int k = 0; k < 4; k++)
-            size[k] = all[i].size[k];
-        if (!strcmp(all[i].token, token))
-            return shaped(m, meta_of(first)->dtype, size, all[i].ndim);
+// Sizes with names.
+static const struct {
+    const char *token;
+    int ndim, size[MOST_DIMS];
+} fixed[] = {
+    {"c0", 4, {4, 3, 3, 3}},    {"c1", 1, {4}},          {"t0", 4, {3, 2, 3, 3}},
+    {"pw", 1, {1}},             {"H1", 4, {1, 2, 3, 4}}, // weights
+    {"m0", 2, {3, 5}},          {"m1", 2, {3, 4}},       {"m2", 2, {4, 5}}, // m1 m2 is like m0
+    {"v3", 1, {3}},             {"v4", 1, {4}},          {"v5", 1, {5}},
+    {"B0", 3, {2, 3, 5}},       {"B1", 3, {2, 3, 4}},    {"B2", 3, {2, 4, 5}},
+    {"s1", 3, {2, 3, 7}},       {"k1", 3, {4, 3, 3}},    {"t1", 3, {3, 2, 3}}, // a signal
+    {"D0", 5, {1, 2, 3, 4, 3}}, {"k3", 5, {2, 2, 2, 2, 2}}, // a volume
+    {"g0", 4, {2, 4, 5, 4}},    {"k2", 4, {4, 2, 3, 3}}, {"dw", 4, {4, 1, 3, 3}}, // groups
+    {"r4", 1, {4}},             {"sq", 2, {3, 3}},
+};
+
+static Item *fixed_item(Make *m, DType d, const char *token) {
+    for (int i = 0; i < COUNT(fixed); i++) {
+        int64_t size[MOST_DIMS];
+        for (int k = 0; k < MOST_DIMS; k++)
+            size[k] = fixed[i].size[k];
+        if (strcmp(fixed[i].token, token) != 0)
+            continue;
+        if (d != DT_none)
+            return shaped(m, d, size, fixed[i].ndim);
+        Item *from = find_item(m, W_float);
+        return from ? shaped_from(m, from, size, fixed[i].ndim) : NULL;
     }
     return NULL;
+}
+
+bool is_fixed(const char *token) {
+    for (int i = 0; i < COUNT(fixed); i++)
+        if (!strcmp(fixed[i].token, token))
+            return true;
+    return false;
+}
+
+Item *begin_fixed(Make *m, const char *token) {
+    return fixed_item(m, DT_none, token);
+}
+
+static Item *call_with(Make *m, const char *op, const Item *x, const Value *second) {
+    Value args[2] = {val_node(x->node), second ? *second : val_none()};
+    return call(m, op, args, second ? 2 : 1);
+}
+
+// Running statistics: memory of their own, that batch_norm writes.
+static Item *statistics(Make *m, DType d, bool variance) {
+    Item *x = fixed_item(m, d, "r4");
+    Value half = val_float(0.5);
+    if (variance && x)
+        x = call_with(m, "aten.abs.default", x, NULL);
+    return x ? call_with(m, variance ? "aten.add.Scalar" : "aten.mul.Scalar", x, &half) : NULL;
+}
+
+// Where to look: mostly inside of the picture.
+static Item *places_in_picture(Make *m, DType d) {
+    int64_t size[4] = {1, 3, 2, 2};
+    Item *x = shaped(m, d, size, 4);
+    Value wide = val_float(1.25);
+    x = x ? call_with(m, "aten.tanh.default", x, NULL) : NULL;
+    return x ? call_with(m, "aten.mul.Scalar", x, &wide) : NULL;
+}
+
+// Of which each is there once.
+static Item *all_places(Make *m, const Item *first, int dim) {
+    const TensorMeta *t = meta_of(first);
+    Value args[2] = {{0}, val_list(m->arena, VAL_list, 1)};
+    int64_t n = dim < t->ndim ? hint_size(m, t, dim) : 0;
+    args[0] = val_int(n);
+    args[1].at[0] = val_int(0);
+    Item *x = n && expr_is(t->size[dim], n) ? call(m, "aten.arange.default", args, 1) : NULL;
+    return x ? call_with(m, "aten.flip.default", x, &args[1]) : NULL;
+}
+
+static Item *shift(Make *m, const Item *first) {
+    Item *x = find_mate(m, first, W_int);
+    Value eight = val_int(8);
+    return x ? call_with(m, "aten.remainder.Scalar", x, &eight) : NULL;
 }
 
 // n integers within [0, size).
@@ -46,7 +109,18 @@ static Item *bias(Make *m, const Item *first, const Value *weight) {
     return shaped(m, meta_of(first)->dtype, &n, 1);
 }
 
-Item *special_item(Make *m, const Item *first, const Value *args, const char *token) {
+Item *special_item(Make *m, const Item *first, const Value *args, int dim, const char *token) {
+    DType d = meta_of(first)->dtype;
+    if (!strcmp(token, "rm") || !strcmp(token, "rv"))
+        return statistics(m, d, token[1] == 'v');
+    if (!strcmp(token, "gr"))
+        return places_in_picture(m, d);
+    if (!strcmp(token, "xa"))
+        return all_places(m, first, dim);
+    if (!strcmp(token, "sh"))
+        return shift(m, first);
+    if (!strcmp(token, "o1")) // to be written
+        return call_with(m, "aten.clone.default", first, NULL);
     if (!strcmp(token, "0x")) // an index into a table
         return some_within(m, 3, 5);
     if (!strcmp(token, "ce"))
@@ -57,5 +131,5 @@ Item *special_item(Make *m, const Item *first, const Value *args, const char *to
         return sorted_bounds(m);
     if (!strcmp(token, "lb"))
         return bias(m, first, &args[1]);
-    return fixed(m, first, token);
+    return fixed_item(m, d, token);
 }
