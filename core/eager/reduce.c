@@ -166,6 +166,8 @@ static bool spread_op(K *k, bool root, bool pair) {
     for (int64_t i = 0; i < n; i++) {
         v[i] = v[i] / (left > 0 ? left : 0);
         v[i] = root ? sqrt(v[i]) : v[i];
+        if (isinf(mean[i]) && count > 1) // of Welford's sums; the sum alone would be infinite
+            mean[i] = NAN;
     }
     store_all_d(k->res[0], v);
     if (pair)

@@ -12,6 +12,7 @@ typedef struct Item {
     int memory;  // items with the same number may share elements
     bool leaf;   // a parameter, or a view of one: it may not be written
     bool rough;  // floats of few bits are in it: nothing that jumps is computed from it
+    bool odd;    // something infinite may be in it
     bool folded; // some elements are one in memory: it may not be written
 } Item;
 

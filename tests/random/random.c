@@ -247,6 +247,24 @@ static bool is_without_gradient(const Op *op, const Item *first) {
     return str_index(op->name, names, COUNT(names)) >= 0 || (str_starts(op->name, "std") && !drawn);
 }
 
+// Something in it may be infinite, or no number.
+static bool is_odd(Make *m, const Value *v) {
+    const Item *x = v->kind == VAL_node ? item_of(m, v) : NULL;
+    bool odd = (x && x->odd) || (v->kind == VAL_float && !isfinite(v->f));
+    for (int i = 0; v->kind == VAL_list && i < v->n; i++)
+        odd = odd || is_odd(m, &v->at[i]);
+    return odd;
+}
+
+// Of infinities eager and Inductor make different things: the mean of Welford's sums and that of
+// one sum, the whole part of inf / 2.
+static bool is_disputed(const Op *op, const Value *args) {
+    const Value *mode = op->n_args > 2 ? &args[2] : NULL;
+    bool floors = mode && mode->kind == VAL_str && !strcmp(mode->s, "floor");
+    return str_starts(op->name, "var_mean") || str_starts(op->name, "std_mean") ||
+           str_starts(op->name, "floor_divide") || (floors && str_starts(op->name, "div"));
+}
+
 static bool is_narrow(Make *m, const Value *v) {
     const Item *i = item_of(m, v);
     return i && i->rough && meta_of(i)->dtype != DT_f32 && meta_of(i)->dtype != DT_f64;
@@ -289,14 +307,15 @@ static bool places(const Make *m, const TensorMeta *t, int64_t *at) {
 
 // Some elements of y are x's, but not all of them in their order: what is read while x is written
 // is anybody's guess, if it is not refused.
-static bool tangled(const Make *m, const Item *x, const Item *y) {
+static bool tangled(const Make *m, const Op *op, const Item *x, const Item *y) {
     int64_t a[MOST_ELEMENTS], b[MOST_ELEMENTS];
-    if (x->memory != y->memory || x == y)
+    bool one_by_one = op->tags & OPT_pointwise || op->id == OP_aten_copy__default; // each is read before it is written
+    if (x->memory != y->memory || (x == y && one_by_one))
         return false;
     if (!places(m, meta_of(x), a) || !places(m, meta_of(y), b))
         return true;
     int64_t n = hint_numel(m, meta_of(x)), k = hint_numel(m, meta_of(y));
-    if (n == k && same_sizes(meta_of(x), meta_of(y)) && !memcmp(a, b, (size_t)n * sizeof *a))
+    if (one_by_one && n == k && same_sizes(meta_of(x), meta_of(y)) && !memcmp(a, b, (size_t)n * sizeof *a))
         return false;
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < k; j++)
@@ -305,12 +324,12 @@ static bool tangled(const Make *m, const Item *x, const Item *y) {
     return false;
 }
 
-static bool any_tangled(Make *m, const Item *x, const Value *v) {
+static bool any_tangled(Make *m, const Op *op, const Item *x, const Value *v) {
     const Item *y = v->kind == VAL_node ? item_of(m, v) : NULL;
     for (int i = 0; v->kind == VAL_list && i < v->n; i++)
-        if (any_tangled(m, x, &v->at[i]))
+        if (any_tangled(m, op, x, &v->at[i]))
             return true;
-    return y && tangled(m, x, y);
+    return y && tangled(m, op, x, y);
 }
 
 // What is written must be memory of its own, and nobody may read a part of it meanwhile.
@@ -328,7 +347,7 @@ static bool may_be_written(Make *m, const Op *op, const Value *args, const Value
     if (!x || x->leaf || x->folded)
         return false;
     for (int i = 0; i < op->n_args; i++)
-        if (&args[i] != v && !op->args[i].written && any_tangled(m, x, &args[i]))
+        if (&args[i] != v && !op->args[i].written && any_tangled(m, op, x, &args[i]))
             return false;
     return true;
 }
@@ -340,13 +359,15 @@ static bool may_write(Make *m, const Op *op, const Value *args) {
     return true;
 }
 
-static void roughen(Make *m, const Value *v) {
+static void spoil(Make *m, const Value *v, bool rough, bool odd) {
     for (int i = 0; v->kind == VAL_list && i < v->n; i++)
-        roughen(m, &v->at[i]);
+        spoil(m, &v->at[i], rough, odd);
     const Item *x = v->kind == VAL_list ? NULL : item_of(m, v);
     for (int i = 0; x && i < m->n; i++)
-        if (m->item[i].memory == x->memory)
-            m->item[i].rough = true;
+        if (m->item[i].memory == x->memory) {
+            m->item[i].rough = m->item[i].rough || rough;
+            m->item[i].odd = m->item[i].odd || odd;
+        }
 }
 
 Item *call(Make *m, const char *name, const Value *args, int n) {
@@ -354,17 +375,20 @@ Item *call(Make *m, const char *name, const Value *args, int n) {
     if (!op || n > op->n_args)
         return NULL;
     Value *bound = ARENA_ARRAY(m->arena, op->n_args + 1, Value), out = {0};
-    bool rough = false;
+    bool rough = false, odd = false;
     for (int i = 0; i < op->n_args; i++) {
         bool given = i < n && args[i].kind != VAL_ellipsis;
         bound[i] = given ? args[i] : op->args[i].dflt;
         if (!given && !op->args[i].has_default && !op->args[i].optional)
             return NULL;
         rough = rough || is_rough(m, &bound[i]);
+        odd = odd || is_odd(m, &bound[i]);
     }
     Item *first = op->n_args ? item_of(m, &bound[0]) : NULL;
     // Of nothing it is infinite, and of the mean of infinities PyTorch has several opinions.
     if (!strcmp(op->name, "logsumexp") && first && !hint_numel(m, meta_of(first)))
+        return NULL;
+    if (odd && is_disputed(op, bound))
         return NULL;
     if (m->grad && is_extreme(op) && is_narrow(m, &bound[0]))
         return NULL;
@@ -374,13 +398,16 @@ Item *call(Make *m, const char *name, const Value *args, int n) {
         return NULL;
     if (!may_write(m, op, bound) || !accept(m, op, bound, &out) || jumps(op, &out, rough))
         return NULL;
-    if (rough || !is_exact(op))
-        for (int i = 0; i < op->n_args; i++)
-            if (op->args[i].written)
-                roughen(m, &bound[i]);
+    for (int i = 0; i < op->n_args; i++)
+        if (op->args[i].written)
+            spoil(m, &bound[i], rough || !is_exact(op), odd);
     Node *node = append(m, op, bound);
     node->val = out;
-    return add_results(m, op, node, first, rough);
+    int before = m->n;
+    Item *made = add_results(m, op, node, first, rough);
+    for (int i = before; i < m->n; i++)
+        m->item[i].odd = odd;
+    return made;
 }
 
 // ---- the whole
