@@ -158,7 +158,7 @@ static Item *add_item(Make *m, Node *n, const Item *of, const Op *op, bool rough
             i->memory = item_of(m, &n->kwargs[n->n_kwargs - 1].value)->memory;
     i->leaf = view && of->leaf;
     i->folded = (view && of->folded) || op->id == OP_aten_expand_default ||
-                op->id == OP_aten_unfold_default;
+                op->id == OP_aten_unfold_default || op->id == OP_aten_as_strided_default;
     i->rough = (rough && !dtype_is_int(d)) || (dtype_is_float(d) && (d != DT_f64 || !is_exact(op)));
     return i;
 }
@@ -261,6 +261,9 @@ static bool is_odd(Make *m, const Value *v) {
 static bool is_disputed(const Op *op, const Value *args) {
     const Value *mode = op->n_args > 2 ? &args[2] : NULL;
     bool floors = mode && mode->kind == VAL_str && !strcmp(mode->s, "floor");
+    // Which of several NaNs is the largest.
+    if (strstr(op->name, "max_pool"))
+        return true;
     return str_starts(op->name, "var_mean") || str_starts(op->name, "std_mean") ||
            str_starts(op->name, "floor_divide") || (floors && str_starts(op->name, "div"));
 }
@@ -375,7 +378,7 @@ Item *call(Make *m, const char *name, const Value *args, int n) {
     if (!op || n > op->n_args)
         return NULL;
     Value *bound = ARENA_ARRAY(m->arena, op->n_args + 1, Value), out = {0};
-    bool rough = false, odd = false;
+    bool rough = false, odd = false, empty = false;
     for (int i = 0; i < op->n_args; i++) {
         bool given = i < n && args[i].kind != VAL_ellipsis;
         bound[i] = given ? args[i] : op->args[i].dflt;
@@ -383,6 +386,7 @@ Item *call(Make *m, const char *name, const Value *args, int n) {
             return NULL;
         rough = rough || is_rough(m, &bound[i]);
         odd = odd || is_odd(m, &bound[i]);
+        empty = empty || (item_of(m, &bound[i]) && !hint_numel(m, meta_of(item_of(m, &bound[i]))));
     }
     Item *first = op->n_args ? item_of(m, &bound[0]) : NULL;
     // Of nothing it is infinite, and of the mean of infinities PyTorch has several opinions.
@@ -405,8 +409,8 @@ Item *call(Make *m, const char *name, const Value *args, int n) {
     node->val = out;
     int before = m->n;
     Item *made = add_results(m, op, node, first, rough);
-    for (int i = before; i < m->n; i++)
-        m->item[i].odd = odd;
+    for (int i = before; i < m->n; i++) // the mean of nothing is no number
+        m->item[i].odd = odd || (empty && hint_numel(m, meta_of(&m->item[i])));
     return made;
 }
 
