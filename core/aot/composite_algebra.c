@@ -307,8 +307,8 @@ static void fill_diagonal(Trace *t, Value x, const Expr *first, const Expr *n, V
         stride = sym_add(t->sym, stride, m->stride[i]);
     offset = sym_add(t->sym, offset, sym_mul(t->sym, first, m->stride[0]));
     Value at = expr_is(offset, 0) ? NONE : val_sym(offset);
-    Value d = CALL(t, aten_as_strided_default, x, size_list(t, &n, 1), size_list(t, &stride, 1), at);
-    CALL(t, aten_fill__Scalar, d, v);
+    Value sizes = size_list(t, &n, 1), strides = size_list(t, &stride, 1);
+    CALL(t, aten_fill__Scalar, CALL(t, aten_as_strided_default, x, sizes, strides, at), v);
 }
 
 bool rule_fill_diagonal(Trace *t, const Op *op, const Value *a, Value *out) {

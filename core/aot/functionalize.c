@@ -556,6 +556,37 @@ bool functional_is_view(const Op *op) {
            op->returns[0].alias;
 }
 
+static bool differs_below(const Traced *x) {
+    const Traced *low = x->fn ? x->fn->value : x;
+    for (int i = 0; i < x->meta.ndim && low->meta.ndim == x->meta.ndim; i++)
+        if (low->meta.stride[i] != x->meta.stride[i])
+            return true;
+    return false;
+}
+
+// Can the result below have other strides than the op gives above?
+static bool may_differ(Trace *t, const Op *op, const Value *args) {
+    bool decomposed = decomp_rules[op->id].rule;
+    for (int i = 0; i < op->n_args; i++)
+        if (args[i].kind == VAL_tensor &&
+            (decomposed ? !meta_is_contiguous(t->sym, args[i].tensor, MF_contiguous)
+                        : differs_below(traced(&args[i]))))
+            return true;
+    return false;
+}
+
+// Above, a result has the strides that eager gives it, whatever those of its decomposition are:
+// whether it can be viewed, and so what shares its memory, must not depend on that.
+static void take_strides(Trace *t, const Op *op, const Value *args, Traced *x) {
+    Diag quiet = {.arena = t->arena};
+    MetaCtx c = trace_meta_ctx(t);
+    Value own;
+    c.diag = &quiet;
+    if (may_differ(t, op, args) && op_meta(&c, op, args, &own) &&
+        own.kind == VAL_tensor && same_shape(own.tensor, &x->meta))
+        x->meta.stride = own.tensor->stride;
+}
+
 Value functionalize(Trace *t, const Op *op, const Value *args) {
     // Without a tape there is nothing to detach from.
     if (op->id == OP_aten_detach__default || (op->id == OP_aten_detach_default && !t->tape))
@@ -567,5 +598,8 @@ Value functionalize(Trace *t, const Op *op, const Value *args) {
     if (functional_is_view(op))
         return view(t, op, args);
     Value out = lower(t, op, synced_args(t, op, args));
-    return functional_wrap(t, &out);
+    Value up = functional_wrap(t, &out);
+    if (out.kind == VAL_tensor && !t->failed)
+        take_strides(t, op, args, traced(&up));
+    return up;
 }

@@ -1,6 +1,6 @@
-// jitter.c: Monte Carlo arithmetic (D. S. Parker): what an op reads is moved at random by what its type
-// rounds off, so that several runs tell how far rounding alone can carry what is computed of it.
-// Each reader gets its own: a compiler may round a value for one and not for the other.
+// jitter.c: Monte Carlo arithmetic (D. S. Parker): what an op reads is moved at random by what its
+// type rounds off, so that several runs tell how far rounding alone can carry what is computed of
+// it. Each reader gets its own: a compiler may round a value for one and not for the other.
 #include "core/eager/kernel.h"
 
 #include <math.h>

@@ -107,6 +107,16 @@ bool kern_reshape(K *k) {
     return true;
 }
 
+bool kern_ravel(K *k) {
+    if (!tensor_is_contiguous(k->in[0])) {
+        k->args[0] = CALL(k, aten_contiguous_default, k->args[0]);
+        if (!eager_ok(k->x))
+            return false;
+        k->in[0] = tensor_at(&k->args[0]);
+    }
+    return kern_reshape(k);
+}
+
 // joining
 
 Tensor window_along(const Tensor *t, int dim, int64_t start, int64_t len) {

@@ -119,6 +119,11 @@ bool kern_aminmax(K *k) {
     int64_t n = fold_outputs(in, mask);
     if (fold_elements(in, mask) == 0 && n)
         return k_fail(k, "IndexError: aminmax(): Expected reduction dim to have non-zero size.");
+    int dim_arg = op_arg_index(k->op, "dim"), dim = 0;
+    if (dim_arg >= 0 && k->args[dim_arg].kind == VAL_int && in->ndim &&
+        k_dim(k, k->args[dim_arg].i, in->ndim, &dim) && in->size[dim] == 0)
+        return k_fail(k, "IndexError: aminmax: Expected reduction dim %d to have non-zero size.",
+                      dim);
     for (int r = 0; r < 2; r++) {
         FoldId id = r ? FOLD_amax : FOLD_amin;
         if (is_int_like(in->dtype)) {

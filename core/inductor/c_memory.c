@@ -160,6 +160,12 @@ static void add_to_memory(Emit *e, const LoopOp *op, const char *at, DType d, CV
     c_line(emit_to(e, ALL_VARS), op, e->position, "%s = %s;", at, stored_text(a, sum, d));
 }
 
+// Without a row, only the nest itself reads it, and knows its value.
+static bool has_row(const Emit *e, const char *buf) {
+    const MemoryPlan *plan = e->k->g->r->plan;
+    return e->nest->first > 0 && (!plan || map_get_int(&plan->local, buf, -1) >= 0);
+}
+
 void nest_store(Emit *e, const LoopOp *op, const char *index, CVal v) {
     Arena *a = e->k->g->arena;
     DType d = kernel_dtype(e->k, op->buf);
@@ -173,11 +179,12 @@ void nest_store(Emit *e, const LoopOp *op, const char *index, CVal v) {
         add_to_memory(e, op, place(e, op, index, true), d, v);
         return;
     }
-    if (e->nest->first > 0 || kernel_has_memory(e->k, op->buf))
+    bool stored = kernel_has_memory(e->k, op->buf) || has_row(e, op->buf);
+    if (stored)
         c_line(emit_to(e, ALL_VARS), op, e->position, "%s = %s;", place(e, op, index, true),
                stored_text(a, v, d));
     CVal kept = {v.text, d, v.vars};
-    if (!known && e->nest->first == 0 && !kernel_has_memory(e->k, op->buf)) {
+    if (!known && !stored) {
         kept = (CVal){arena_printf(a, "tmp%d", e->k->n_tmp++), d, v.vars};
         const char *text = arena_printf(a, "(%s)", stored_text(a, v, d));
         c_line(emit_to(e, v.vars), op, e->position, "const %s %s = %s;", c_value_type(d), kept.text,

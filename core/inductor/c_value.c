@@ -197,8 +197,9 @@ static const char *bits_text(Arena *a, DType from, DType to, const char *v) {
     if (dtype_is_low(to))
         return arena_printf(a, "fx_%s_to_f32((fx_%s)%s)", dtype_info[to].abbr, dtype_info[to].abbr,
                             v);
-    return dtype_is_low(from) ? arena_printf(a, "(%s)%s", c_type(to), v)
-                              : arena_printf(a, "fx_bits_%s_%s(%s)", c_suffix(from), c_suffix(to), v);
+    if (dtype_is_low(from))
+        return arena_printf(a, "(%s)%s", c_type(to), v);
+    return arena_printf(a, "fx_bits_%s_%s(%s)", c_suffix(from), c_suffix(to), v);
 }
 
 static CVal emit_cast(Emit *e, const LoopOp *op, const CVal *arg) {

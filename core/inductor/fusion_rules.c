@@ -166,6 +166,23 @@ static bool read_follows_write(const Schedule *s, const Dep *read, const Dep *wr
 
 // Loops that the write's index does not use would write the same place again; normalisation has
 // dropped them.
+// More iterations than places: c0 % 2 of four.
+static bool too_few_places(Sym *sym, const Dep *write) {
+    SymRange range[32];
+    int64_t places = 1, n;
+    if (write->n_vars > COUNT(range))
+        return true;
+    for (int i = 0; i < write->n_vars; i++) {
+        n = sym_size_hint(sym, write->sizes[i], 4096);
+        range[i] = (SymRange){0, n - 1};
+        if (__builtin_mul_overflow(places, n, &places))
+            return true;
+    }
+    SymRange r = sym_range_with(sym, write->index, write->vars, range, write->n_vars);
+    return r.hi != SYM_POS_INF && r.lo != SYM_NEG_INF && !__builtin_sub_overflow(r.hi, r.lo, &n) &&
+           n < places - 1;
+}
+
 static bool writes_each_place_once(const Schedule *s, const SchedNode *n, const Dep *write) {
     Sym *sym = s->module->sym;
     int count;
@@ -181,7 +198,7 @@ static bool writes_each_place_once(const Schedule *s, const SchedNode *n, const 
     for (int i = 0; i < write->n_vars; i++)
         if (!expr_has(write->index, write->vars[i]))
             return false;
-    return true;
+    return !too_few_places(sym, write);
 }
 
 // d is about an output of n, a node of the schedule as it is now.

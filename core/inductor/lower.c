@@ -296,9 +296,36 @@ static bool prefers_channels_last(Lower *l, const Node *n, const Box *b, const T
            !is_visible(l, n) && !used_by_as_strided(n) && dense_meta(l, m);
 }
 
+// Some view of it is copied into.
+static bool written_through_view(const Node *n, int depth) {
+    for (int i = 0; i < n->n_users && depth < 16; i++) {
+        const Node *u = n->users[i];
+        bool first = u->n_args && u->args[0].kind == VAL_node && u->args[0].node == n;
+        if (first && depth && node_is(u, OP_aten_copy__default))
+            return true;
+        bool view = u->def && (u->def->tags & OPT_view || u->def->id == OP_aten_reshape_default);
+        if (first && view && written_through_view(u, depth + 1))
+            return true;
+    }
+    return false;
+}
+
+// The steps of a symbolic view of memory are known; those of a view of a value, which would be
+// stored when the view is written, may not be told from its index.
+static void realize_written(Lower *l, const Node *n, Box *b, const TensorMeta *m) {
+    bool symbolic = false;
+    for (int i = 0; m && i < m->ndim; i++)
+        symbolic = symbolic || expr_has_symbols(m->size[i]);
+    if (symbolic && b->data->kind == D_store && written_through_view(n, 0)) {
+        box_realize(l, b, "a view of it is written");
+        buf_freeze(l, b->data->buf);
+    }
+}
+
 static Box *output_strides(Lower *l, const Node *n, Box *b) {
     const TensorMeta *m = node_meta(l, n);
     bool output = used_by_output(n);
+    realize_written(l, n, b, m);
     if (output && (b->data->kind == D_view || b->data->kind == D_reinterpret))
         box_realize(l, b, "a view of it is an output");
     if (!m || !(output || used_by_as_strided(n)) || m->ndim == 0 || m->ndim != data_ndim(b->data))

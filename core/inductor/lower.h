@@ -302,6 +302,8 @@ double arg_float(const Value *args, int i);
 const Expr **arg_exprs(Lower *l, const Value *v, int *n); // int list
 const Value *node_val(Lower *l, const Node *n); // what it yields, strides known
 const TensorMeta *node_meta(Lower *l, const Node *n); // NULL: not a tensor
+// Where the first argument of a node begins in its memory.
+const Expr *first_offset(Lower *l, const Node *n);
 const TensorMeta *arg_meta(Lower *l, const Value *v); // of an FX argument
 
 // Lowering functions: args in schema order.

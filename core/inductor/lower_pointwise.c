@@ -447,6 +447,8 @@ typedef struct FullCtx {
 static TVal run_full(Tracer *t, const void *ctx, Index idx, Index red) {
     const FullCtx *c = ctx;
     (void)idx, (void)red;
+    if (c->e && c->dtype == DT_b8)
+        return t_op2(t, LOOP_ne, t_index(t, c->e, DT_i64), t_int(t, 0, DT_i64));
     return c->e ? t_index(t, c->e, c->dtype) : t_const(t, c->k, c->dtype);
 }
 

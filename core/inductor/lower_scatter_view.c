@@ -2,6 +2,7 @@
 // views of another dtype. Source: torch/_inductor/lowering.py.
 #include "core/inductor/lower.h"
 #include "core/inductor/lowerings.h"
+#include "core/ops/meta.h"
 
 // The source over the view of a copy of the whole, which is the result.
 static LVal written_over(Lower *l, Box *whole, Data *view, Box *src) {
@@ -12,13 +13,18 @@ static LVal written_over(Lower *l, Box *whole, Data *view, Box *src) {
 }
 
 LVal lower_as_strided_scatter(Lower *l, const Value *args, LoopOpKind kind) {
-    Box *whole = clone_box(l, arg_box(l, args, 0)), *src = arg_box(l, args, 1);
     int n = 0, n_stride = 0;
     const Expr **size = arg_exprs(l, &args[2], &n), **stride = arg_exprs(l, &args[3], &n_stride);
-    const Expr *offset = args[4].kind == VAL_none ? sym_int(l->sym, 0) : arg_expr(l, args, 4);
+    const Expr *first = first_offset(l, l->node), *offset = sym_int(l->sym, 0);
+    const TensorMeta *m = node_meta(l, l->node->args[0].node);
     (void)kind;
-    if (n != n_stride)
+    // A copy has no gaps: what is addressed by strides over gaps is not where it was.
+    MetaCtx c = {.arena = l->arena, .sym = l->sym};
+    if (n != n_stride || !m || !meta_is_dense(&c, m))
         return lower_fallback(l, l->node->def, args);
+    Box *whole = clone_box(l, arg_box(l, args, 0)), *src = arg_box(l, args, 1);
+    if (args[4].kind != VAL_none)
+        offset = sym_sub(l->sym, arg_expr(l, args, 4), first);
     data_realize(l, whole->data, "as_strided");
     buf_decide(l, whole->data->buf);
     const IrLayout *y = whole->data->buf->ir->layout;
@@ -64,8 +70,8 @@ LVal lower_view_dtype(Lower *l, const Value *args, LoopOpKind kind) {
         if (x->data->kind == D_store)
             buf_freeze(l, store->buf);
         const IrLayout *y = data_layout(x->data);
-        IrLayout *as =
-            layout_new(l, IRL_fixed, y->device, to, y->ndim, y->size, y->stride, y->offset);
+        IrLayout *as = layout_new(l, IRL_fixed, y->device, to, y->ndim, y->size, y->stride,
+                                  layout_offset(l, y));
         return lv_box(box_new(l, view_strided(l, store, as)));
     }
     BitsCtx *c = ARENA_NEW(l->arena, BitsCtx);

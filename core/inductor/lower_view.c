@@ -257,6 +257,12 @@ LVal lower_unfold(Lower *l, const Value *args, LoopOpKind kind) {
     return boxed(l, view_generic(l, x->data, n + 1, size, reindex_unfold, c));
 }
 
+const Expr *first_offset(Lower *l, const Node *n) {
+    const Node *x = n->n_args && n->args[0].kind == VAL_node ? n->args[0].node : NULL;
+    const TensorMeta *m = x ? node_meta(l, x) : NULL;
+    return m && m->offset ? m->offset : sym_int(l->sym, 0);
+}
+
 LVal lower_as_strided(Lower *l, const Value *args, LoopOpKind kind) {
     Box *x = arg_box(l, args, 0);
     int n = 0, n_stride = 0;
@@ -266,7 +272,9 @@ LVal lower_as_strided(Lower *l, const Value *args, LoopOpKind kind) {
     data_realize(l, d, "as_strided");
     buf_decide(l, d->buf);
     const IrLayout *y = d->buf->ir->layout;
-    const Expr *offset = args[3].kind == VAL_none ? sym_int(l->sym, 0) : arg_expr(l, args, 3);
+    // PyTorch 2.11 begins at the buffer's first element if none is given.
+    const Expr *offset =
+        args[3].kind == VAL_none ? first_offset(l, l->node) : arg_expr(l, args, 3);
     return boxed(
         l,
         view_strided(l, d, layout_new(l, IRL_fixed, y->device, y->dtype, n, size, stride, offset)));

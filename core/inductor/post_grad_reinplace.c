@@ -8,6 +8,7 @@
 #include "core/inductor/lower.h"
 #include "core/inductor/post_grad.h"
 #include "core/ops/foreach.h"
+#include "core/ops/meta.h"
 #include "core/record/fault.h"
 
 typedef struct ViewOp {
@@ -101,10 +102,19 @@ static bool fuse_scatter(Reinplace *r, Node *n, const Op *view) {
     return true;
 }
 
+// The copy that is written has no gaps: strides over those of the base lead elsewhere in it.
+static bool addresses_gaps(Reinplace *r, const Node *n) {
+    const Value *base = &r->val[n->args[0].node->id];
+    MetaCtx c = {.arena = r->pass->arena, .sym = r->g->sym};
+    return n->def->id == OP_aten_as_strided_scatter_default && base->kind == VAL_tensor &&
+           !meta_is_dense(&c, base->tensor);
+}
+
 static void find_scatters(Reinplace *r) {
     GRAPH_EACH (r->g, n) {
         const Op *view = view_of_scatter(n);
-        if (!view || n->n_args < 2 || n->args[0].kind != VAL_node || n->args[1].kind != VAL_node)
+        if (!view || n->n_args < 2 || n->args[0].kind != VAL_node ||
+            n->args[1].kind != VAL_node || addresses_gaps(r, n))
             continue;
         if (!fuse_scatter(r, n, view))
             scatter_new(r, n, view);

@@ -196,6 +196,11 @@ bool meta_block_diag(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const Expr *size[2] = {meta_int(m, 0), meta_int(m, 0)};
     for (int i = 0; i < n; i++) {
         const Expr *one = meta_int(m, 1);
+        if (t[i]->ndim > 2)
+            return meta_fail(m,
+                             "RuntimeError: torch.block_diag: Input tensors must have 2 or fewer "
+                             "dimensions. Input %d has %d dimensions",
+                             i, t[i]->ndim);
         size[0] = sym_add(m->sym, size[0], t[i]->ndim > 1 ? t[i]->size[0] : one);
         size[1] = sym_add(m->sym, size[1], t[i]->ndim ? t[i]->size[t[i]->ndim - 1] : one);
     }

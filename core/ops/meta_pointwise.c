@@ -480,6 +480,8 @@ static bool fits_into(MetaCtx *m, const TensorMeta *self, const Expr *const *siz
 static bool result_fits(MetaCtx *m, const Op *op, const Value *args, const TensorMeta *self) {
     const char *name = arena_strndup(m->arena, op->name, strlen(op->name) - 1);
     const Op *form = str_ends(op->name, "_") ? op_find_overload(op->ns, name, op->overload) : NULL;
+    if (!form && str_ends(op->name, "_")) // floor_divide
+        form = op_find_overload(op->ns, name, "default");
     Value out = {0};
     if (!form || form->n_args != op->n_args || !form->meta || form->tags & OPT_random)
         return true;

@@ -210,6 +210,8 @@ bool meta_ravel(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     if (!self)
         return false;
     const Expr *size[1] = {meta_numel(m->sym, self)};
+    if (!meta_is_contiguous(m->sym, self, MF_contiguous)) // a copy even where a view would do
+        return meta_out_new(m, out, self->dtype, 1, size, self->device);
     return reshape(m, self, 1, size, out);
 }
 

@@ -74,7 +74,7 @@ const char *ops_overlap_error(const Op *op, const Tensor *self, const Tensor *ot
     Rule rule = rule_of(op);
     int64_t n = reach(self), m = reach(other);
     bool known = self == other || (n && m && is_dense(self) && is_dense(other));
-    if (rule == RULE_none || !known)
+    if (rule == RULE_none || !known || !n || !m)
         return NULL;
     bool apart =
         self != other && (self->offset + n <= other->offset || other->offset + m <= self->offset);

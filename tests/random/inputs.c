@@ -1,5 +1,5 @@
-// inputs.c: what a graph begins with: tensors of sizes that they share, of any type, in any order of
-// memory, with gaps, of elements that are one in memory.
+// inputs.c: what a graph begins with: tensors of sizes that they share, of any type, in any order
+// of memory, with gaps, of elements that are one in memory.
 #include "tests/random/make.h"
 
 static DType input_dtype(Make *m) {
@@ -60,7 +60,8 @@ static void order_strides(Make *m, TensorMeta *t, const int *order) {
     const Expr *next = sym_int(m->g->sym, 1);
     for (int i = 0; i < t->ndim; i++) {
         t->stride[order[i]] = next;
-        next = sym_mul(m->g->sym, next, sym_max(m->g->sym, t->size[order[i]], sym_int(m->g->sym, 1)));
+        next =
+            sym_mul(m->g->sym, next, sym_max(m->g->sym, t->size[order[i]], sym_int(m->g->sym, 1)));
     }
 }
 
@@ -103,7 +104,7 @@ static TensorMeta *draw_meta(Make *m, const Shapes *s, DType d, bool folded) {
     return t;
 }
 
-static bool is_folded(const TensorMeta *t) {
+bool is_folded(const TensorMeta *t) {
     bool folded = false;
     for (int i = 0; i < t->ndim; i++)
         folded = folded || (expr_is(t->stride[i], 0) && !expr_is(t->size[i], 1));

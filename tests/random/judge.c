@@ -115,7 +115,8 @@ static void find_exact(Run *r, Exact *x) {
 }
 
 static bool is_like(const Part *p, int i, const Tensor *t) {
-    return i < p->n && p->v[i].kind == RT_tensor && tensor_numel(&p->v[i].tensor) == tensor_numel(t);
+    return i < p->n && p->v[i].kind == RT_tensor &&
+           tensor_numel(&p->v[i].tensor) == tensor_numel(t);
 }
 
 // No further from float64 than four times what eager is, or what rounding alone can do.

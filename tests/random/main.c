@@ -140,7 +140,9 @@ static bool read_options(int argc, char **argv) {
 
 int main(int argc, char **argv) {
     if (!read_options(argc, argv)) {
-        fprintf(stderr, "usage: random [-t SECONDS] [-n GRAPHS] [-s FIRST] [-c CALLS] [-T TOOLCHAIN] [-v]\n");
+        fprintf(
+            stderr,
+            "usage: random [-t SECONDS] [-n GRAPHS] [-s FIRST] [-c CALLS] [-T TOOLCHAIN] [-v]\n");
         return 2;
     }
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

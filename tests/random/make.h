@@ -46,6 +46,7 @@ int64_t hint_numel(const Make *m, const TensorMeta *t);
 int64_t most_elements(const Make *m); // of a tensor
 // inputs.c
 void draw_inputs(Make *m);
+bool is_folded(const TensorMeta *t); // one element stands for a dimension
 
 // What an argument may be.
 typedef enum Want {
@@ -78,8 +79,30 @@ Item *within(Make *m, Item *i, int64_t size);
 // none. args: those found before.
 // dim: the one chosen last.
 Item *special_item(Make *m, const Item *first, const Value *args, int dim, const char *token);
-bool is_fixed(const char *token);                  // stands for certain sizes
-Item *begin_fixed(Make *m, const char *token);     // a first argument of them
+bool is_fixed(const char *token);              // stands for certain sizes
+Item *begin_fixed(Make *m, const char *token); // a first argument of them
+
+// Arguments as they are found, token by token.
+typedef struct Args {
+    Make *m;
+    const char *op;
+    Item first; // copied: items may move
+    bool has_first;
+    int dim; // chosen last
+    Value at[16];
+    int n;
+} Args;
+
+Value ints(Make *m, const int64_t *v, int n); // a list
+// sizes.c: false: there are none that fit.
+bool view_sizes(Args *a, Value *out);
+bool expand_sizes(Args *a, Value *out);
+bool some_sizes(Args *a, Value *out);  // of a new tensor
+bool some_number(Make *m, Value *out); // a symbol, or made of one; else a small number
+bool other_dtype(Args *a, Value *out); // of the first's width
+Value permutation(Args *a);
+Value some_dims(Args *a);
+Value repeated(Args *a, int least, int most, int per_dim);
 
 // arguments.c: does what a recipe says; false: it found no arguments.
 bool follow(Make *m, const Recipe *r);

@@ -157,7 +157,7 @@ static Item *add_item(Make *m, Node *n, const Item *of, const Op *op, bool rough
         if (op->args[k].written && op->args[k].kwarg_only && n->n_kwargs)
             i->memory = item_of(m, &n->kwargs[n->n_kwargs - 1].value)->memory;
     i->leaf = view && of->leaf;
-    i->folded = (view && of->folded) || op->id == OP_aten_expand_default ||
+    i->folded = (view && of->folded) || is_folded(n->val.tensor) ||
                 op->id == OP_aten_unfold_default || op->id == OP_aten_as_strided_default;
     i->rough = (rough && !dtype_is_int(d)) || (dtype_is_float(d) && (d != DT_f64 || !is_exact(op)));
     return i;
@@ -182,6 +182,9 @@ static bool is_small(const Make *m, const Value *v) {
         return v->n <= 8;
     }
     const TensorMeta *t = v->tensor;
+    for (int i = 0; v->kind == VAL_tensor && i < t->ndim; i++) // 0 and 1 are no values of a symbol
+        if (expr_has_symbols(t->size[i]) && hint_size(m, t, i) < 2)
+            return false;
     return v->kind == VAL_tensor && t->ndim <= MOST_DIMS && hint_numel(m, t) <= most_elements(m) &&
            dtype_info[t->dtype].cls != DTC_COMPLEX;
 }
@@ -261,11 +264,18 @@ static bool is_odd(Make *m, const Value *v) {
 static bool is_disputed(const Op *op, const Value *args) {
     const Value *mode = op->n_args > 2 ? &args[2] : NULL;
     bool floors = mode && mode->kind == VAL_str && !strcmp(mode->s, "floor");
-    // Which of several NaNs is the largest.
-    if (strstr(op->name, "max_pool"))
+    // Which of several NaNs is the largest; infinities times the weight of a place outside.
+    if (strstr(op->name, "max_pool") || strstr(op->name, "grid_sampler"))
         return true;
     return str_starts(op->name, "var_mean") || str_starts(op->name, "std_mean") ||
            str_starts(op->name, "floor_divide") || (floors && str_starts(op->name, "div"));
+}
+
+// Gives no number for some of its arguments.
+static bool has_gaps(const Op *op) {
+    static const char *const names[] = {"special_ndtri",    "special_zeta", "polygamma", "mvlgamma",
+                                        "poisson_nll_loss", "igamma",       "igammac",   "logit"};
+    return str_index(op->name, names, COUNT(names)) >= 0;
 }
 
 static bool is_narrow(Make *m, const Value *v) {
@@ -312,13 +322,15 @@ static bool places(const Make *m, const TensorMeta *t, int64_t *at) {
 // is anybody's guess, if it is not refused.
 static bool tangled(const Make *m, const Op *op, const Item *x, const Item *y) {
     int64_t a[MOST_ELEMENTS], b[MOST_ELEMENTS];
-    bool one_by_one = op->tags & OPT_pointwise || op->id == OP_aten_copy__default; // each is read before it is written
+    bool one_by_one = op->tags & OPT_pointwise ||
+                      op->id == OP_aten_copy__default; // each is read before it is written
     if (x->memory != y->memory || (x == y && one_by_one))
         return false;
     if (!places(m, meta_of(x), a) || !places(m, meta_of(y), b))
         return true;
     int64_t n = hint_numel(m, meta_of(x)), k = hint_numel(m, meta_of(y));
-    if (one_by_one && n == k && same_sizes(meta_of(x), meta_of(y)) && !memcmp(a, b, (size_t)n * sizeof *a))
+    if (one_by_one && n == k && same_sizes(meta_of(x), meta_of(y)) &&
+        !memcmp(a, b, (size_t)n * sizeof *a))
         return false;
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < k; j++)
@@ -399,6 +411,9 @@ Item *call(Make *m, const char *name, const Value *args, int n) {
     if (m->grad && is_without_gradient(op, first))
         return NULL;
     if (!strcmp(op->name, "div") && is_truth(m, &bound[0])) // no pattern of a softmax takes it
+        return NULL;
+    odd = odd || has_gaps(op);
+    if (first && first->folded && str_ends(op->name, "_scatter")) // of a copy that is folded, too
         return NULL;
     if (!may_write(m, op, bound) || !accept(m, op, bound, &out) || jumps(op, &out, rough))
         return NULL;

@@ -7,10 +7,10 @@
 
 typedef struct RandomCase {
     uint64_t seed;
-    const Graph *graph; // every node has its metadata
-    bool grad;          // its parameters need gradients
-    bool dynamic;       // sizes of inputs are symbols
-    double room;        // how far floats may be apart, of the largest
+    const Graph *graph;    // every node has its metadata
+    bool grad;             // its parameters need gradients
+    bool dynamic;          // sizes of inputs are symbols
+    double room;           // how far floats may be apart, of the largest
     const char *toolchain; // of the generated kernels: tcc, gcc, clang
 } RandomCase;
 
