@@ -393,29 +393,6 @@ static void write(Trace *t, const Op *op, Traced *self, Value value) {
     functional_sync(t, self);
 }
 
-// Overloads whose functional form is not the same name without its underscore.
-static const struct {
-    OpId in_place, functional;
-} forms[] = {
-    {OP_aten_normal__default, OP_aten_normal_functional_default},
-    {OP_aten_bernoulli__float, OP_aten_bernoulli_p},
-    {OP_aten_pow__Scalar, OP_aten_pow_Tensor_Scalar},
-    {OP_aten_floor_divide__Tensor, OP_aten_floor_divide_default},
-    {OP_aten_pow__Tensor, OP_aten_pow_Tensor_Tensor},
-    {OP_aten_float_power__Scalar, OP_aten_float_power_Tensor_Scalar},
-    {OP_aten_float_power__Tensor, OP_aten_float_power_Tensor_Tensor},
-};
-
-const Op *functional_form(Trace *t, const Op *op) {
-    for (int i = 0; i < COUNT(forms); i++)
-        if (forms[i].in_place == op->id)
-            return op_at(forms[i].functional);
-    size_t n = strlen(op->name);
-    const char *name = op->name[n - 1] == '_' ? arena_strndup(t->arena, op->name, n - 1)
-                                              : arena_printf(t->arena, "%s_functional", op->name);
-    return op_find_overload(op->ns, name, op->overload);
-}
-
 static Tensor by_hints(Trace *t, const TensorMeta *m) {
     Tensor x = {.dtype = m->dtype, .ndim = m->ndim};
     for (int i = 0; i < m->ndim; i++) {
@@ -469,26 +446,6 @@ static Value write_items(Trace *t, const Op *op, const Op *form, const Value *ar
     return args[0];
 }
 
-// add.Tensor of add.out: the same arguments but the one that is written. -1: there is none.
-static int out_arg(const Op *op) {
-    int n = op->n_args - 1;
-    return n > 0 && op->args[n].written && op->args[n].kwarg_only && op->n_returns == 1 ? n : -1;
-}
-
-static const Op *form_of_out(const Op *op) {
-    for (int i = OP_none + 1; i < OP_count; i++) {
-        const Op *x = op_at((OpId)i);
-        bool same = x->n_args == op->n_args - 1 && !strcmp(x->name, op->name) &&
-                    !strcmp(x->ns, op->ns) && !(x->tags & OPT_mutates);
-        for (int k = 0; k < x->n_args && same; k++)
-            same = !strcmp(x->args[k].name, op->args[k].name) &&
-                   x->args[k].type == op->args[k].type;
-        if (same)
-            return x;
-    }
-    return NULL;
-}
-
 static Value write_out(Trace *t, const Op *op, const Op *form, const Value *args) {
     Traced *out = traced(&args[op->n_args - 1]);
     if (!out || !out->fn) {
@@ -531,7 +488,7 @@ static Value in_place(Trace *t, const Op *op, const Value *args) {
     if (op_is_custom(op))
         return auto_functionalize(t, op, args);
     const Op *form = functional_form(t, op);
-    if (!form && out_arg(op) >= 0 && (form = form_of_out(op)))
+    if (!form && (form = functional_form_of_out(op)))
         return write_out(t, op, form, args);
     if (!form) {
         trace_fail(t, "%s writes its arguments and has no functional form", op->qualname);

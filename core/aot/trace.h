@@ -136,6 +136,7 @@ bool functional_is_mutated(const Traced *x);              // its data was writte
 const StackFrame *functional_written_at(const Traced *x); // by the last write
 bool functional_is_view(const Op *op); // a view op, not in place
 const Op *functional_form(Trace *t, const Op *op); // add.Tensor of add_.Tensor; NULL: none
+const Op *functional_form_of_out(const Op *op); // add.Tensor of add.out; NULL: none
 const Op *functional_view_form(Trace *t, const Op *op); // transpose.int of transpose_; or NULL
 bool functional_is_graded(const Traced *x);  // written while gradients were recorded
 bool functional_shares(const Traced *x, const Traced *y); // one storage

@@ -393,7 +393,9 @@ static bool may_write(K *k) {
 static bool run(K *k) {
     const Op *op = k->op, *base = functional_of(op);
     const KernelRow *row = &rows[op->id];
-    if (k->x->depth == 1 && !refuse_dtypes(k, base ? base : op))
+    bool called = k->x->depth == 1 || (k->x->depth == 2 && k->x->listed);
+    k->x->listed = false;
+    if (called && !refuse_dtypes(k, base ? base : op))
         return false;
     if (row->fn)
         return run_kernel(k, row);

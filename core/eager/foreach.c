@@ -14,7 +14,10 @@ bool run_foreach(K *k) {
     Value out = val_list(k->x->arena, VAL_list, n);
     for (int i = 0; i < n; i++) {
         foreach_args(k->op, each, k->args, i, one);
-        if (!eager_op(k->x, each, one, &out.at[i]))
+        k->x->listed = k->x->depth == 1;
+        bool ok = eager_op(k->x, each, one, &out.at[i]);
+        k->x->listed = false;
+        if (!ok)
             return false;
         if (copies)
             CALL(k, aten_copy__default, k->args[0].at[i], out.at[i]);

@@ -28,6 +28,7 @@ typedef struct Eager {
     int depth;        // of ops in ops
     bool casting;     // an op that autocast has seen: what it is made of is not cast again
     bool in_f64;
+    bool listed;      // an op on lists calls one an item: it is asked what a caller is asked
 } Eager;
 
 typedef struct K {

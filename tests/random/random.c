@@ -415,6 +415,9 @@ Item *call(Make *m, const char *name, const Value *args, int n) {
     odd = odd || has_gaps(op);
     if (first && first->folded && str_ends(op->name, "_scatter")) // of a copy that is folded, too
         return NULL;
+    if (op->id == OP_aten_as_strided_default && first && // gaps are in nobody's copy
+        !meta_is_contiguous(m->g->sym, meta_of(first), MF_contiguous))
+        return NULL;
     if (!may_write(m, op, bound) || !accept(m, op, bound, &out) || jumps(op, &out, rough))
         return NULL;
     for (int i = 0; i < op->n_args; i++)
