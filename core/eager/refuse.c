@@ -57,7 +57,7 @@ static DType dispatch_dtype(const K *k, const Op *op) {
         const Value *v = &k->args[i];
         // A number may stand where a tensor is declared: div.Tensor_mode(x, 2).
         bool scalar = (op->args[i].type == AT_scalar || op->args[i].type == AT_tensor) &&
-                      v->kind != VAL_none;
+                      v->kind != VAL_none && strcmp(op->args[i].name, "weight") != 0; // of lerp
         if (v->kind == VAL_tensor || (scalar && (op->tags & OPT_pointwise)))
             values[n++] = *v;
         if (n && !(op->tags & OPT_pointwise))

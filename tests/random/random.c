@@ -418,6 +418,8 @@ Item *call(Make *m, const char *name, const Value *args, int n) {
     if (op->id == OP_aten_as_strided_default && first && // gaps are in nobody's copy
         !meta_is_contiguous(m->g->sym, meta_of(first), MF_contiguous))
         return NULL;
+    if (m->large && m->grad && str_starts(op->name, "cumprod")) // a graph of as many nodes
+        return NULL;
     if (!may_write(m, op, bound) || !accept(m, op, bound, &out) || jumps(op, &out, rough))
         return NULL;
     for (int i = 0; i < op->n_args; i++)
