@@ -164,14 +164,6 @@ static bool place_of(App *app, int unit, const Artifact *art, LookPlace *out) {
     return true;
 }
 
-static const char *buffer_of(const Artifact *loops, int item) {
-    const IrModule *m = loops->schedule->module;
-    for (int i = 0; i < m->ops.n; i++)
-        if (m->ops.at[i]->number == item && m->ops.at[i]->outputs.n)
-            return m->ops.at[i]->outputs.at[0]->name;
-    return NULL;
-}
-
 // What the kernel that a line of code lies in writes last.
 static const char *buffer_of_kernel(const Artifact *code, const Artifact *loops, int line) {
     const char *kernel = item_name(code, line), *buf = NULL;
@@ -201,12 +193,12 @@ static const char *value_of(App *app, int unit, const Artifact **art, int item) 
     if ((*art)->kind == ART_graph)
         return item_name(*art, item);
     if ((*art)->kind == ART_schedule)
-        return buffer_of(*art, item);
+        return ir_op_buffer((*art)->schedule->module, item);
     const Artifact *loops = pipeline_at(p, unit, STAGE_post_fusion);
     if ((*art)->kind != ART_code || !loops)
         return NULL;
     return pipeline_links(p, *art, item, loops, &app->frame, &links)
-               ? buffer_of(loops, links[0].item)
+               ? ir_op_buffer(loops->schedule->module, links[0].item)
                : buffer_of_kernel(*art, loops, item);
 }
 

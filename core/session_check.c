@@ -85,26 +85,19 @@ static const RtValue *at(const RtValue *v, int n, int i) {
     return i >= 0 && i < n && v[i].kind != RT_none ? &v[i] : NULL;
 }
 
-static bool same_shape(const Tensor *a, const Tensor *b) {
-    bool same = a->ndim == b->ndim;
-    for (int i = 0; same && i < a->ndim; i++)
-        same = a->size[i] == b->size[i];
-    return same;
-}
-
 // The file gives both inputs the same memory.
 static bool is_tied(const Check *c, const LoadedGraph *g, int i, int k) {
     const char *a = i < g->n_inputs ? g->inputs[i].state : NULL;
     const char *b = k < g->n_inputs ? g->inputs[k].state : NULL;
     const Tensor *x = a ? map_get(&c->s->model->state, a) : NULL;
     const Tensor *y = b ? map_get(&c->s->model->state, b) : NULL;
-    return x && y && x->storage == y->storage && x->offset == y->offset && same_shape(x, y);
+    return x && y && x->storage == y->storage && x->offset == y->offset && tensor_same_size(x, y);
 }
 
 static const RtValue *sum_of(Check *c, const RtValue *a, const RtValue *b) {
     RtValue *v = ARENA_NEW(c->arena, RtValue);
     v->kind = RT_tensor;
-    if (!same_shape(&a->tensor, &b->tensor) ||
+    if (!tensor_same_size(&a->tensor, &b->tensor) ||
         !tensor_to(&v->tensor, &a->tensor, a->tensor.dtype, c->diag))
         return a;
     for (int64_t i = 0, n = tensor_numel(&v->tensor); i < n; i++)
@@ -238,7 +231,7 @@ static void judge(Check *c, const LoadedGraph *g, Row *row) {
     if (got->dtype != row->want->dtype)
         return;
     row->verdict = "other shape";
-    if (!same_shape(got, row->want))
+    if (!tensor_same_size(got, row->want))
         return;
     double rtol, atol;
     dtype_tolerance(row->want->dtype, &rtol, &atol);
@@ -248,27 +241,11 @@ static void judge(Check *c, const LoadedGraph *g, Row *row) {
     if (row->ok || !dtype_is_float(row->want->dtype))
         return;
     const RtValue *exact = value_of(c, g, row->name, exact_run(c));
-    if (exact && exact->kind == RT_tensor && same_shape(&exact->tensor, got) &&
+    if (exact && exact->kind == RT_tensor && tensor_same_size(&exact->tensor, got) &&
         tensor_near_exact(got, row->want, &exact->tensor)) {
         row->ok = true;
         row->verdict = "close to float64";
     }
-}
-
-static void print_index(Buf *out, const Tensor *t, int64_t flat) {
-    if (flat < 0) {
-        buf_puts(out, "·");
-        return;
-    }
-    int64_t index[TENSOR_DIMS];
-    for (int i = t->ndim - 1; i >= 0; i--) {
-        index[i] = flat % (t->size[i] ? t->size[i] : 1);
-        flat /= t->size[i] ? t->size[i] : 1;
-    }
-    buf_putc(out, '[');
-    for (int i = 0; i < t->ndim; i++)
-        buf_printf(out, "%s%lld", i ? "," : "", (long long)index[i]);
-    buf_putc(out, ']');
 }
 
 static void print_row(Buf *out, Arena *a, const Row *row) {
@@ -277,7 +254,10 @@ static void print_row(Buf *out, Arena *a, const Row *row) {
     for (int i = 0; i < row->want->ndim; i++)
         buf_printf(&type, "%s%lld", i ? "," : "", (long long)row->want->size[i]);
     buf_putc(&type, ']');
-    print_index(&bad, row->want, row->ok ? -1 : row->diff.first_bad);
+    if (row->ok || row->diff.first_bad < 0)
+        buf_puts(&bad, "·");
+    else
+        print_element(&bad, row->want, row->diff.first_bad);
     buf_printf(out, "%-28s %-18s %10.3g %10.3g %8lld  %-12s %s\n", row->name, buf_str(&type),
                row->diff.max_abs, row->diff.max_rel, (long long)row->diff.max_ulp, buf_str(&bad),
                row->verdict);

@@ -78,22 +78,15 @@ static void drop_levels(Search *x) {
 
 // ---- running a step
 
-static const RtValue *value_named(const ProbeRun *r, const char *name) {
-    for (int i = 0; i < r->values.n; i++)
-        if (!strcmp(r->values.at[i].name, name))
-            return &r->values.at[i].v;
-    return NULL;
-}
-
 // The first result that is wrong; NULL.
 static const char *bad_result(Search *x, const ProbeRun *got) {
     for (int i = 0; i < x->want.values.n; i++) {
         const char *name = x->want.values.at[i].name;
-        const RtValue *v = value_named(got, name);
+        const RtValue *v = probe_value(got, name);
         Judged j;
         if (!v && str_starts(name, "after"))
             v = &x->q->inputs[atoi(name + strlen("after"))];
-        judge_value(v, &x->want.values.at[i].v, value_named(&x->exact, name), &x->q->tolerance, &j);
+        judge_value(v, &x->want.values.at[i].v, probe_value(&x->exact, name), &x->q->tolerance, &j);
         if (verdict_info[j.verdict].bad)
             return name;
     }

@@ -147,11 +147,7 @@ static int item_of(const Sight *s, const Where *w, const Unit *u, const Artifact
 static const char *name_of(const Artifact *a, int item) {
     if (a->kind == ART_graph)
         return graph_by_id(a->graph, item) ? graph_by_id(a->graph, item)->name : NULL;
-    const IrModule *m = a->schedule->module;
-    for (int i = 0; i < m->ops.n; i++)
-        if (m->ops.at[i]->number == item && m->ops.at[i]->outputs.n)
-            return m->ops.at[i]->outputs.at[0]->name;
-    return NULL;
+    return ir_op_buffer(a->schedule->module, item);
 }
 
 // ---- the same value elsewhere
@@ -159,13 +155,13 @@ static const char *name_of(const Artifact *a, int item) {
 // The node of the lowered graph that an operation's buffer holds: the last of its origins.
 static int node_of_op(const Artifact *loops, int number) {
     const IrModule *m = loops->schedule->module;
+    const IrOp *op = ir_op(m, number);
     int last = -1;
-    for (int i = 0; i < m->ops.n; i++)
-        if (m->ops.at[i]->number == number && m->graph)
-            GRAPH_EACH (m->graph, n)
-                for (int k = 0; k < m->ops.at[i]->origins.n; k++)
-                    if (m->ops.at[i]->origins.at[k] == n->id)
-                        last = n->id;
+    if (op && m->graph)
+        GRAPH_EACH (m->graph, n)
+            for (int k = 0; k < op->origins.n; k++)
+                if (op->origins.at[k] == n->id)
+                    last = n->id;
     return last;
 }
 

@@ -227,15 +227,6 @@ static bool add_direct(Step *t) {
 
 // ---- graphs
 
-// By name: what passes from forward to backward keeps it.
-static int saved_output(const Graph *forward, const char *name) {
-    const Value *all = &graph_output_node(forward)->args[0];
-    for (int i = all->n - 1; i >= 0; i--)
-        if (all->at[i].kind == VAL_node && !strcmp(all->at[i].node->name, name))
-            return i;
-    return -1;
-}
-
 // Number of the placeholder of that name that forward writes; -1: none. Backward wants it as it
 // was.
 static int written_input(const Graph *forward, const char *name) {
@@ -263,7 +254,7 @@ static void put_map(Step *t, const Graph *forward, const Graph *backward, int n_
         else if (written >= 0)
             buf_printf(&map, "i%d ", written);
         else
-            buf_printf(&map, "o%d ", saved_output(forward, p->name));
+            buf_printf(&map, "o%d ", graph_output_index(forward, p->name));
     }
     for (int i = 0; i < n_consts; i++)
         buf_printf(&map, "k%d ", i);

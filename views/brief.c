@@ -207,15 +207,6 @@ int graph_ops(const Graph *g) {
     return n - (g->last && g->last->op == FX_output);
 }
 
-const IrOp *ir_op(const IrModule *m, int number) {
-    if (number >= 0 && number < m->ops.n && m->ops.at[number]->number == number)
-        return m->ops.at[number];
-    for (int i = 0; i < m->ops.n; i++) // a parsed module has gaps
-        if (m->ops.at[i]->number == number)
-            return m->ops.at[i];
-    return NULL;
-}
-
 const char *brief_kernel(const char *kernel) {
     if (!kernel)
         return "call";

@@ -23,7 +23,6 @@ const char *brief_place(Arena *a, const StackFrame *f);     // model.py:10 forwa
 // origins.
 const char *brief_what(Arena *a, const Schedule *s, const SchedNode *n);
 int graph_ops(const Graph *g);                              // nodes but inputs and output
-const IrOp *ir_op(const IrModule *m, int number);           // NULL if there is none
 const char *brief_kernel(const char *kernel);               // addmm for extern_kernels.addmm
 // The key by which a wish about fusing two scheduler nodes is kept: the first member of each,
 // op0+op3 for op0_op1 and op3_op4.

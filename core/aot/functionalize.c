@@ -182,21 +182,21 @@ const StackFrame *functional_written_at(const Traced *x) {
     return x->fn ? x->fn->set->written : NULL;
 }
 
-static Value synced(Trace *t, const Value *v) {
+Value functional_synced(Trace *t, const Value *v) {
     if (v->kind == VAL_tensor)
         return val_tensor(&functional_sync(t, traced(v))->meta);
     if (v->kind != VAL_list && v->kind != VAL_tuple)
         return *v;
     Value out = val_list(t->arena, v->kind, v->n);
     for (int i = 0; i < v->n; i++)
-        out.at[i] = synced(t, &v->at[i]);
+        out.at[i] = functional_synced(t, &v->at[i]);
     return out;
 }
 
 static Value *synced_args(Trace *t, const Op *op, const Value *args) {
     Value *out = ARENA_ARRAY(t->arena, op->n_args + 1, Value);
     for (int i = 0; i < op->n_args; i++)
-        out[i] = synced(t, &args[i]);
+        out[i] = functional_synced(t, &args[i]);
     return out;
 }
 
@@ -310,15 +310,6 @@ static Value view_in_place(Trace *t, const Op *op, const Value *args) {
 
 // writes
 
-static bool same_shape(const TensorMeta *a, const TensorMeta *b) {
-    if (a->ndim != b->ndim)
-        return false;
-    for (int i = 0; i < a->ndim; i++)
-        if (a->size[i] != b->size[i])
-            return false;
-    return true;
-}
-
 static void name_tensor(Buf *out, const Node *n, void *ctx) {
     (void)ctx;
     buf_puts(out, n->name);
@@ -375,7 +366,7 @@ static void write(Trace *t, const Op *op, Traced *self, Value value) {
     t->below = below;
     if (t->failed)
         return;
-    if (!same_shape(&v->meta, &self->meta)) {
+    if (!meta_equal_size(&v->meta, &self->meta)) {
         MetaCtx m = trace_meta_ctx(t);
         trace_fail(t, "RuntimeError: output with shape %s doesn't match the broadcast shape %s",
                    meta_sizes_text(&m, self->meta.size, self->meta.ndim),
@@ -540,7 +531,7 @@ static void take_strides(Trace *t, const Op *op, const Value *args, Traced *x) {
     Value own;
     c.diag = &quiet;
     if (may_differ(t, op, args) && op_meta(&c, op, args, &own) &&
-        own.kind == VAL_tensor && same_shape(own.tensor, &x->meta))
+        own.kind == VAL_tensor && meta_equal_size(own.tensor, &x->meta))
         x->meta.stride = own.tensor->stride;
 }
 

@@ -85,20 +85,11 @@ static void describe_view(const Run *r, AotMeta *m, Arena *a, const Traced *x, A
     m->bases[m->n_bases++] = kept(a, &base->meta);
 }
 
-static bool same_window(const TensorMeta *a, const TensorMeta *b) {
-    if (a->ndim != b->ndim || a->offset != b->offset)
-        return false;
-    for (int i = 0; i < a->ndim; i++)
-        if (a->size[i] != b->size[i] || a->stride[i] != b->stride[i])
-            return false;
-    return true;
-}
-
 // y.detach() beside y: it is made anew from y.
 static int differentiable_twin(Run *r, const Traced *x) {
     for (int i = 0; i < r->outputs.n; i++) {
         const Traced *y = traced(&r->outputs.at[i]);
-        if (y && y != x && functional_shares(x, y) && same_window(&x->meta, &y->meta) &&
+        if (y && y != x && functional_shares(x, y) && meta_equal_view(&x->meta, &y->meta) &&
             tape_requires_grad(&r->t, r->outputs.at[i]))
             return i;
     }

@@ -154,17 +154,6 @@ static void be_views(Trace *t, const Op *op, const Value *args, const Value *out
 
 // functions
 
-static Value frozen(Trace *t, const Value *v) {
-    if (v->kind == VAL_tensor)
-        return val_tensor(&functional_sync(t, traced(v))->meta);
-    if (v->kind != VAL_list && v->kind != VAL_tuple)
-        return *v;
-    Value out = val_list(t->arena, v->kind, v->n);
-    for (int i = 0; i < v->n; i++)
-        out.at[i] = frozen(t, &v->at[i]);
-    return out;
-}
-
 static int count_tensors(const Value *v) {
     if (v->kind == VAL_list || v->kind == VAL_tuple) {
         int n = 0;
@@ -231,7 +220,7 @@ static void watch_args(Trace *t, GradFn *fn, const Value *args) {
 static void save_args(Trace *t, GradFn *fn, const Value *args, bool writes) {
     Value *saved = ARENA_ARRAY(t->arena, fn->op->n_args + 1, Value);
     for (int i = 0; i < fn->op->n_args; i++)
-        saved[i] = frozen(t, &args[i]);
+        saved[i] = functional_synced(t, &args[i]);
     int flags = fn->row ? fn->row->flags : 0;
     if (writes && fn->op->n_args && fn->op->args[0].written &&
         ((flags & SAVE_self) || ((flags & SAVE_self_if1) && wants(fn, 1)))) {
@@ -349,7 +338,7 @@ static void set_history(Trace *t, GradFn *fn, const Value *out) {
     for (int i = 0; i < n; i++)
         if (tape_saves_result(fn, i) && items[i].kind == VAL_tensor)
             fn->results[i] =
-                fn->through_detach[i] ? detached(t, items[i]) : frozen(t, &items[i]);
+                fn->through_detach[i] ? detached(t, items[i]) : functional_synced(t, &items[i]);
     watch_results(t, fn, items);
 }
 
@@ -460,7 +449,7 @@ GradFn *tape_call(Trace *t, HigherGrad *higher) {
     fn->n_edges = 0;
     for (int i = 0; i < higher->n_inputs; i++) {
         add_edge(t, fn, &higher->inputs[i], i, -1);
-        saved[i] = frozen(t, &higher->inputs[i]);
+        saved[i] = functional_synced(t, &higher->inputs[i]);
     }
     higher->inputs = saved;
     fn->higher = higher;

@@ -132,6 +132,7 @@ MetaCtx trace_meta_ctx(Trace *t);
 Value functionalize(Trace *t, const Op *op, const Value *args);
 Value functional_wrap(Trace *t, const Value *lower);      // fresh alias sets
 Traced *functional_sync(Trace *t, Traced *x);             // brings it up to date; its value below
+Value functional_synced(Trace *t, const Value *v); // each tensor of v, in lists too
 bool functional_is_mutated(const Traced *x);              // its data was written
 const StackFrame *functional_written_at(const Traced *x); // by the last write
 bool functional_is_view(const Op *op); // a view op, not in place

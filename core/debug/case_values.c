@@ -78,12 +78,6 @@ static bool read_tensor(const Json *j, RtValue *out, Diag *d) {
     return ok;
 }
 
-static RtValue other(Arena *a, Value v) {
-    Value *copy = ARENA_NEW(a, Value);
-    *copy = v;
-    return (RtValue){.kind = RT_other, .other = copy};
-}
-
 static bool read_float(const char *s, RtValue *out) {
     char *end;
     *out = (RtValue){.kind = RT_float, .f = strtod(s, &end)};
@@ -110,7 +104,7 @@ static bool read_other(Arena *a, const Json *j, RtValue *out) {
     }
     if (v.kind == VAL_none)
         return false;
-    *out = other(a, v);
+    *out = rt_other(a, v);
     return true;
 }
 
@@ -143,7 +137,7 @@ bool case_value(Arena *a, const Json *j, RtValue *out, Diag *d) {
         *out = (RtValue){.kind = RT_float, .f = j->f};
         return true;
     case JSON_string:
-        *out = other(a, val_str(j->s));
+        *out = rt_other(a, val_str(j->s));
         return true;
     case JSON_object:
         return read_object(a, j, out, d);
@@ -156,28 +150,6 @@ bool case_value(Arena *a, const Json *j, RtValue *out, Diag *d) {
         if (!case_value(a, c, &out->at[i++], d))
             return false;
     return true;
-}
-
-static RtValue default_value(Arena *a, const Value *v) {
-    RtValue out = {0};
-    switch (v->kind) {
-    case VAL_none:
-        return out;
-    case VAL_int:
-        return (RtValue){.kind = RT_int, .i = v->i};
-    case VAL_bool:
-        return (RtValue){.kind = RT_bool, .b = v->b};
-    case VAL_float:
-        return (RtValue){.kind = RT_float, .f = v->f};
-    case VAL_list:
-    case VAL_tuple:
-        out = (RtValue){.kind = RT_list, .n = v->n, .at = ARENA_ARRAY(a, v->n + 1, RtValue)};
-        for (int i = 0; i < v->n; i++)
-            out.at[i] = default_value(a, &v->at[i]);
-        return out;
-    default:
-        return other(a, *v);
-    }
 }
 
 // A single number for a list of fixed length.
@@ -260,7 +232,7 @@ static bool check_types(const Op *op, const RtValue *args, Diag *d) {
 bool case_bind(Arena *a, const Op *op, const Json *line, RtValue *args, Diag *d) {
     const Json *positional = json_get(line, "args"), *kw = json_get(line, "kwargs");
     for (int i = 0; i < op->n_args; i++)
-        args[i] = default_value(a, &op->args[i].dflt);
+        args[i] = rt_of_value(a, &op->args[i].dflt);
     int i = 0;
     for (const Json *j = positional ? positional->child : NULL; j; j = j->next, i++)
         if (i >= op->n_args || !case_value(a, j, &args[i], d)) {

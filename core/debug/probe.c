@@ -9,17 +9,6 @@ enum { DEFAULT_LIMIT_MS = 10000 };
 
 static const char kind_letters[] = "upbcst"; // by InputKind
 
-static void put_value(Message *m, const char *name, const RtValue *v) {
-    if (v->kind == RT_tensor)
-        message_tensor(m, name, &v->tensor);
-    else if (v->kind == RT_int || v->kind == RT_bool)
-        message_int(m, name, v->kind == RT_int ? v->i : v->b);
-    else if (v->kind == RT_float)
-        message_float(m, name, v->f);
-    else
-        message_text(m, name, "");
-}
-
 static void put_consts(Message *m, const ProbeQuery *q, const Graph *g, const char *prefix) {
     for (int i = 0; i < g->consts.n; i++) {
         const GraphConst *c = &g->consts.at[i];
@@ -63,7 +52,7 @@ static void put_graph(Message *m, const ProbeQuery *q) {
     for (int i = 0; i < q->n_inputs; i++) {
         kinds[i] = kind_letters[q->kinds ? q->kinds[i] : IN_user];
         needs[i] = q->needs_grad && q->needs_grad[i] ? '1' : '0';
-        put_value(m, arena_printf(m->arena, "in%d", i), &q->inputs[i]);
+        message_value(m, arena_printf(m->arena, "in%d", i), &q->inputs[i]);
     }
     kinds[q->n_inputs] = needs[q->n_inputs] = '\0';
     message_text(m, "kinds", kinds);

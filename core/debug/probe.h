@@ -121,6 +121,8 @@ typedef struct ProbeRun {
     VEC(ProbeValue) values; // made
 } ProbeRun;
 // What runs the graph of a query; handed in by session. Errors in d.
+const RtValue *probe_value(const ProbeRun *r, const char *name); // NULL: no such value
+
 typedef struct ProbeRunner {
     void *ctx;
     // Builds up to what the rung runs; false: *failed is the stage that could not be built.

@@ -38,7 +38,7 @@ static void drop(ProbeRun *r) {
     r->values.n = 0;
 }
 
-static const RtValue *value_named(const ProbeRun *r, const char *name) {
+const RtValue *probe_value(const ProbeRun *r, const char *name) {
     for (int i = 0; i < r->values.n; i++)
         if (!strcmp(r->values.at[i].name, name))
             return &r->values.at[i].v;
@@ -110,7 +110,7 @@ static void run_again(Answer *x, uint8_t poison, bool *changed) {
     ProbeRun r = {.rung = x->q->rung, .toolchain = x->q->toolchain, .poison = poison};
     if (x->runner->run(x->runner->ctx, &r, x->c->arena, &quiet))
         for (int i = 0; i < x->got.values.n; i++) {
-            const RtValue *v = value_named(&r, x->got.values.at[i].name);
+            const RtValue *v = probe_value(&r, x->got.values.at[i].name);
             changed[i] = changed[i] || !same_bits(v, &x->got.values.at[i].v);
         }
     drop(&r);
@@ -118,7 +118,7 @@ static void run_again(Answer *x, uint8_t poison, bool *changed) {
 
 // What a rung left as it was is not among its results.
 static const RtValue *result(const Answer *x, const ProbeRun *r, const char *name) {
-    const RtValue *v = value_named(r, name);
+    const RtValue *v = probe_value(r, name);
     int i = str_starts(name, "after") ? atoi(name + strlen("after")) : -1;
     return v || i < 0 || i >= x->q->n_inputs ? v : &x->q->inputs[i];
 }
@@ -158,7 +158,7 @@ static void put_rows(Answer *x) {
         put_result(x, n++, name, k < n_got && unsteady[k], k < n_got && unwritten[k]);
     }
     for (int k = 0; k < n_got; k++) // an input that should not have been written
-        if (!value_named(&x->want, x->got.values.at[k].name))
+        if (!probe_value(&x->want, x->got.values.at[k].name))
             put_result(x, n++, x->got.values.at[k].name, unsteady[k], unwritten[k]);
     message_int(x->c->reply, "rows", n);
 }

@@ -79,7 +79,7 @@ bool kern_attention(K *k) {
     Value o = CALL(k, aten_matmul_default, s, v);
     if (o.kind != VAL_tensor)
         return false;
-    MetaCtx m = {.arena = k->x->arena, .sym = k->x->sym, .diag = k->x->c->diag, .at = k->x->c->at};
+    MetaCtx m = eager_meta_ctx(k->x);
     Value meta;
     if (!op_meta(&m, k->op, k->args, &meta))
         return false;

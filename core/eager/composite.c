@@ -331,7 +331,7 @@ static Value dims_of(K *k, uint64_t mask) {
 bool kern_trilinear(K *k) {
     Value v[3], meta;
     DType d = k->in[0]->dtype;
-    MetaCtx m = {.arena = k->x->arena, .sym = k->x->sym, .diag = k->x->c->diag, .at = k->x->c->at};
+    MetaCtx m = eager_meta_ctx(k->x);
     if (!op_meta(&m, k->op, k->args, &meta))
         return false;
     int total_dims = k->in[0]->ndim + k->args[3].n;

@@ -450,7 +450,7 @@ bool kern_convolution(K *k) {
         memmove(res->size + 1, plain.size, (size_t)plain.ndim * sizeof *plain.size);
         memmove(res->stride + 1, plain.stride, (size_t)plain.ndim * sizeof *plain.stride);
         res->size[0] = 1;
-        res->stride[0] = max_reach(&plain);
+        res->stride[0] = tensor_reach(&plain);
         res->ndim++;
         bool ok = convolve(k, &one, w, bias, &a);
         *res = plain;

@@ -50,7 +50,7 @@ void solve_triangle(const double *a, int64_t n, double *b, int64_t cols, bool up
     }
 }
 
-static void swap_rows(double *b, int64_t cols, int64_t i, int64_t j) {
+void swap_rows(double *b, int64_t cols, int64_t i, int64_t j) {
     for (int64_t c = 0; i != j && c < cols; c++) {
         double t = b[i * cols + c];
         b[i * cols + c] = b[j * cols + c];

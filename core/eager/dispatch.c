@@ -226,7 +226,7 @@ static void scalar_args(Eager *x, const Op *op, Value *args) {
     }
 }
 
-static MetaCtx meta_ctx(Eager *x) {
+MetaCtx eager_meta_ctx(Eager *x) {
     return (MetaCtx){.arena = x->arena, .sym = x->sym, .diag = x->c->diag, .at = x->c->at};
 }
 
@@ -244,7 +244,7 @@ static bool run_kernel(K *k, const KernelRow *row) {
     Eager *x = k->x;
     if (!row->own) {
         Value meta;
-        MetaCtx m = meta_ctx(x);
+        MetaCtx m = eager_meta_ctx(x);
         if (!op_meta(&m, k->op, k->args, &meta) || !made(x, &meta, row->fills, &k->out))
             return false;
     }
@@ -254,7 +254,7 @@ static bool run_kernel(K *k, const KernelRow *row) {
 }
 
 bool kern_view(K *k) {
-    MetaCtx m = meta_ctx(k->x);
+    MetaCtx m = eager_meta_ctx(k->x);
     Value meta;
     if (k->args[0].kind != VAL_tensor)
         return k_fail(k, "TypeError: %s: argument '%s' must be a tensor", k->op->qualname,
@@ -279,7 +279,7 @@ static bool copy_values(Eager *x, const Value *dst, const Value *src) {
 }
 
 static bool run_copy_twin(K *k, const Op *base) {
-    MetaCtx m = meta_ctx(k->x);
+    MetaCtx m = eager_meta_ctx(k->x);
     Value meta, view;
     return op_meta(&m, k->op, k->args, &meta) && made(k->x, &meta, true, &k->out) &&
            eager_op(k->x, base, k->args, &view) && copy_values(k->x, &k->out, &view);
@@ -301,7 +301,7 @@ static bool run_inplace_view(K *k, const Op *base) {
 }
 
 static bool check_inplace(K *k) {
-    MetaCtx m = meta_ctx(k->x);
+    MetaCtx m = eager_meta_ctx(k->x);
     Value meta;
     const Tensor *self = tensor_at(&k->args[0]);
     if (!self)
@@ -362,7 +362,7 @@ static bool run_on_copy(K *k, const Op *form) {
 }
 
 static bool run_number(K *k) {
-    MetaCtx m = meta_ctx(k->x);
+    MetaCtx m = eager_meta_ctx(k->x);
     return op_meta(&m, k->op, k->args, &k->out);
 }
 
@@ -385,7 +385,7 @@ static bool may_write(K *k) {
     for (int i = 1; self && i < k->op->n_args; i++)
         if (!may_read(k, self, &k->args[i]))
             return false;
-    MetaCtx m = meta_ctx(k->x);
+    MetaCtx m = eager_meta_ctx(k->x);
     Value meta;
     return !self || k->op->id != OP_aten_copy__default || op_meta(&m, k->op, k->args, &meta);
 }

@@ -58,6 +58,9 @@ bool eager_call(EagerCtx *c, const Op *op, RtValue *args, RtValue *out);
 bool eager_has(OpId id);
 // Drops the tensors of a value, lists included.
 void rt_drop(RtValue *v);
+// A constant of a schema or graph: numbers and lists of them, else RT_other.
+RtValue rt_of_value(Arena *a, const Value *v);
+RtValue rt_other(Arena *a, Value v);
 
 typedef struct EagerRun {
     const Graph *graph;

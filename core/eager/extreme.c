@@ -16,7 +16,7 @@ typedef struct Search {
     int64_t *place; // (runs)
 } Search;
 
-VECTORED static float row_peak(int64_t n, const float *x, float sign, int *nans) {
+VECTORED float row_peak(int64_t n, const float *x, float sign, int *nans) {
     float lane[WIDE];
     int32_t nan[WIDE] = {0};
     int64_t i = 0;

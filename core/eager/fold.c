@@ -112,29 +112,10 @@ static const struct {
 };
 
 // Largest or smallest of floats as floats; NaN if there is one.
-VECTORED static double extreme_f(double acc, int64_t n, const float *x, bool least) {
-    enum { WIDE = 64 };
-    float lane[WIDE], sign = least ? -1.0f : 1.0f;
-    int32_t nan[WIDE] = {0}, nans = 0;
-    int64_t i = 0;
-    for (int j = 0; j < WIDE; j++)
-        lane[j] = -(float)INFINITY;
-    for (; i + WIDE <= n; i += WIDE)
-        for (int j = 0; j < WIDE; j++) {
-            float v = sign * x[i + j];
-            lane[j] = v > lane[j] ? v : lane[j];
-            nan[j] |= v != v;
-        }
-    for (; i < n; i++) {
-        float v = sign * x[i];
-        lane[i % WIDE] = v > lane[i % WIDE] ? v : lane[i % WIDE];
-        nans |= v != v;
-    }
-    for (int j = 0; j < WIDE; j++) {
-        double v = (double)(sign * lane[j]);
-        acc = (least ? v < acc : v > acc) ? v : acc;
-        nans |= nan[j];
-    }
+static double extreme_f(double acc, int64_t n, const float *x, bool least) {
+    int nans = 0;
+    double v = (double)row_peak(n, x, least ? -1.0f : 1.0f, &nans);
+    acc = (least ? v < acc : v > acc) ? v : acc;
     return nans ? (double)NAN : acc;
 }
 

@@ -145,8 +145,8 @@ bool overlaps(const Tensor *a, const Tensor *b) {
     if (same)
         return false;
     int64_t ab = dtype_info[a->dtype].bytes, bb = dtype_info[b->dtype].bytes;
-    return a->offset * ab < (b->offset + max_reach(b)) * bb &&
-           b->offset * bb < (a->offset + max_reach(a)) * ab;
+    return a->offset * ab < (b->offset + tensor_reach(b)) * bb &&
+           b->offset * bb < (a->offset + tensor_reach(a)) * ab;
 }
 
 // copying

@@ -51,6 +51,7 @@ Value eager_do(Eager *x, OpId id,
 #define END              ((Value){.kind = VAL_opaque, .n = -1})
 bool eager_ok(const Eager *x);                                   // no error so far
 bool eager_fail(Eager *x, const char *fmt, ...) FX_PRINTF(2, 3); // false
+MetaCtx eager_meta_ctx(Eager *x);
 bool k_fail(K *k, const char *fmt, ...) FX_PRINTF(2, 3);         // false
 
 // refuse.c: false and an error for what PyTorch's kernel of that op is not made for. op: the
@@ -147,7 +148,6 @@ typedef struct Axis {
     int64_t outer, n, inner;
 } Axis;
 Axis axis_of(const Tensor *t, int dim);
-int64_t max_reach(const Tensor *t); // elements from the first to one past the last
 
 // The runs of a tensor along one dimension: run r starts at run_start, elements run_step apart.
 typedef struct Runs {

@@ -485,18 +485,10 @@ bool kern_ldl_factor(K *k) {
     return mats_store(k, 0, &a);
 }
 
-static void swap_b(double *b, int64_t cols, int64_t i, int64_t j) {
-    for (int64_t c = 0; i != j && c < cols; c++) {
-        double t = b[i * cols + c];
-        b[i * cols + c] = b[j * cols + c];
-        b[j * cols + c] = t;
-    }
-}
-
 static void ldl_solve(const double *a, const int64_t *p, int64_t n, double *b, int64_t cols) {
     for (int64_t j = 0; j < n;) {
         int64_t step = p[j] > 0 ? 1 : 2;
-        swap_b(b, cols, j + step - 1, (p[j] > 0 ? p[j] : -p[j]) - 1);
+        swap_rows(b, cols, j + step - 1, (p[j] > 0 ? p[j] : -p[j]) - 1);
         for (int64_t i = j + step; i < n; i++)
             for (int64_t c = 0; c < cols; c++)
                 for (int64_t s = 0; s < step; s++)
@@ -519,7 +511,7 @@ static void ldl_solve(const double *a, const int64_t *p, int64_t n, double *b, i
             for (int64_t i = j + 1; i < n; i++)
                 for (int64_t c = 0; c < cols; c++)
                     b[(first + s) * cols + c] -= a[i * n + first + s] * b[i * cols + c];
-        swap_b(b, cols, j, (p[j] > 0 ? p[j] : -p[j]) - 1);
+        swap_rows(b, cols, j, (p[j] > 0 ? p[j] : -p[j]) - 1);
         j = first - 1;
     }
 }

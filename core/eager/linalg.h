@@ -24,6 +24,7 @@ static inline double *mat(const Mats *v, int64_t b) {
 // from 1, or 0.
 int lu_factor(double *a, int64_t m, int64_t n, int64_t *pivot, bool pivoting);
 // Solves with L, U and pivots of (n, n): b (n, cols). transpose: A^T x = b.
+void swap_rows(double *b, int64_t cols, int64_t i, int64_t j);
 void lu_solve(const double *lu, const int64_t *pivot, int64_t n, double *b, int64_t cols,
               bool transpose);
 // Triangular systems: a (n, n), b (n, cols).

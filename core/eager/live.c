@@ -181,6 +181,34 @@ void rt_drop(RtValue *v) {
     *v = (RtValue){0};
 }
 
+RtValue rt_other(Arena *a, Value value) {
+    Value *v = ARENA_NEW(a, Value);
+    *v = value;
+    return (RtValue){.kind = RT_other, .other = v};
+}
+
+RtValue rt_of_value(Arena *a, const Value *v) {
+    RtValue out = {0};
+    switch (v->kind) {
+    case VAL_none:
+        return out;
+    case VAL_int:
+        return (RtValue){.kind = RT_int, .i = v->i};
+    case VAL_bool:
+        return (RtValue){.kind = RT_bool, .b = v->b};
+    case VAL_float:
+        return (RtValue){.kind = RT_float, .f = v->f};
+    case VAL_list:
+    case VAL_tuple:
+        out = (RtValue){.kind = RT_list, .n = v->n, .at = ARENA_ARRAY(a, v->n + 1, RtValue)};
+        for (int i = 0; i < v->n; i++)
+            out.at[i] = rt_of_value(a, &v->at[i]);
+        return out;
+    default:
+        return rt_other(a, *v);
+    }
+}
+
 Value scalar_value(Eager *x, const Tensor *t) {
     if (tensor_numel(t) != 1) {
         eager_fail(x, "RuntimeError: a Tensor with %lld elements cannot be converted to Scalar",

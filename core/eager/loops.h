@@ -101,4 +101,7 @@ double special_y1(double x);
 double special_airy(double x);
 double special_spherical_j0(double x);
 
+// extreme.c: the largest of sign * x, times sign; *nans is set if there is one.
+float row_peak(int64_t n, const float *x, float sign, int *nans);
+
 #endif

@@ -20,7 +20,7 @@ bool kern_copy_(K *k) {
 }
 
 static bool run_meta(K *k, Value *meta) {
-    MetaCtx m = {.arena = k->x->arena, .sym = k->x->sym, .diag = k->x->c->diag, .at = k->x->c->at};
+    MetaCtx m = eager_meta_ctx(k->x);
     return op_meta(&m, k->op, k->args, meta);
 }
 

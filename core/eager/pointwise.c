@@ -475,8 +475,7 @@ bool point_run(K *k, const PointRow *row, Tensor *out) {
     if (!read_args(k, row, &w))
         return false;
     if (!out) {
-        MetaCtx m = {
-            .arena = k->x->arena, .sym = k->x->sym, .diag = k->x->c->diag, .at = k->x->c->at};
+        MetaCtx m = eager_meta_ctx(k->x);
         Value meta;
         if (!op_meta(&m, k->op, k->args, &meta))
             return false;
@@ -521,7 +520,7 @@ static Value loop_over(K *k, const char *loop, const Value *v, int n, double p0,
             return val_none();
         metas[i] = v[i].tensor;
     }
-    MetaCtx m = {.arena = k->x->arena, .sym = k->x->sym, .diag = k->x->c->diag, .at = k->x->c->at};
+    MetaCtx m = eager_meta_ctx(k->x);
     int ndim;
     const Expr **size = ops_broadcast(&m, metas, n, &ndim);
     int64_t sizes[TENSOR_DIMS];

@@ -324,16 +324,6 @@ Axis axis_of(const Tensor *t, int dim) {
     return a;
 }
 
-int64_t max_reach(const Tensor *t) {
-    int64_t n = 1;
-    for (int i = 0; i < t->ndim; i++) {
-        if (t->size[i] == 0)
-            return 0;
-        n += (t->size[i] - 1) * t->stride[i];
-    }
-    return n;
-}
-
 // runs
 
 Runs runs_of(const Tensor *t, int dim) {

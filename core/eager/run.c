@@ -269,7 +269,7 @@ static bool run_torch(Interp *in, const Node *n, const Args *a, Value *out) {
                       .kwargs = a->kwargs,
                       .n_kwargs = n->n_kwargs,
                       .lazy = true}; // kernels know sizes that a meta function cannot
-    MetaCtx m = {.arena = arena, .sym = in->x.sym, .diag = in->x.c->diag, .at = in->x.c->at};
+    MetaCtx m = eager_meta_ctx(&in->x);
     TorchResult r;
     if (!ops_resolve_torch(&m, &call, &r))
         return false;

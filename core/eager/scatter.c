@@ -191,7 +191,7 @@ static bool scatter(K *k, const Scatter *s, const Tensor *index) {
         out_stride[d] = d == s->dim || !out->ndim ? 0 : out->stride[d];
     }
     if (s->how == JOIN_mean || !s->include_self)
-        counts = ARENA_ARRAY(k->x->arena, max_reach(out) + 1, int64_t);
+        counts = ARENA_ARRAY(k->x->arena, tensor_reach(out) + 1, int64_t);
     const int64_t *strides[3] = {index->stride, src_stride, out_stride};
     WALK (w, walk_dims(index->ndim, index->size, strides, 3)) {
         int64_t i = get_i(index, w.at[0]);

@@ -67,12 +67,6 @@ static RtValue rt_list(Arena *a, const FxArg *arg) {
     return v;
 }
 
-static RtValue rt_other(Arena *a, Value value) {
-    Value *v = ARENA_NEW(a, Value);
-    *v = value;
-    return (RtValue){.kind = RT_other, .other = v};
-}
-
 static RtValue rt_of(Arena *a, const FxArg *arg) {
     switch ((FxArgTag)arg->tag) {
     case FXA_none:
@@ -95,28 +89,6 @@ static RtValue rt_of(Arena *a, const FxArg *arg) {
         return rt_list(a, arg);
     }
     return (RtValue){0};
-}
-
-RtValue extern_default(Arena *a, const Value *v) {
-    RtValue out = {0};
-    switch (v->kind) {
-    case VAL_none:
-        return out;
-    case VAL_int:
-        return (RtValue){.kind = RT_int, .i = v->i};
-    case VAL_bool:
-        return (RtValue){.kind = RT_bool, .b = v->b};
-    case VAL_float:
-        return (RtValue){.kind = RT_float, .f = v->f};
-    case VAL_list:
-    case VAL_tuple:
-        out = (RtValue){.kind = RT_list, .n = v->n, .at = ARENA_ARRAY(a, v->n + 1, RtValue)};
-        for (int i = 0; i < v->n; i++)
-            out.at[i] = extern_default(a, &v->at[i]);
-        return out;
-    default:
-        return rt_other(a, *v);
-    }
 }
 
 static int arg_index(const Op *op, const FxArg *arg, int position) {
@@ -142,7 +114,7 @@ void extern_settle_ints(Arena *a, const SchemaArg *arg, RtValue *v) {
 static bool bind_args(EagerCtx *c, const Op *op, const char *name, const FxArg *args, int n_args,
                       RtValue *out) {
     for (int i = 0; i < op->n_args; i++)
-        out[i] = extern_default(c->arena, &op->args[i].dflt);
+        out[i] = rt_of_value(c->arena, &op->args[i].dflt);
     for (int i = 0; i < n_args; i++) {
         int k = arg_index(op, &args[i], i);
         if (k < 0 || k >= op->n_args) {

@@ -20,6 +20,9 @@ bool tcc_compile_text(Compiled *c, Str text, const char *name, const CodeSymbol 
 CodeFn *tcc_function(const Compiled *c, const char *name);
 void tcc_unload(Compiled *c);
 
+// run.c: of n times, which it sorts; zeros if there are none.
+void timing_quantiles(int64_t *ns, int n, int64_t *median, int64_t *min, int64_t *p90);
+
 // cache.c: the cached shared object of a text for a toolchain; made by `make` if missing.
 // NULL and an error if there is no cache folder.
 char *cache_path(Arena *a, const Toolchain *t, Str text, Diag *d);
@@ -37,8 +40,7 @@ int64_t pool_peak(const Pool *p); // most bytes in use at once
 // extern.c: fx_call: `extern_kernels.addmm`, `torch.ops.aten.topk.default` through the reference
 // kernels. false and an error if it fails.
 const Op *extern_op(const char *name); // NULL: no such op
-// An argument of an op for which None stands is its default; one int may stand for a list of them.
-RtValue extern_default(Arena *a, const Value *v);
+// One int may stand for a list of them.
 void extern_settle_ints(Arena *a, const SchemaArg *arg, RtValue *v);
 bool extern_call(EagerCtx *c, FxRuntime *rt, const char *name, FxTensor *const out[], int n_out,
                  const FxArg *args, int n_args);

@@ -59,7 +59,7 @@ static bool take_value(Loops *l, InterpRun *run, const Value *v, RtValue *out) {
                 return false;
         return true;
     }
-    *out = extern_default(&l->scratch, v);
+    *out = rt_of_value(&l->scratch, v);
     return true;
 }
 
@@ -100,7 +100,7 @@ static int arg_index(const Op *op, const IrArg *a, int position) {
 
 static bool bind(Loops *l, InterpRun *run, const IrOp *call, const Op *op, RtValue *bound) {
     for (int i = 0; i < op->n_args; i++)
-        bound[i] = extern_default(&l->scratch, &op->args[i].dflt);
+        bound[i] = rt_of_value(&l->scratch, &op->args[i].dflt);
     for (int i = 0; i < call->args.n; i++) {
         int k = arg_index(op, &call->args.at[i], i);
         if (k < 0) {
@@ -156,13 +156,6 @@ static bool bind_out(InterpRun *run, const Op *op, const char *const name[], int
     return true;
 }
 
-static bool same_sizes(const Tensor *a, const Tensor *b) {
-    bool same = a->ndim == b->ndim;
-    for (int i = 0; same && i < a->ndim; i++)
-        same = a->size[i] == b->size[i];
-    return same;
-}
-
 // The symbols that the results of a call tell, before anything is made that uses them.
 static bool bind_results(InterpRun *run, const IrOp *call, const char *const name[], int n,
                          const RtValue *results, int have) {
@@ -205,7 +198,7 @@ static bool bind_element(InterpRun *run, const IrOp *call) {
 
 static bool deliver(InterpRun *run, const IrOp *call, const char *name, const RtValue *from) {
     Tensor *to = interp_buffer(run, name);
-    if (!to || from->kind != RT_tensor || !same_sizes(to, &from->tensor)) {
+    if (!to || from->kind != RT_tensor || !tensor_same_size(to, &from->tensor)) {
         if (to && from->kind == RT_none)
             return true; // left out by a mask of the op, and nobody reads it
         if (!run->diag->errors)
@@ -354,18 +347,6 @@ static bool run_once(Loops *l, RtValue **outputs, int *n) {
     return ok;
 }
 
-static int by_size(const void *a, const void *b) {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
-static void summarise(int64_t *ns, int n, int64_t *median, int64_t *min, int64_t *p90) {
-    qsort(ns, (size_t)n, sizeof *ns, by_size);
-    *median = n ? ns[n / 2] : 0;
-    *min = n ? ns[0] : 0;
-    *p90 = n ? ns[n * 9 / 10] : 0;
-}
-
 static bool time_runs(Loops *l, Arena *a, Timing *t) {
     int nodes = l->run->schedule->nodes.n, n = 0;
     int64_t *whole = ARENA_ARRAY(a, MAX_RUNS, int64_t);
@@ -390,9 +371,9 @@ static bool time_runs(Loops *l, Arena *a, Timing *t) {
         KernelTime *kernel = &t->kernels[t->n_kernels++];
         kernel->name = l->names[k];
         kernel->runs = n;
-        summarise(one, n, &kernel->median_ns, &kernel->min_ns, &kernel->p90_ns);
+        timing_quantiles(one, n, &kernel->median_ns, &kernel->min_ns, &kernel->p90_ns);
     }
-    summarise(whole, n, &t->median_ns, &t->min_ns, &t->p90_ns);
+    timing_quantiles(whole, n, &t->median_ns, &t->min_ns, &t->p90_ns);
     t->noisy = (double)t->p90_ns > 1.3 * (double)t->median_ns;
     return true;
 }

@@ -127,7 +127,7 @@ static int by_size(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-static void summarise(int64_t *ns, int n, int64_t *median, int64_t *min, int64_t *p90) {
+void timing_quantiles(int64_t *ns, int n, int64_t *median, int64_t *min, int64_t *p90) {
     qsort(ns, (size_t)n, sizeof *ns, by_size);
     *median = n ? ns[n / 2] : 0;
     *min = n ? ns[0] : 0;
@@ -165,7 +165,7 @@ static bool time_calls(Runner *r, FxTensor *const *in, FxTensor *out, Arena *a, 
     int whole = 0;
     for (int i = 0; i < n; i += 2)
         ns[whole++] = ns[i];
-    summarise(ns, whole, &t->median_ns, &t->min_ns, &t->p90_ns);
+    timing_quantiles(ns, whole, &t->median_ns, &t->min_ns, &t->p90_ns);
     t->runs = whole;
     t->noisy = (double)t->p90_ns > 1.3 * (double)t->median_ns;
     t->n_kernels = n_kernels;
@@ -174,7 +174,7 @@ static bool time_calls(Runner *r, FxTensor *const *in, FxTensor *out, Arena *a, 
         KernelTime *k = &t->kernels[i];
         k->name = r->names[i];
         k->runs = n / 2;
-        summarise(kernel[i], n / 2, &k->median_ns, &k->min_ns, &k->p90_ns);
+        timing_quantiles(kernel[i], n / 2, &k->median_ns, &k->min_ns, &k->p90_ns);
     }
     return true;
 }

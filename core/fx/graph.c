@@ -35,6 +35,14 @@ Node *graph_output_node(const Graph *g) {
     return g->last && g->last->op == FX_output ? g->last : NULL;
 }
 
+int graph_output_index(const Graph *g, const char *name) {
+    const Value *all = &graph_output_node(g)->args[0];
+    for (int i = all->n - 1; i >= 0; i--)
+        if (all->at[i].kind == VAL_node && !strcmp(all->at[i].node->name, name))
+            return i;
+    return -1;
+}
+
 int graph_n_outputs(const Graph *g) {
     const Value *v = &graph_output_node(g)->args[0];
     return v->kind == VAL_tuple || v->kind == VAL_list ? v->n : 1;

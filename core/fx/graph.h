@@ -121,6 +121,7 @@ Node *graph_output(Graph *g, Value result);
 // New nodes go before this node; NULL: at the end.
 void graph_set_insert(Graph *g, Node *before);
 Node *graph_output_node(const Graph *g);
+int graph_output_index(const Graph *g, const char *name); // the last output of that name, or -1
 int graph_n_outputs(const Graph *g); // results: items of its output, or the one
 Node *graph_find(const Graph *g, const char *name);
 Node *graph_by_id(const Graph *g, int id);

@@ -36,6 +36,7 @@ void message_int(Message *m, const char *name, int64_t v);
 void message_float(Message *m, const char *name, double v);
 void message_text(Message *m, const char *name, const char *v);
 void message_tensor(Message *m, const char *name, const Tensor *v);
+void message_value(Message *m, const char *name, const RtValue *v); // an empty text if neither
 // Drops the references to storages and forgets the fields.
 void message_drop(Message *m);
 const Field *message_find(const Message *m, const char *name);

@@ -42,6 +42,17 @@ const char *message_get_text(const Message *m, const char *name, const char *fal
     return f && f->kind == FIELD_text ? f->text.ptr : fallback;
 }
 
+void message_value(Message *m, const char *name, const RtValue *v) {
+    if (v->kind == RT_tensor)
+        message_tensor(m, name, &v->tensor);
+    else if (v->kind == RT_int || v->kind == RT_bool)
+        message_int(m, name, v->kind == RT_int ? v->i : v->b);
+    else if (v->kind == RT_float)
+        message_float(m, name, v->f);
+    else
+        message_text(m, name, "");
+}
+
 void message_drop(Message *m) {
     for (int i = 0; i < m->fields.n; i++)
         if (m->fields.at[i].kind == FIELD_tensor)

@@ -25,19 +25,10 @@ void service_inputs(ServiceCtx *c, const Message *m, const char *prefix, RtValue
     }
 }
 
-static void put_value(Message *m, const char *name, const RtValue *v) {
-    if (v->kind == RT_tensor)
-        message_tensor(m, name, &v->tensor);
-    else if (v->kind == RT_int || v->kind == RT_bool)
-        message_int(m, name, v->kind == RT_int ? v->i : v->b);
-    else if (v->kind == RT_float)
-        message_float(m, name, v->f);
-}
-
 void service_put_values(ServiceCtx *c, const char *prefix, const RtValue *v, int n) {
     message_int(c->reply, arena_printf(c->arena, "n_%s", prefix), n);
     for (int i = 0; i < n; i++)
-        put_value(c->reply, arena_printf(c->arena, "%s%d", prefix, i), &v[i]);
+        message_value(c->reply, arena_printf(c->arena, "%s%d", prefix, i), &v[i]);
 }
 
 void service_put_timing(ServiceCtx *c, const Timing *t) {
@@ -71,7 +62,7 @@ void service_keep_inputs(void *keep) {
             message_tensor(c->reply, arena_printf(c->arena, "in%d", i), &copy);
             tensor_drop(&copy);
         } else {
-            put_value(c->reply, arena_printf(c->arena, "in%d", i), v);
+            message_value(c->reply, arena_printf(c->arena, "in%d", i), v);
         }
     }
 }

@@ -273,6 +273,8 @@ typedef struct LowerRequest {
     int n_visible;
 } LowerRequest;
 IrModule *inductor_lower(const LowerRequest *request); // NULL and errors on failure
+const IrOp *ir_op(const IrModule *m, int number);           // NULL if there is none
+const char *ir_op_buffer(const IrModule *m, int number);    // its first; NULL if there is none
 
 // Post-grad passes in PyTorch's order (torch/_inductor/fx_passes/post_grad.py), view_to_reshape
 // first.

@@ -1,4 +1,4 @@
-// ir_print.c: names of IR classes and the text of layouts.
+// ir_print.c: names of IR classes, operations by number, the text of layouts.
 #include "core/inductor/ir.h"
 
 const char *const ir_class_name[IR_n_classes] = {
@@ -61,4 +61,18 @@ void ir_layout_print(Buf *out, const IrLayout *l) {
         sym_print(out, l->offset);
     }
     buf_putc(out, ')');
+}
+
+const IrOp *ir_op(const IrModule *m, int number) {
+    if (number >= 0 && number < m->ops.n && m->ops.at[number]->number == number)
+        return m->ops.at[number];
+    for (int i = 0; i < m->ops.n; i++) // a parsed module has gaps
+        if (m->ops.at[i]->number == number)
+            return m->ops.at[i];
+    return NULL;
+}
+
+const char *ir_op_buffer(const IrModule *m, int number) {
+    const IrOp *op = ir_op(m, number);
+    return op && op->outputs.n ? op->outputs.at[0]->name : NULL;
 }

@@ -261,26 +261,33 @@ bool meta_multinomial(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     return meta_out_new(m, out, DT_i64, self->ndim, size + 2 - self->ndim, self->device);
 }
 
-// native_dropout, _fused_dropout: the result and its mask.
-bool meta_dropout_pair(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+// Two results like self; the second of a dtype of its own (DT_none: of self's).
+static bool pair_like_self(MetaCtx *m, const Op *op, const Value *args, DType second, Value *out) {
     const TensorMeta *self = meta_self(m, op, args);
     if (!self)
         return false;
     *out = meta_tuple(m, 2);
     out->at[0] = val_tensor(meta_like(m, self, self->dtype, MF_preserve));
-    out->at[1] = val_tensor(meta_like(m, self, DT_b8, MF_preserve));
+    second = second == DT_none ? self->dtype : second;
+    out->at[1] = val_tensor(meta_like(m, self, second, MF_preserve));
     return true;
+}
+
+// native_dropout, _fused_dropout: the result and its mask.
+bool meta_dropout_pair(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    return pair_like_self(m, op, args, DT_b8, out);
+}
+
+bool meta_log_sigmoid_forward(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    return pair_like_self(m, op, args, DT_none, out);
 }
 
 // rrelu_with_noise_functional: the result and the noise.
 bool meta_rrelu_pair(MetaCtx *m, const Op *op, const Value *args, Value *out) {
-    const TensorMeta *self = meta_self(m, op, args);
-    if (!self)
-        return false;
-    *out = meta_tuple(m, 2);
-    out->at[0] = val_tensor(meta_like(m, self, self->dtype, MF_preserve));
-    out->at[1] = args[1];
-    return true;
+    bool ok = pair_like_self(m, op, args, DT_none, out);
+    if (ok)
+        out->at[1] = args[1];
+    return ok;
 }
 
 // Inductor's seeds and random numbers.

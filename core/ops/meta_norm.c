@@ -274,16 +274,6 @@ bool meta_margin_loss(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     return true;
 }
 
-bool meta_log_sigmoid_forward(MetaCtx *m, const Op *op, const Value *args, Value *out) {
-    const TensorMeta *self = meta_self(m, op, args);
-    if (!self)
-        return false;
-    *out = meta_tuple(m, 2);
-    out->at[0] = val_tensor(meta_like(m, self, self->dtype, MF_preserve));
-    out->at[1] = val_tensor(meta_like(m, self, self->dtype, MF_preserve));
-    return true;
-}
-
 // glu halves a dimension.
 bool meta_glu(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *self = meta_self(m, op, args);

@@ -129,14 +129,10 @@ const Expr **ops_broadcast(MetaCtx *m, const TensorMeta *const *t, int n, int *n
 }
 
 static bool same_shape(const TensorMeta *const *t, int n) {
-    for (int k = 1; k < n; k++) {
-        if (t[k]->ndim != t[0]->ndim)
-            return false;
-        for (int i = 0; i < t[0]->ndim; i++)
-            if (t[k]->size[i] != t[0]->size[i])
-                return false;
-    }
-    return true;
+    bool same = true;
+    for (int k = 1; k < n && same; k++)
+        same = meta_equal_size(t[k], t[0]);
+    return same;
 }
 
 static bool all_contiguous(MetaCtx *m, const TensorMeta *const *t, int n, MemoryFormat mf) {

@@ -33,17 +33,6 @@ static Rule rule_of(const Op *op) {
     return op->tags & OPT_pointwise ? RULE_same : RULE_none;
 }
 
-// Elements from the first to behind the last; 0: there are none.
-static int64_t reach(const Tensor *t) {
-    int64_t n = 1;
-    for (int i = 0; i < t->ndim; i++) {
-        if (t->size[i] == 0)
-            return 0;
-        n += (t->size[i] - 1) * t->stride[i];
-    }
-    return n;
-}
-
 // No gap between the first and the last element, and none twice.
 static bool is_dense(const Tensor *t) {
     int64_t numel = 1;
@@ -52,7 +41,7 @@ static bool is_dense(const Tensor *t) {
         numel *= t->size[i];
         one = one && (t->size[i] < 2 || t->stride[i] > 0);
     }
-    return one && reach(t) == numel;
+    return one && tensor_reach(t) == numel;
 }
 
 // In the same order, whatever they are called.
@@ -72,7 +61,7 @@ static bool same_order(const Tensor *a, const Tensor *b) {
 
 const char *ops_overlap_error(const Op *op, const Tensor *self, const Tensor *other) {
     Rule rule = rule_of(op);
-    int64_t n = reach(self), m = reach(other);
+    int64_t n = tensor_reach(self), m = tensor_reach(other);
     bool known = self == other || (n && m && is_dense(self) && is_dense(other));
     if (rule == RULE_none || !known || !n || !m)
         return NULL;

@@ -176,13 +176,6 @@ static bool as_tensor(Indexing *ix, const Value *given, Value *out) {
     return build_call(ix->b, false, "full", args, 2, kw, out);
 }
 
-static bool same_sizes(const TensorMeta *a, const TensorMeta *b) {
-    bool same = a->ndim == b->ndim;
-    for (int i = 0; same && i < a->ndim; i++)
-        same = a->size[i] == b->size[i];
-    return same;
-}
-
 // The sizes behind all leading ones.
 static Value slice_prefix_ones(Build *b, const TensorMeta *v) {
     int skip = 0;
@@ -197,13 +190,13 @@ static bool copy_to(Build *b, Value x, Value v) {
     Value ignored;
     if (!d || !s)
         return fail(b, "the indexed value is not known");
-    bool same = same_sizes(d, s);
+    bool same = meta_equal_size(d, s);
     if (!same && s->ndim == 0 && s->device.type == DEV_cpu)
         return build_call(b, false, "fill_.Tensor", (Value[]){x, v}, 2, NULL, &ignored);
     if (!same && !build_then(b, "view", &v, slice_prefix_ones(b, s)))
         return false;
     s = same ? s : build_tensor(b, &v);
-    if (s && !same_sizes(d, s) &&
+    if (s && !meta_equal_size(d, s) &&
         !build_then(b, "expand", &v, val_exprs(b->m->arena, d->size, d->ndim)))
         return false;
     return build_call(b, false, "copy_", (Value[]){x, v}, 2, NULL, &ignored);

@@ -201,14 +201,23 @@ bool meta_is_contiguous(Sym *sym, const TensorMeta *t, MemoryFormat mf) {
     return strides_follow(sym, t, !last ? NULL : mf == MF_channels_last ? nhwc : ndhwc);
 }
 
+bool meta_equal_size(const TensorMeta *a, const TensorMeta *b) {
+    bool same = a->ndim == b->ndim;
+    for (int i = 0; same && i < a->ndim; i++)
+        same = a->size[i] == b->size[i];
+    return same;
+}
+
+bool meta_equal_view(const TensorMeta *a, const TensorMeta *b) {
+    bool same = meta_equal_size(a, b) && a->offset == b->offset;
+    for (int i = 0; same && i < a->ndim; i++)
+        same = a->stride[i] == b->stride[i];
+    return same;
+}
+
 bool meta_equal(const TensorMeta *a, const TensorMeta *b) {
-    if (a->dtype != b->dtype || a->ndim != b->ndim || !device_equal(a->device, b->device) ||
-        a->layout != b->layout || a->offset != b->offset)
-        return false;
-    for (int i = 0; i < a->ndim; i++)
-        if (a->size[i] != b->size[i] || a->stride[i] != b->stride[i])
-            return false;
-    return true;
+    return a->dtype == b->dtype && device_equal(a->device, b->device) && a->layout == b->layout &&
+           meta_equal_view(a, b);
 }
 
 void meta_print(Buf *out, const TensorMeta *t, bool strides, bool device) {

@@ -83,6 +83,8 @@ TensorMeta *meta_copy(Arena *a, const TensorMeta *t);
 const Expr *meta_numel(Sym *sym, const TensorMeta *t);
 bool meta_is_contiguous(Sym *sym, const TensorMeta *t, MemoryFormat mf);    // statically known
 bool meta_equal(const TensorMeta *a, const TensorMeta *b);
+bool meta_equal_size(const TensorMeta *a, const TensorMeta *b);
+bool meta_equal_view(const TensorMeta *a, const TensorMeta *b); // sizes, strides, offset
 
 // PyTorch's spelling. Annotation body: f32[8, 10][10, 1]cpu with strides and device on request.
 void meta_print(Buf *out, const TensorMeta *t, bool strides, bool device);

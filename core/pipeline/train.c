@@ -101,19 +101,11 @@ static const bool *static_inputs(const Unit *u, const Graph *joint, Arena *a) {
 
 // ---- what the backward knows of the forward that was compiled
 
-static int output_named(const Graph *g, const char *name) {
-    const Value *all = &graph_output_node(g)->args[0];
-    for (int i = all->n - 1; i >= 0; i--)
-        if (all->at[i].kind == VAL_node && !strcmp(all->at[i].node->name, name))
-            return i;
-    return -1;
-}
-
 // The strides (ndim) that compiled code gives a saved value; NULL if it is none of its own.
 static const Expr *const *saved_strides(const Artifact *lowered, const Graph *forward,
                                         const Node *p, int ndim) {
     const IrModule *m = lowered->schedule->module;
-    int i = output_named(forward, p->name);
+    int i = graph_output_index(forward, p->name);
     const IrArg *out = i >= 0 && i < m->outputs.n ? &m->outputs.at[i] : NULL;
     if (!out || !out->buf)
         return NULL;

@@ -62,28 +62,15 @@ static Operand read_group(Reader *r) {
     return (Operand){.e = settle(r, inner, 0), .group = true, .written = inner.written};
 }
 
-static const Expr *read_call(Reader *r, const char *name, size_t len) {
-    int kind = reader_function(name, len);
-    if (kind < 0) {
-        reader_fail(r, name, "unknown function %.*s", (int)len, name);
-        return r->s->overflow;
-    }
-    if (!reader_enter(r))
-        return r->s->overflow;
-    VEC(const Expr *) args = {0};
-    do {
-        vec_push(r->tmp, &args, settle(r, read_or(r), 0));
-    } while (reader_take(r, ",") && reader_count(r, args.n));
-    reader_leave(r);
-    reader_expect(r, ")");
-    return reader_make(r, name, (SymKind)kind, args.at, args.n);
+static const Expr *read_argument(Reader *r) {
+    return settle(r, read_or(r), 0);
 }
 
 static Operand read_name(Reader *r) {
     const char *name = r->p;
     size_t len = reader_name(r);
     if (reader_take(r, "("))
-        return operand(read_call(r, name, len));
+        return operand(reader_call(r, read_argument, name, len));
     const Expr *constant = reader_constant(r, name, len);
     return operand(constant ? constant : sym_symbol(r->s, arena_strndup(r->tmp, name, len)));
 }

@@ -172,3 +172,20 @@ const Expr *reader_make(Reader *r, const char *name, SymKind kind, const Expr *c
         reader_want(r, args[i], wants_condition(kind, i));
     return r->ok ? sym_make(r->s, kind, args, n) : r->s->overflow;
 }
+
+const Expr *reader_call(Reader *r, ReaderItem *item, const char *name, size_t len) {
+    int kind = reader_function(name, len);
+    if (kind < 0) {
+        reader_fail(r, name, "unknown function %.*s", (int)len, name);
+        return r->s->overflow;
+    }
+    if (!reader_enter(r))
+        return r->s->overflow;
+    VEC(const Expr *) args = {0};
+    do {
+        vec_push(r->tmp, &args, item(r));
+    } while (reader_take(r, ",") && reader_count(r, args.n));
+    reader_leave(r);
+    reader_expect(r, ")");
+    return reader_make(r, name, (SymKind)kind, args.at, args.n);
+}

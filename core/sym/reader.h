@@ -38,5 +38,8 @@ const Expr *reader_constant(Reader *r, const char *name, size_t len);
 const Expr *reader_want(Reader *r, const Expr *e, bool condition);
 // sym_make with the arguments' number and sort checked.
 const Expr *reader_make(Reader *r, const char *name, SymKind kind, const Expr *const args[], int n);
+// A function's arguments behind its `(`, each by item, up to its `)`.
+typedef const Expr *ReaderItem(Reader *r);
+const Expr *reader_call(Reader *r, ReaderItem *item, const char *name, size_t len);
 
 #endif

@@ -58,23 +58,6 @@ static const Expr *read_symbol(Reader *r) {
     return r->ok ? expr_symbol(r->s, name, assume) : r->s->overflow;
 }
 
-static const Expr *read_call(Reader *r, const char *name, size_t len) {
-    int kind = reader_function(name, len);
-    if (kind < 0) {
-        reader_fail(r, name, "unknown function %.*s", (int)len, name);
-        return r->s->overflow;
-    }
-    if (!reader_enter(r))
-        return r->s->overflow;
-    VEC(const Expr *) args = {0};
-    do {
-        vec_push(r->tmp, &args, read_expr(r));
-    } while (reader_take(r, ",") && reader_count(r, args.n));
-    reader_leave(r);
-    reader_expect(r, ")");
-    return reader_make(r, name, (SymKind)kind, args.at, args.n);
-}
-
 static const Expr *read_expr(Reader *r) {
     reader_space(r);
     const char *name = r->p;
@@ -93,7 +76,7 @@ static const Expr *read_expr(Reader *r) {
         return r->s->inf;
     }
     if (call)
-        return read_call(r, name, len);
+        return reader_call(r, read_expr, name, len);
     const Expr *e = reader_constant(r, name, len);
     if (!e)
         reader_fail(r, name, "expected an expression such as Integer(2), found '%.20s'", name);

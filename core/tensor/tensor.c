@@ -101,6 +101,23 @@ int64_t tensor_numel(const Tensor *t) {
     return n;
 }
 
+int64_t tensor_reach(const Tensor *t) {
+    int64_t n = 1;
+    for (int i = 0; i < t->ndim; i++) {
+        if (t->size[i] == 0)
+            return 0;
+        n += (t->size[i] - 1) * t->stride[i];
+    }
+    return n;
+}
+
+bool tensor_same_size(const Tensor *a, const Tensor *b) {
+    bool same = a->ndim == b->ndim;
+    for (int i = 0; same && i < a->ndim; i++)
+        same = a->size[i] == b->size[i];
+    return same;
+}
+
 size_t tensor_bytes(const Tensor *t) {
     return (size_t)tensor_numel(t) * (size_t)dtype_info[t->dtype].bytes;
 }

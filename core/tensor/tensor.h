@@ -56,6 +56,8 @@ int64_t tensor_numel(const Tensor *t);
 size_t tensor_bytes(const Tensor *t); // numel * element size
 void *tensor_data(const Tensor *t);   // first element
 bool tensor_is_contiguous(const Tensor *t);
+bool tensor_same_size(const Tensor *a, const Tensor *b);
+int64_t tensor_reach(const Tensor *t); // elements from the first to behind the last; 0: none
 bool tensor_in_bounds(const Tensor *t); // every element lies in the storage
 void contiguous_strides(int ndim, const int64_t *size, int64_t *stride);
 // Element at flat index (row-major over sizes), converted.
