@@ -108,52 +108,59 @@ bool app_set(App *app, const char *name, const char *value, bool joined) {
 }
 
 // A wish about two scheduler nodes, by any name that `why` takes.
-static const char *fuse_key(App *app, const char *a, const char *b) {
-    const char *names[2] = {a, b};
-    if (!session_pair(app->session, app_pane(app)->ctx.unit, names, &app->frame, &app->diag))
-        return NULL;
-    return fusion_key(&app->frame, names[0], names[1]);
+typedef struct FusionWish {
+    int unit;
+    const char *names[2]; // of single nodes, in order of execution
+    const char *key;      // of the override
+} FusionWish;
+
+static bool fusion_wish(App *app, const Args *args, FusionWish *w) {
+    *w = (FusionWish){.unit = app_pane(app)->ctx.unit, .names = {args->at[0], args->at[1]}};
+    if (!session_pair(app->session, &w->unit, w->names, &app->frame, &app->diag))
+        return false;
+    w->key = session_fusion_key(app->session, w->unit, w->names[0], w->names[1], &app->frame);
+    return true;
 }
 
-static bool holds(const SchedNode *n, const char *name, size_t len) {
+static bool holds(const SchedNode *n, const char *name) {
     for (int i = 0; i < n->snodes.n; i++)
-        if (strlen(n->snodes.at[i]->name) == len && !memcmp(n->snodes.at[i]->name, name, len))
+        if (!strcmp(n->snodes.at[i]->name, name))
             return true;
     return false;
 }
 
 // After a wish to fuse: are they in one node now? If not, the wish is taken back, and why is said.
-static bool fused_or_back(App *app, const char *key, const char *a, const char *b) {
-    int unit = app_pane(app)->ctx.unit;
-    const Artifact *after = model_artifact(app->session, unit, STAGE_post_fusion, &app->diag);
-    const char *plus = strchr(key, '+');
+static bool fused_or_back(App *app, const FusionWish *w) {
+    const Artifact *after = model_artifact(app->session, w->unit, STAGE_post_fusion, &app->diag);
     for (int i = 0; after && i < after->schedule->nodes.n; i++) {
         const SchedNode *n = after->schedule->nodes.at[i];
-        if (holds(n, key, (size_t)(plus - key)) && holds(n, plus + 1, strlen(plus + 1)))
+        if (holds(n, w->names[0]) && holds(n, w->names[1]))
             return true;
     }
     FusionAttempt f;
-    bool tried, known = model_attempt(app->session, unit,
-                                      arena_strndup(&app->frame, key, (size_t)(plus - key)),
-                                      plus + 1, &f, &tried, &app->frame, &app->diag);
+    bool known = session_attempt(app->session, w->unit, w->names[0], w->names[1], &app->frame, &f,
+                                 &app->diag);
     Change c = vec_pop(&app->changes->done);
     apply(app, c.kind, c.key, c.before);
     app->message[0] = 0;
-    diag_fail(&app->diag, "%s and %s cannot be fused: %s", a, b, known ? f.reason : "see above");
+    const char *also = known && f.barrier && strcmp(f.barrier, f.reason) ? f.barrier : NULL;
+    diag_fail(&app->diag, "%s and %s cannot be fused: %s%s%s", w->names[0], w->names[1],
+              known ? f.reason : "see above", also ? ", and " : "", also ? also : "");
     return false;
 }
 
 bool cmd_fuse(App *app, Args *args) {
-    const char *a = args->at[0], *b = args->at[1], *key = fuse_key(app, a, b);
-    if (!key || !change(app, DECIDE_fuse, key, 1) || !fused_or_back(app, key, a, b))
+    FusionWish w;
+    if (!fusion_wish(app, args, &w) || !change(app, DECIDE_fuse, w.key, 1) ||
+        !fused_or_back(app, &w))
         return false;
     app_retime(app);
     return true;
 }
 
 bool cmd_nofuse(App *app, Args *args) {
-    const char *key = fuse_key(app, args->at[0], args->at[1]);
-    if (!key || !change(app, DECIDE_fuse, key, 0))
+    FusionWish w;
+    if (!fusion_wish(app, args, &w) || !change(app, DECIDE_fuse, w.key, 0))
         return false;
     app_retime(app);
     return true;

@@ -275,24 +275,3 @@ int item_neighbour(const Artifact *art, int item, int dir, int k) {
         sched_neighbours(art->schedule, item, dir, &in);
     return in.n ? in.id[k % in.n] : -1;
 }
-
-bool model_attempt(Session *s, int unit, const char *a, const char *b, FusionAttempt *out,
-                   bool *tried, Arena *arena, Diag *d) {
-    const Artifact *after = model_artifact(s, unit, STAGE_post_fusion, d);
-    const Artifact *before = model_artifact(s, unit, STAGE_pre_fusion, d);
-    *tried = true;
-    for (int i = 0; after && i < after->schedule->attempts.n; i++) {
-        const FusionAttempt *f = &after->schedule->attempts.at[i];
-        if ((!strcmp(f->a, a) && !strcmp(f->b, b)) || (!strcmp(f->a, b) && !strcmp(f->b, a))) {
-            *out = *f;
-            out->reason = arena_strdup(arena, f->reason); // a rebuild may take the schedule away
-            return true;
-        }
-    }
-    if (!after || !before)
-        return false;
-    *tried = false;
-    ScheduleRequest r = {.arena = arena, .diag = d, .stage = STAGE_post_fusion};
-    *out = schedule_why(&r, before->schedule, a, b);
-    return true;
-}

@@ -37,10 +37,6 @@ const char *item_name(const Artifact *art, int item);           // "" if it has 
 // Finds a NODE argument in an artifact: a node, opN, bufN, a kernel, a line. -1 if it has none.
 int item_find(const Artifact *art, const char *name);
 int item_count(const Artifact *art);
-// Why two scheduler nodes are fused or not; tried: the compiler asked itself. False if the stages
-// cannot be built.
-bool model_attempt(Session *s, int unit, const char *a, const char *b, FusionAttempt *out,
-                   bool *tried, Arena *arena, Diag *d);
 // The k-th argument (dir -1) or user (dir 1) of an item, going round; -1 if there is none.
 int item_neighbour(const Artifact *art, int item, int dir, int k);
 

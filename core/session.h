@@ -168,13 +168,20 @@ typedef enum Half { HALF_none, HALF_forward, HALF_backward } Half;
 const uint8_t *session_halves(const Graph *g, Arena *a);
 
 // session_why.c: why two things are in one kernel or not, and what would have to change. Each is
-// named as a scheduler node, a fused node, a buffer, a kernel or a node of the lowered graph. False
-// and an error: there is nothing of that name.
+// named as a scheduler node, a fused node, a buffer, a kernel or a node of the lowered graph, in the
+// unit given or else in another one; `backward/op3` says in which. False and an error: there is
+// nothing of that name.
 bool session_why(Session *s, int unit, const char *a, const char *b, Arena *arena, Buf *out,
                  Diag *d);
-// The scheduler nodes, single ones, that the same names mean, in order of execution; false and an
-// error if they mean none, or one and the same.
-bool session_pair(Session *s, int unit, const char *names[2], Arena *arena, Diag *d);
+// The scheduler nodes, single ones, that the same names mean, in order of execution, and the unit
+// that has them; false and an error if they mean none, one and the same, or some in several units.
+bool session_pair(Session *s, int *unit, const char *names[2], Arena *arena, Diag *d);
+// What fusion says to two single nodes in order of execution, and whether a wish could pass it.
+bool session_attempt(Session *s, int unit, const char *a, const char *b, Arena *arena,
+                     FusionAttempt *out, Diag *d);
+// The key by which a wish about fusing two of a unit's nodes is kept: the first member of each,
+// op0+op3 for op0_op1 and op3_op4, or backward/op0+op3.
+const char *session_fusion_key(const Session *s, int unit, const char *x, const char *y, Arena *a);
 
 // session_about.c: the decisions whose keys name an item of an artifact, or what it is the same as
 // or part of at the stage that asked; in order of asking, each once.

@@ -28,6 +28,13 @@ struct Session {
 // Copies the errors of a unit that could not be built to the end; false if it was.
 bool session_unit_errors(const Session *s, int unit, Diag *d);
 
+// session_pair.c: the units that have both things, the one given before others; names lose what says
+// in which. 0 and an error, or a line in out (NULL: an error) about things of different graphs.
+int session_pair_units(Session *s, int unit, const char *names[2], int *units, Arena *a, Buf *out,
+                       Diag *d);
+// session_why.c: is there such a thing in the unit's schedule? Else an error.
+bool session_has_node(Session *s, int unit, const char *name, Arena *a, Diag *d);
+
 // False and an error if the graph calls an op that is only declared.
 bool session_can_run(const Session *s, const Graph *g, Diag *d);
 // session_decomp.c: an op of ATen, whether or not it has a rule.

@@ -308,9 +308,7 @@ static const struct {
      "a library call has no loops to share; PyTorch's max_autotune makes templates of some, which "
      "take elementwise nodes in"},
     {"node1 must go before node2", between, "the order that the data asks for, no choice"},
-    {"no shared data", NULL,
-     "they would have to read or write the same elements; `fuse A B` does it anyway if loops are "
-     "equal"},
+    {"no shared data", NULL, "they would have to read or write the same elements"},
     {"memory deps did not match", mismatched_deps,
      "the reader would have to take each element in the iteration that makes it: another layout or "
      "order of loops, or the value computed again (`override realize NAME off`)"},
@@ -321,18 +319,19 @@ static const struct {
     {"loops differ", NULL,
      "both would have to run over the same loops: sizes, or a reduction's outer loops"},
     {"score_fusion_memory_threshold", NULL,
-     "too few bytes are saved; `set score_fusion_memory_threshold=N`, or `fuse A B`"},
-    {"Nodes are too far away", NULL, "a rule of thumb about memory: `fuse A B` passes it"},
-    {"Fusion will increase peak memory", NULL,
-     "a rule of thumb about memory: `fuse A B` passes it"},
-    {"exceeds max fusion", NULL, "`set max_fusion_size=N`, or `fuse A B`"},
+     "too few bytes are saved; `set score_fusion_memory_threshold=N`"},
+    {"Nodes are too far away", NULL, "a rule of thumb about memory"},
+    {"Fusion will increase peak memory", NULL, "a rule of thumb about memory"},
+    {"exceeds max fusion", NULL, "`set max_fusion_size=N`"},
     {"device mismatch", NULL, "one kernel runs on one device"},
     {"a decision keeps them apart", NULL, "your own: `undo`, or `override fuse KEY rule`"},
     {"loops could not be made equal", NULL,
      "both would have to run over the same loops when merged again"},
 };
 
-static void print_advice(Asked *w, const FusionAttempt *f, const SchedNode *x, const SchedNode *y) {
+// now: the two alone, asked anew.
+static void print_advice(Asked *w, const FusionAttempt *f, const FusionAttempt *now,
+                         const SchedNode *x, const SchedNode *y) {
     if (f->fused) {
         buf_printf(w->out, "  to change it: nofuse %s %s\n", x->name, y->name);
         return;
@@ -340,7 +339,12 @@ static void print_advice(Asked *w, const FusionAttempt *f, const SchedNode *x, c
     for (int i = 0; i < COUNT(advice); i++)
         if (f->reason && str_starts(f->reason, advice[i].reason)) {
             const char *better = advice[i].show ? advice[i].show(w, x, y) : NULL;
-            buf_printf(w->out, "  to change it: %s\n", better ? better : advice[i].change);
+            buf_printf(w->out, "  to change it: %s", better ? better : advice[i].change);
+            if (!now->fused && !now->barrier)
+                buf_printf(w->out, "; `fuse %s %s` passes this rule", x->name, y->name);
+            else if (now->barrier && strcmp(now->barrier, f->reason))
+                buf_printf(w->out, "; and then: %s", now->barrier);
+            buf_putc(w->out, '\n');
             return;
         }
 }
@@ -360,12 +364,12 @@ static void why_pair(Asked *w, const Subject *a, const Subject *b, const SchedNo
                      const SchedNode *y) {
     int tries = 0;
     const FusionAttempt *f = attempt_of(w, x, y, &tries);
-    FusionAttempt now;
-    if (!f) {
-        ScheduleRequest r = {.arena = w->a, .diag = w->d, .stage = STAGE_post_fusion};
-        now = schedule_why(&r, w->before, x->name, y->name);
-        f = &now;
-    }
+    ScheduleRequest r = {.arena = w->a,
+                         .diag = w->d,
+                         .config = &w->s->options.config,
+                         .stage = STAGE_post_fusion};
+    const FusionAttempt now = schedule_why(&r, w->before, x->name, y->name);
+    f = f ? f : &now;
     print_attempt(w, a->name, b->name, f);
     buf_puts(w->out, tries ? "\n" : "  (never tried: asked now)\n");
     if (tries && !is_exactly(f, x, y))
@@ -380,7 +384,7 @@ static void why_pair(Asked *w, const Subject *a, const Subject *b, const SchedNo
     const CKernel *k = px >= 0 ? kernel_of(w, px) : NULL;
     if (px != py && k && k == kernel_of(w, py))
         buf_printf(w->out, "  both in the function %s, each with loops of its own\n", k->name);
-    print_advice(w, f, x, y);
+    print_advice(w, f, &now, in_order ? x : y, in_order ? y : x);
 }
 
 // Values that are not stored are computed where they are used: lowering's choice, not fusion's.
@@ -441,8 +445,14 @@ static bool stages(Asked *w) {
     return true;
 }
 
-bool session_why(Session *s, int unit, const char *a, const char *b, Arena *arena, Buf *out,
-                 Diag *d) {
+bool session_has_node(Session *s, int unit, const char *name, Arena *a, Diag *d) {
+    Asked w = {.s = s, .unit = pipeline_unit(s->pipeline, unit), .a = a, .d = d};
+    Subject x;
+    return stages(&w) && resolve(&w, name, &x);
+}
+
+static bool why_in(Session *s, int unit, const char *a, const char *b, Arena *arena, Buf *out,
+                   Diag *d) {
     Asked w = {.s = s, .unit = pipeline_unit(s->pipeline, unit), .a = arena, .out = out, .d = d};
     Subject x, y;
     if (!stages(&w) || !resolve(&w, a, &x) || !resolve(&w, b, &y))
@@ -467,8 +477,34 @@ bool session_why(Session *s, int unit, const char *a, const char *b, Arena *aren
     return true;
 }
 
-bool session_pair(Session *s, int unit, const char *names[2], Arena *arena, Diag *d) {
-    Asked w = {.s = s, .unit = pipeline_unit(s->pipeline, unit), .a = arena, .d = d};
+bool session_why(Session *s, int unit, const char *a, const char *b, Arena *arena, Buf *out,
+                 Diag *d) {
+    const char *names[2] = {a, b};
+    int *units = ARENA_ARRAY(arena, pipeline_n_units(s->pipeline), int);
+    size_t before = out->len;
+    int n = session_pair_units(s, unit, names, units, arena, out, d);
+    bool ok = n > 0 || out->len > before;
+    for (int i = 0; i < n; i++) {
+        if (n > 1)
+            buf_printf(out, "%s%s\n", i ? "\n" : "", pipeline_unit_label(s->pipeline, units[i]));
+        ok = why_in(s, units[i], names[0], names[1], arena, out, d) && ok;
+    }
+    return ok;
+}
+
+bool session_pair(Session *s, int *unit, const char *names[2], Arena *arena, Diag *d) {
+    int *units = ARENA_ARRAY(arena, pipeline_n_units(s->pipeline), int);
+    int found = session_pair_units(s, *unit, names, units, arena, NULL, d);
+    if (found > 1)
+        diag_fail(d, "%s and %s are in %s and in %s", names[0], names[1],
+                  pipeline_unit_label(s->pipeline, units[0]),
+                  pipeline_unit_label(s->pipeline, units[1]))
+            ->hint = arena_printf(arena, "say which: %s/%s",
+                                  pipeline_unit_label(s->pipeline, units[0]), names[0]);
+    if (found != 1)
+        return false;
+    *unit = units[0];
+    Asked w = {.s = s, .unit = pipeline_unit(s->pipeline, *unit), .a = arena, .d = d};
     Subject x, y;
     if (!stages(&w) || !resolve(&w, names[0], &x) || !resolve(&w, names[1], &y))
         return false;

@@ -215,10 +215,6 @@ const char *brief_kernel(const char *kernel) {
     return str_starts(kernel, "torch.ops.") ? kernel + strlen("torch.ops.") : kernel;
 }
 
-const char *fusion_key(Arena *a, const char *x, const char *y) {
-    return arena_printf(a, "%.*s+%.*s", (int)strcspn(x, "_"), x, (int)strcspn(y, "_"), y);
-}
-
 const char *kernel_letter(Arena *a, int n) {
     return n < 26 ? arena_printf(a, "%c", 'A' + n) : arena_printf(a, "%c%d", 'A' + n % 26, n / 26);
 }

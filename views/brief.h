@@ -24,9 +24,6 @@ const char *brief_place(Arena *a, const StackFrame *f);     // model.py:10 forwa
 const char *brief_what(Arena *a, const Schedule *s, const SchedNode *n);
 int graph_ops(const Graph *g);                              // nodes but inputs and output
 const char *brief_kernel(const char *kernel);               // addmm for extern_kernels.addmm
-// The key by which a wish about fusing two scheduler nodes is kept: the first member of each,
-// op0+op3 for op0_op1 and op3_op4.
-const char *fusion_key(Arena *a, const char *x, const char *y);
 // Letter of the nth kernel of a list of launches: A … Z, then A1 ….
 const char *kernel_letter(Arena *a, int n);
 // Position in code->kernels of the kernel that computes a scheduler node, -1 if it is an extern

@@ -184,6 +184,8 @@ static void try_pair(Fusion *f, const Pair *p) {
         fusion_note(f, a, b, false, &why);
         return;
     }
+    if (!ok)
+        why.reason = arena_printf(f->s->arena, "forced, past `%s`", why.reason);
     if (!fuse_pair(f, a, b, &why)) {
         why = (Why){.reason = "loops could not be made equal", .bytes = why.bytes};
         fusion_note(f, a, b, false, &why);
@@ -335,6 +337,7 @@ FusionAttempt schedule_why(const ScheduleRequest *r, const Schedule *before, con
     start(&f, r, before, &scratch);
     SchedNode *x = node_named(&f, a), *y = node_named(&f, b);
     FusionAttempt t = {.a = a, .b = b, .reason = "no such node"};
+    f.asked = true;
     if (x && y) {
         Why why;
         if (x->min_order > y->min_order) {
@@ -342,9 +345,14 @@ FusionAttempt schedule_why(const ScheduleRequest *r, const Schedule *before, con
             x = y;
             y = swap;
         }
-        bool ok = fusion_can_fuse(&f, x, y, &why) && !cycle_would_close(&f, x, y);
+        bool ok = fusion_can_fuse(&f, x, y, &why);
+        if ((ok || why.legal) && cycle_would_close(&f, x, y)) {
+            why.reason = why.barrier = "will create cycle";
+            ok = false;
+        }
         fusion_note(&f, x, y, ok, &why);
         t = vec_last(&f.s->attempts);
+        t.barrier = ok || why.legal || why.barrier ? why.barrier : why.reason;
     }
     arena_free(&scratch);
     return t;

@@ -29,6 +29,7 @@ typedef struct Fusion {
     Arena *arena;
     Sym *sym;
     int n_ids, stamp, round;
+    bool asked; // somebody wants to know of barriers
     Map refused; // keys of pairs that a decision has refused, kept apart for good
     Map warned; // keys of pairs that were wished for in vain
     Map labels; // op name -> label of decisions
@@ -42,6 +43,7 @@ typedef struct Why {
     bool spoken; // PyTorch logs it
     bool legal; // refused by a heuristic only: an override may fuse it
     int64_t bytes; // shared
+    const char *barrier; // why an override cannot pass; NULL: it can, or nobody asked
 } Why;
 
 // fusion_rules.c

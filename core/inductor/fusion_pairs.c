@@ -99,10 +99,22 @@ static const char *pair_key(const Fusion *f, const SchedNode *a, const SchedNode
     return buf_str(&key);
 }
 
+static const bool *wish_at(const Fusion *f, const char *graph, const char *a, const char *b) {
+    const char *slash = *graph ? "/" : "";
+    const char *key = arena_printf(f->arena, "%s%s%s+%s", graph, slash, a, b);
+    return decide_override_at(f->r->overrides, DECIDE_fuse, key);
+}
+
+// Of this graph, else of any.
 static const bool *wish(const Fusion *f, const char *a, const char *b) {
-    const Overrides *o = f->r->overrides;
-    const bool *v = decide_override_at(o, DECIDE_fuse, arena_printf(f->arena, "%s+%s", a, b));
-    return v ? v : decide_override_at(o, DECIDE_fuse, arena_printf(f->arena, "%s+%s", b, a));
+    const char *graphs[2] = {f->r->graph, ""};
+    const bool *v = NULL;
+    for (int i = 0; i < 2 && !v; i++)
+        if (graphs[i]) {
+            v = wish_at(f, graphs[i], a, b);
+            v = v ? v : wish_at(f, graphs[i], b, a);
+        }
+    return v;
 }
 
 // What is wished for any member of a and any of b; a refusal wins.
@@ -187,17 +199,61 @@ static void try_pair(Fusion *f, SchedNode *a, SchedNode *b, PairVec *out) {
         fusion_note(f, a, b, false, &why);
 }
 
+static void try_once(Fusion *f, SchedNode *a, SchedNode *b, Map *seen, PairVec *out) {
+    MapEntry *e = map_at_id(seen, (uint64_t)a->fuse->id << 32 | (uint32_t)b->fuse->id);
+    if (!e->i)
+        try_pair(f, a, b, out);
+    e->i = 1;
+}
+
 static void try_group(Fusion *f, const Group *g, Map *seen, PairVec *out) {
     int window = f->config.max_fusion_buffer_group_pairwise_attempts;
     for (int i = 0; i < g->nodes.n; i++)
-        for (int k = i + 1; k < g->nodes.n && k <= i + window; k++) {
-            SchedNode *a = g->nodes.at[i], *b = g->nodes.at[k];
-            MapEntry *e = map_at_id(seen, (uint64_t)a->fuse->id << 32 | (uint32_t)b->fuse->id);
-            if (e->i)
-                continue;
-            e->i = 1;
-            try_pair(f, a, b, out);
-        }
+        for (int k = i + 1; k < g->nodes.n && k <= i + window; k++)
+            try_once(f, g->nodes.at[i], g->nodes.at[k], seen, out);
+}
+
+static SchedNode *node_of(const Fusion *f, SchedNode *const *nodes, int n, const char *name) {
+    for (int i = 0; i < n; i++) {
+        int count;
+        SchedNode *const *singles = sched_singles(nodes[i], &count);
+        for (int k = 0; k < count; k++)
+            if (!strcmp(name, singles[k]->name) || !strcmp(name, label(f, singles[k])))
+                return nodes[i];
+    }
+    return NULL;
+}
+
+// What is wished together though it shares no buffer.
+typedef struct Wished {
+    Fusion *f;
+    SchedNode *const *nodes;
+    int n;
+    Map *seen;
+    PairVec *out;
+} Wished;
+
+static void try_wished(void *ctx, DecisionKind kind, const char *key, bool result) {
+    Wished *w = ctx;
+    Fusion *f = w->f;
+    size_t len = f->r->graph ? strlen(f->r->graph) : 0;
+    if (len && str_starts(key, f->r->graph) && key[len] == '/')
+        key += len + 1;
+    const char *plus = strchr(key, '+');
+    if (kind != DECIDE_fuse || !result || !plus)
+        return;
+    const char *first = arena_strndup(f->arena, key, (size_t)(plus - key));
+    SchedNode *a = node_of(f, w->nodes, w->n, first), *b = node_of(f, w->nodes, w->n, plus + 1);
+    if (!a || !b || a == b)
+        return;
+    if (a->min_order > b->min_order) {
+        SchedNode *swap = a;
+        a = b;
+        b = swap;
+    }
+    fuse_info(f, a);
+    fuse_info(f, b);
+    try_once(f, a, b, w->seen, w->out);
 }
 
 // Outer-loop fusion waits until nothing else is left.
@@ -230,6 +286,10 @@ void fusion_pairs(Fusion *f, SchedNode *const *nodes, int n, PairVec *out) {
     }
     for (MapEntry *e = map_first(&groups); e; e = map_next(&groups, e))
         try_group(f, e->ptr, &seen, out);
+    if (f->r->overrides) {
+        Wished w = {f, nodes, n, &seen, out};
+        decide_override_each(f->r->overrides, try_wished, &w);
+    }
     keep_best_kind(f, out);
     for (int i = 0; i < out->n; i++)
         fusion_score(f, &out->at[i]);

@@ -366,12 +366,20 @@ static bool legal_vertical(Fusion *f, SchedNode *a, SchedNode *b, Why *why) {
            (cpu_can_fuse_vertical(f, a, b) || loops_differ(f, a, b, why));
 }
 
+// deeper: as the rules that an override cannot pass left it.
+static const char *barrier(Fusion *f, const SchedNode *a, const SchedNode *b, Why *deeper) {
+    if (!sched_comes_before(a, b))
+        loops_differ(f, a, b, deeper);
+    return deeper->reason;
+}
+
 // Beyond `heuristics`, is the pair legal? Replaces the reason if not.
 static bool legal_anyway(Fusion *f, SchedNode *a, SchedNode *b, Why *why) {
     Why deeper = *why;
-    bool ok =
+    why->legal =
         sched_comes_before(a, b) ? legal_vertical(f, a, b, &deeper) : cpu_fit(f, a, b) != FIT_no;
-    why->legal = ok;
+    if (f->asked && !why->legal)
+        why->barrier = barrier(f, a, b, &deeper);
     return false;
 }
 
@@ -391,7 +399,7 @@ bool fusion_can_fuse(Fusion *f, SchedNode *a, SchedNode *b, Why *why) {
         return device_mismatch(f, a, b, why);
     why->bytes = fusion_shared_bytes(f, a, b);
     if (!heuristics(f, a, b, why))
-        return f->r->overrides ? legal_anyway(f, a, b, why) : false;
+        return f->r->overrides || f->asked ? legal_anyway(f, a, b, why) : false;
     if (sched_comes_before(a, b)) {
         if (!legal_vertical(f, a, b, why))
             return false;
@@ -399,6 +407,9 @@ bool fusion_can_fuse(Fusion *f, SchedNode *a, SchedNode *b, Why *why) {
         return true;
     }
     bool fits = cpu_fit(f, a, b) != FIT_no;
+    Why deeper = *why;
+    if (f->asked && !fits)
+        why->barrier = barrier(f, a, b, &deeper);
     if (why->bytes < f->config.score_fusion_memory_threshold)
         return refuse(why, fits, "score_fusion_memory_threshold");
     if (too_far(a, b))

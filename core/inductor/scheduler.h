@@ -102,6 +102,7 @@ typedef struct FusionAttempt {
     const char *reason;         // PyTorch's words if refused, else vertical, horizontal, outer loop
     int64_t bytes;              // shared memory score
     int score_template, score_type, score_proximity;
+    const char *barrier;        // by schedule_why: why no wish can fuse them; NULL: one can
 } FusionAttempt;
 
 typedef struct Schedule Schedule;
@@ -137,6 +138,7 @@ typedef struct ScheduleRequest {
     const InductorConfig *config;   // NULL: defaults
     int stage;
     const Overrides *overrides;     // behind `decisions`; NULL: none. Of any two members of a pair
+    const char *graph;              // wishes `GRAPH/…` are about this one alone; NULL: has no name
 } ScheduleRequest;
 
 Schedule *schedule_new(const ScheduleRequest *r, const IrModule *module);

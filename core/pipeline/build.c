@@ -216,6 +216,7 @@ static ScheduleRequest schedule_request(const Pipeline *p, Unit *u, Artifact *a)
         .config = &p->options.config,
         .stage = (int)a->stage,
         .overrides = p->options.overrides,
+        .graph = pipeline_unit_label(p, u->index),
     };
 }
 

@@ -162,6 +162,14 @@ Unit *pipeline_unit(const Pipeline *p, int i) {
     return p->units.at[i];
 }
 
+const char *pipeline_unit_label(const Pipeline *p, int unit) {
+    const Unit *u = p->units.at[unit];
+    int roots = 0;
+    for (int i = 0; i < p->units.n; i++)
+        roots += !p->units.at[i]->parent;
+    return p->units.n == 1 ? NULL : roots == 1 && u->parent ? u->kind : u->name;
+}
+
 int unit_n_steps(const Unit *u) {
     return (u->parent ? u->parent->steps.n : 0) + u->steps.n;
 }

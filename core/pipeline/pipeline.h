@@ -158,6 +158,9 @@ uint64_t pipeline_generation(const Pipeline *p);
 bool pipeline_has(const Pipeline *p, const Artifact *a, int id);
 int pipeline_n_units(const Pipeline *p);
 Unit *pipeline_unit(const Pipeline *p, int i);
+// What tells a unit's nodes from those of others: forward, backward, else its name; NULL: there is
+// one unit only.
+const char *pipeline_unit_label(const Pipeline *p, int unit);
 // Builds up to and with a stage; the stage's last artifact, or NULL (unit_to_blame says why). The
 // stages of a child before `partition` are its parent's; a joint unit has none behind it.
 const Artifact *pipeline_build(Pipeline *p, int unit, StageId stage);

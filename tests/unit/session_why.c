@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/base/file.h"
 #include "core/session_private.h"
 #include "tests/unit/unit.h"
 
@@ -22,10 +23,14 @@ static void teardown(void) {
     arena_free(&arena);
 }
 
-static void open_model(const char *path) {
-    SessionOptions o = {.grad = "none", .toolchain = "tcc"};
+static void open_with(const char *path, const char *grad) {
+    SessionOptions o = {.grad = grad, .toolchain = "tcc"};
     session = session_open(path, &o, &diag);
     ck_assert_msg(session != NULL, "%s", diag_first(&diag));
+}
+
+static void open_model(const char *path) {
+    open_with(path, "none");
 }
 
 static const char *why(const char *a, const char *b) {
@@ -62,6 +67,55 @@ START_TEST(test_why_names) {
     says("arg0_1", "op3", "it is there when the kernels start");
     says("op2", "op3", "removed before fusion");
     says("op99", "op3", "no scheduler node 'op99'");
+}
+END_TEST
+
+// Forward and backward number their nodes from 0 each.
+START_TEST(test_why_in_two_graphs) {
+    open_with(GELU, "params");
+    says("op0", "op1", "forward\nop0 op1: fused: horizontal");
+    says("op0", "op1", "backward\nop0 op1: not fused: node1 is extern or nop");
+    says("backward/op7", "op8", "op7 op8: fused: horizontal");
+    says("forward/op0", "backward/op8", "each graph is compiled by itself");
+    says("forward/op99", "op0", "no scheduler node 'op99'");
+    int unit = 0;
+    const char *names[2] = {"op0", "op1"}, *backward[2] = {"backward/op8", "op7"};
+    diag = (Diag){.arena = &arena};
+    ck_assert(!session_pair(session, &unit, names, &arena, &diag));
+    ck_assert_str_eq(diag_first(&diag), "op0 and op1 are in forward and in backward");
+    diag = (Diag){.arena = &arena};
+    ck_assert(session_pair(session, &unit, backward, &arena, &diag));
+    ck_assert_int_eq(unit, pipeline_unit(session->pipeline, 0)->backward->index);
+    const char *key = session_fusion_key(session, unit, backward[0], backward[1], &arena);
+    ck_assert_str_eq(key, "backward/op7+op8");
+    // A wish about one graph leaves the pair of the same name in the other one alone.
+    decide_override(session_overrides(session), DECIDE_fuse, "backward/op0+op1", false);
+    decide_override(session_overrides(session), DECIDE_fuse, key, false);
+    session_changed(session, STAGE_post_fusion);
+    says("op0", "op1", "forward\nop0 op1: fused: horizontal");
+    says("backward/op7", "op8", "not fused: a decision keeps them apart");
+}
+END_TEST
+
+static const char apart[] =
+    "class GraphModule(torch.nn.Module):\n"
+    "    def forward(self, x: \"f32[8, 4]\", y: \"f32[8, 4]\", z: \"f32[7]\"):\n"
+    "        a = x.sin()\n        b = y.cos()\n        c = z.exp()\n        return (a, b, c)\n";
+
+// A rule of thumb can be passed, other loops cannot; the answer says which.
+START_TEST(test_what_can_be_forced) {
+    char *folder = dir_temp(&arena, &diag), *path = path_join(&arena, folder, "apart.txt");
+    ck_assert(file_write(path, apart, strlen(apart), &diag));
+    open_model(path);
+    dir_remove(folder, &diag);
+    says("op0", "op1", "not fused: no shared data");
+    says("op0", "op1", "`fuse op0 op1` passes this rule");
+    says("op0", "op2", "and then: loops differ: (32,), () and (7,), ()");
+    decide_override(session_overrides(session), DECIDE_fuse, "op0+op1", true);
+    decide_override(session_overrides(session), DECIDE_fuse, "op0+op2", true);
+    session_changed(session, STAGE_post_fusion);
+    says("op0", "op1", "fused: forced, past `no shared data`");
+    says("op0", "op2", "not fused: no shared data");
 }
 END_TEST
 
@@ -223,6 +277,8 @@ Suite *suite_session_why(void) {
     tcase_add_test(t, test_why_names);
     tcase_add_test(t, test_decisions_about);
     tcase_add_test(t, test_flops);
+    tcase_add_test(t, test_why_in_two_graphs);
+    tcase_add_test(t, test_what_can_be_forced);
     tcase_add_test(t, test_wishes_keep_values);
     suite_add_tcase(s, t);
     return s;
