@@ -253,9 +253,9 @@ bool app_poll(App *app) {
 
 // The table of times where it is in sight, else the message alone.
 bool cmd_run(App *app, Args *args) {
-    (void)args;
-    if (app->sink)
-        return session_report_run(app->session, &app->out, app->json, &app->diag) == 0;
+    const char *loops = args->n ? args->at[0] : NULL;
+    if (app->sink || loops)
+        return session_report_run(app->session, loops, &app->out, app->json, &app->diag) == 0;
     if (app->interactive) {
         if (start(app))
             tell_running(app);

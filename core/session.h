@@ -168,8 +168,8 @@ typedef enum Half { HALF_none, HALF_forward, HALF_backward } Half;
 const uint8_t *session_halves(const Graph *g, Arena *a);
 
 // session_why.c: why two things are in one kernel or not, and what would have to change. Each is
-// named as a scheduler node, a fused node, a buffer, a kernel or a node of the lowered graph, in the
-// unit given or else in another one; `backward/op3` says in which. False and an error: there is
+// named as a scheduler node, a fused node, a buffer, a kernel or a node of the lowered graph, in
+// the unit given or else in another one; `backward/op3` says in which. False and an error: there is
 // nothing of that name.
 bool session_why(Session *s, int unit, const char *a, const char *b, Arena *arena, Buf *out,
                  Diag *d);
@@ -219,6 +219,7 @@ typedef struct RunRequest {
                     // from this seed on; 0: it is not
     const Artifact *at; // NULL, or a graph of the unit's tree to run in place of the backend's
     uint8_t poison;     // full: what memory is filled with before its use; 0: nothing
+    const Schedule *const *loops; // ir: by unit, loops in place of its own; NULL: none
 } RunRequest;
 typedef struct RunResult {
     RtValue
@@ -289,7 +290,9 @@ double session_bandwidth_result(const Request *q); // bytes per second; 0 if it 
 void artifact_print(Buf *out, const Artifact *a);
 int session_explain(Session *s, Buf *out, bool json, Diag *d);
 int session_dump(Session *s, const char *dir, Diag *d);
-int session_report_run(Session *s, Buf *out, bool json, Diag *d);
+// loops: a dump's loop IR runs in place of our own (a file, or a folder with a debug folder's
+// names), and each value is held against ours; NULL: the session's backend runs.
+int session_report_run(Session *s, const char *loops, Buf *out, bool json, Diag *d);
 int session_check(Session *s, Buf *out, bool json, Diag *d);
 int session_bench(Session *s, Buf *out, bool json, Diag *d);
 // Recorded cases of a file through a backend (eager, or aot_eager for gradients, if none is given):

@@ -5,13 +5,28 @@
 #include "core/session_private.h"
 #include "core/base/work.h"
 
-static void print_value(Buf *out, const RtValue *v) {
+// Against what our own loops gave.
+static const char *against_ours(Arena *a, const Tensor *t, const RtValue *ours) {
+    TensorDiff diff;
+    if (ours->kind != RT_tensor || tensor_digest(t) == tensor_digest(&ours->tensor))
+        return ours->kind == RT_tensor ? "as ours" : "none of ours";
+    double rtol, atol;
+    dtype_tolerance(t->dtype, &rtol, &atol);
+    tensor_diff(t, &ours->tensor, rtol, atol, &diff);
+    return arena_printf(a, "%s, off by %.1e", diff.bad || diff.nan_differs ? "NOT ours" : "close",
+                        diff.max_abs);
+}
+
+static void print_value(Buf *out, const RtValue *v, const RtValue *ours) {
     switch (v->kind) {
     case RT_tensor:
         buf_printf(out, "%s[", dtype_info[v->tensor.dtype].abbr);
         for (int k = 0; k < v->tensor.ndim; k++)
             buf_printf(out, "%s%lld", k ? ", " : "", (long long)v->tensor.size[k]);
-        buf_printf(out, "]  %016llx\n", (unsigned long long)tensor_digest(&v->tensor));
+        buf_printf(out, "]  %016llx", (unsigned long long)tensor_digest(&v->tensor));
+        if (ours)
+            buf_printf(out, "  %s", against_ours(out->arena, &v->tensor, ours));
+        buf_putc(out, '\n');
         break;
     case RT_int:
         buf_printf(out, "%lld\n", (long long)v->i);
@@ -31,7 +46,8 @@ static void print_value(Buf *out, const RtValue *v) {
     }
 }
 
-static void put_value(JsonOut *j, const char *name, const RtValue *v, Arena *a) {
+static void put_value(JsonOut *j, const char *name, const RtValue *v, const RtValue *ours,
+                      Arena *a) {
     json_open(j, name, '{');
     if (v->kind == RT_tensor) {
         json_put_str(j, "dtype", dtype_info[v->tensor.dtype].torch_name);
@@ -41,6 +57,8 @@ static void put_value(JsonOut *j, const char *name, const RtValue *v, Arena *a) 
         json_close(j, ']');
         json_put_str(j, "digest",
                      arena_printf(a, "%016llx", (unsigned long long)tensor_digest(&v->tensor)));
+        if (ours)
+            json_put_str(j, "against_ours", against_ours(a, &v->tensor, ours));
     } else if (v->kind == RT_int) {
         json_put_int(j, "value", v->i);
     }
@@ -59,35 +77,53 @@ static const char *input_name(const Graph *g, int i) {
     return "?";
 }
 
-static void print_result(Session *s, const Unit *u, const RunResult *r, Buf *out) {
-    const char *t = toolchain_name(s, s->backend);
-    buf_printf(out, "%s   %s%s%s\n", u->name, backend_info[s->backend].name, t ? " " : "",
-               t ? t : "");
-    for (int i = 0; i < r->n_outputs; i++) {
+// A run of a unit and, of a dump's loops, what our own gave.
+typedef struct Ran {
+    Session *s;
+    const Unit *u;
+    Backend backend;
+    const char *loops; // of a dump: where they came from; NULL
+    RunResult r, ours;
+} Ran;
+
+static const RtValue *ours_at(const Ran *x, const RtValue *of, int n, int i) {
+    static const RtValue nothing = {0};
+    return !x->loops ? NULL : i < n ? &of[i] : &nothing;
+}
+
+static void print_result(const Ran *x, Buf *out) {
+    const char *t = toolchain_name(x->s, x->backend);
+    buf_printf(out, "%s   %s%s%s%s%s\n", x->u->name, backend_info[x->backend].name, t ? " " : "",
+               t ? t : "", x->loops ? " of " : "", x->loops ? x->loops : "");
+    for (int i = 0; i < x->r.n_outputs; i++) {
         buf_printf(out, "out%-3d ", i);
-        print_value(out, &r->outputs[i]);
+        print_value(out, &x->r.outputs[i], ours_at(x, x->ours.outputs, x->ours.n_outputs, i));
     }
-    for (int i = 0; i < r->n_grads; i++)
-        if (r->grads[i].kind == RT_tensor) {
-            buf_printf(out, "grad %-40s ", input_name(u->loaded->graph, i));
-            print_value(out, &r->grads[i]);
+    for (int i = 0; i < x->r.n_grads; i++)
+        if (x->r.grads[i].kind == RT_tensor) {
+            buf_printf(out, "grad %-40s ", input_name(x->u->loaded->graph, i));
+            print_value(out, &x->r.grads[i], ours_at(x, x->ours.grads, x->ours.n_grads, i));
         }
 }
 
-static void put_result(Session *s, const Unit *u, const RunResult *r, JsonOut *j, Arena *a) {
+static void put_result(const Ran *x, JsonOut *j, Arena *a) {
+    const RunResult *r = &x->r;
     json_open(j, NULL, '{');
-    json_put_str(j, "graph", u->name);
-    json_put_str(j, "backend", backend_info[s->backend].name);
-    json_put_str(j, "toolchain", toolchain_name(s, s->backend));
+    json_put_str(j, "graph", x->u->name);
+    json_put_str(j, "backend", backend_info[x->backend].name);
+    json_put_str(j, "toolchain", toolchain_name(x->s, x->backend));
+    if (x->loops)
+        json_put_str(j, "loops", x->loops);
     json_open(j, "outputs", '[');
     for (int i = 0; i < r->n_outputs; i++)
-        put_value(j, NULL, &r->outputs[i], a);
+        put_value(j, NULL, &r->outputs[i], ours_at(x, x->ours.outputs, x->ours.n_outputs, i), a);
     json_close(j, ']');
     if (r->n_grads) {
         json_open(j, "gradients", '{');
         for (int i = 0; i < r->n_grads; i++)
             if (r->grads[i].kind == RT_tensor)
-                put_value(j, input_name(u->loaded->graph, i), &r->grads[i], a);
+                put_value(j, input_name(x->u->loaded->graph, i), &r->grads[i],
+                          ours_at(x, x->ours.grads, x->ours.n_grads, i), a);
         json_close(j, '}');
     }
     json_close(j, '}');
@@ -96,23 +132,26 @@ static void put_result(Session *s, const Unit *u, const RunResult *r, JsonOut *j
 // A joint graph's forward and backward are one run.
 static int run_unit(UnitReport *r) {
     Session *s = r->session;
-    RunResult result = {0};
+    Ran x = {.s = s, .u = r->unit, .backend = s->backend, .loops = r->ctx};
     RunRequest q = {.unit = r->unit->index, .backend = s->backend, .toolchain = s->toolchain};
     if (r->unit->parent)
         return 0;
-    int code = 0;
-    if (!session_run(s, &q, &result, &r->arena, r->diag))
-        code = diag_exit_code(r->diag);
-    else if (r->json)
-        put_result(s, r->unit, &result, r->json, &r->arena);
-    else
-        print_result(s, r->unit, &result, r->out);
-    session_run_free(&result);
-    return code;
+    RunRequest own = {.unit = q.unit, .backend = BACKEND_ir};
+    bool ok = !x.loops || (session_take_loops(s, x.loops, &q, &r->arena, r->diag) &&
+                           session_run(s, &own, &x.ours, &r->arena, r->diag));
+    x.backend = q.backend;
+    ok = ok && session_run(s, &q, &x.r, &r->arena, r->diag);
+    if (ok && r->json)
+        put_result(&x, r->json, &r->arena);
+    else if (ok)
+        print_result(&x, r->out);
+    session_run_free(&x.r);
+    session_run_free(&x.ours);
+    return ok ? 0 : diag_exit_code(r->diag);
 }
 
-int session_report_run(Session *s, Buf *out, bool json, Diag *d) {
-    return session_report_units(s, run_unit, NULL, out, json, d);
+int session_report_run(Session *s, const char *loops, Buf *out, bool json, Diag *d) {
+    return session_report_units(s, run_unit, loops, out, json, d);
 }
 
 typedef struct BenchRow {

@@ -28,8 +28,8 @@ struct Session {
 // Copies the errors of a unit that could not be built to the end; false if it was.
 bool session_unit_errors(const Session *s, int unit, Diag *d);
 
-// session_pair.c: the units that have both things, the one given before others; names lose what says
-// in which. 0 and an error, or a line in out (NULL: an error) about things of different graphs.
+// session_pair.c: the units that have both things, the one given before others; names lose what
+// says in which. 0 and an error, or a line in out (NULL: an error) about things of two graphs.
 int session_pair_units(Session *s, int unit, const char *names[2], int *units, Arena *a, Buf *out,
                        Diag *d);
 // session_why.c: is there such a thing in the unit's schedule? Else an error.
@@ -132,7 +132,11 @@ int session_add_module_consts(Session *s, Message *m, const IrModule *module, co
 // The text of a graph of stage `of`. Passes on joint graphs do not mind layouts: behind them a view
 // runs as a reshape, as Inductor's view_to_reshape has it.
 void session_add_graph(Session *s, Message *m, const char *name, const Graph *g, StageId of);
-void session_add_program(Message *m, const char *name, const Artifact *schedule);
+// own: an artifact of unit's.
+void session_add_program(Message *m, const char *name, const RunRequest *r, int unit,
+                         const Artifact *own);
+// session_loops.c: sets backend and loops of a request about a root unit.
+bool session_take_loops(Session *s, const char *path, RunRequest *r, Arena *a, Diag *d);
 // A step of training: the fields of SERVICE_train.
 bool session_fill_train(Session *s, Message *m, const RunRequest *r, Unit *joint, Diag *d);
 

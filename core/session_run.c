@@ -178,14 +178,16 @@ static void fill_code(Session *s, Message *m, const RunRequest *r, const Artifac
     session_add_module_consts(s, m, fused->schedule->module, "in", n_in);
 }
 
-void session_add_program(Message *m, const char *name, const Artifact *schedule) {
+void session_add_program(Message *m, const char *name, const RunRequest *r, int unit,
+                         const Artifact *own) {
     Buf text = {.arena = m->arena};
-    program_print(&text, schedule->schedule, schedule->plan);
+    const Schedule *other = r->loops ? r->loops[unit] : NULL;
+    program_print(&text, other ? other : own->schedule, other ? NULL : own->plan);
     message_text(m, name, buf_str(&text));
 }
 
-static void fill_loops(Session *s, Message *m, const Artifact *a, int n_in) {
-    session_add_program(m, "loops", a);
+static void fill_loops(Session *s, Message *m, const RunRequest *r, const Artifact *a, int n_in) {
+    session_add_program(m, "loops", r, r->unit, a);
     session_add_module_consts(s, m, a->schedule->module, "in", n_in);
 }
 
@@ -219,7 +221,7 @@ static bool fill_inference(Session *s, Message *m, const RunRequest *r, Diag *d)
     if (a->kind == ART_code)
         fill_code(s, m, r, a, n_in);
     else if (a->kind == ART_schedule)
-        fill_loops(s, m, a, n_in);
+        fill_loops(s, m, r, a, n_in);
     else
         session_add_graph(s, m, "graph", a->graph, a->stage);
     const Artifact *traced = pipeline_at(s->pipeline, r->unit, stage == STAGE_functional

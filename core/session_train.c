@@ -319,7 +319,7 @@ static int put_code(Step *t, const Unit *u, bool second) {
         message_int(t->m, second ? "n_out2" : "n_out",
                     graph_output_node(unit_last_graph(p, u->index))->args[0].n);
     } else {
-        session_add_program(t->m, second ? "loops2" : "loops", a);
+        session_add_program(t->m, second ? "loops2" : "loops", t->run, u->index, a);
     }
     return session_add_module_consts(t->s, t->m, loops->schedule->module, second ? "k" : "in",
                                      second ? 0 : t->n_args);

@@ -12,10 +12,14 @@ typedef struct Doc {
     int n, fused, yours;
 } Doc;
 
+static const char *key_of(const ViewCtx *c, const char *a, const char *b) {
+    return session_fusion_key(c->session, c->unit, a, b, c->tmp);
+}
+
 static const bool *override_of(const ViewCtx *c, const FusionAttempt *f) {
     const Overrides *o = session_overrides(c->session);
-    const bool *b = decide_override_at(o, DECIDE_fuse, session_fusion_key(c->session, c->unit, f->a, f->b, c->tmp));
-    return b ? b : decide_override_at(o, DECIDE_fuse, session_fusion_key(c->session, c->unit, f->b, f->a, c->tmp));
+    const bool *b = decide_override_at(o, DECIDE_fuse, key_of(c, f->a, f->b));
+    return b ? b : decide_override_at(o, DECIDE_fuse, key_of(c, f->b, f->a));
 }
 
 static int by_bytes(const void *x, const void *y) {
@@ -110,7 +114,7 @@ static bool fusion_toggle(ViewCtx *c, int row, const char **command) {
     const FusionAttempt *f = ((Doc *)c->doc)->at[row];
     const bool *mine = override_of(c, f);
     if (mine)
-        *command = arena_printf(c->tmp, "override fuse %s rule", session_fusion_key(c->session, c->unit, f->a, f->b, c->tmp));
+        *command = arena_printf(c->tmp, "override fuse %s rule", key_of(c, f->a, f->b));
     else
         *command = arena_printf(c->tmp, "%s %s %s", f->fused ? "nofuse" : "fuse", f->a, f->b);
     return true;

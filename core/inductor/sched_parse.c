@@ -458,6 +458,16 @@ static SchedNode *read_node(Dump *d, int depth) {
     return n;
 }
 
+// A fused node lists what its parts make.
+static void check_makers(Dump *d) {
+    for (MapEntry *e = map_first(&d->s->buffers); e; e = map_next(&d->s->buffers, e)) {
+        const SchedBuffer *b = e->ptr;
+        if (!b->defining || !b->ir->layout)
+            read_fail(&d->r, "'%s' is %s", e->key,
+                      b->defining ? "a buffer without a layout" : "made by no single node");
+    }
+}
+
 Schedule *schedule_parse(Arena *a, Sym *sym, Str text, const char *file, Diag *diag) {
     Dump d = {0};
     const char *copy = arena_strndup(a, text.ptr ? text.ptr : "", text.len);
@@ -483,6 +493,8 @@ Schedule *schedule_parse(Arena *a, Sym *sym, Str text, const char *file, Diag *d
         vec_push(a, &d.s->nodes, n);
         read_blanks(&d.r);
     }
+    if (!d.r.failed)
+        check_makers(&d);
     if (d.r.failed)
         return NULL;
     read_settle(&d);

@@ -147,6 +147,9 @@ Schedule *schedule_fuse(const ScheduleRequest *r, const Schedule *before);
 void schedule_print(Buf *out, const Schedule *s, IntVec *line_items);
 // Reads that text back into a module and schedule (no FX graph, no extern arguments).
 Schedule *schedule_parse(Arena *a, Sym *sym, Str text, const char *file, Diag *d);
+// sched_adopt.c: makes a parsed one that can be run, with what the dump leaves out from one that
+// was made of the same graph here. False and an error if it is of another graph.
+bool schedule_adopt(Schedule *parsed, const Schedule *from, Diag *d);
 // Why two nodes are or would not be fused: the attempt, made now if it never was.
 FusionAttempt schedule_why(const ScheduleRequest *r, const Schedule *before, const char *a,
                            const char *b);

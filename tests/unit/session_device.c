@@ -209,7 +209,7 @@ START_TEST(the_sample) {
     ck_assert_str_eq(session_setting(session, "max_fusion_size", &arena), "16");
     ck_assert_str_eq(session_device_name(session), "mychip");
     Buf out = {.arena = &arena};
-    ck_assert_int_eq(session_report_run(session, &out, false, &diag), 0);
+    ck_assert_int_eq(session_report_run(session, NULL, &out, false, &diag), 0);
     teardown();
 }
 END_TEST
@@ -280,7 +280,7 @@ START_TEST(writes_come_back) {
     for (int i = 0; i < COUNT(backends); i++) {
         Diag d = {.arena = &arena};
         ck_assert(session_set_backend(session, backends[i], NULL, &d));
-        ck_assert_int_ne(session_report_run(session, &out, false, &d), 0);
+        ck_assert_int_ne(session_report_run(session, NULL, &out, false, &d), 0);
         ck_assert_msg(strstr(diag_first(&d), "mychip::scale, which is declared and has no kernel"),
                       "%s", diag_first(&d));
         ck_assert_int_eq(d.at[0].line, 5);

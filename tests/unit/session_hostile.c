@@ -74,7 +74,7 @@ static int run_text(const char *text) {
     SessionOptions o = {.toolchain = "tcc"};
     Session *s = session_open(path, &o, &diag);
     Buf out = {.arena = &arena};
-    int code = s ? session_report_run(s, &out, false, &diag) : diag_exit_code(&diag);
+    int code = s ? session_report_run(s, NULL, &out, false, &diag) : diag_exit_code(&diag);
     if (s)
         session_close(s);
     Diag quiet = {.arena = &arena};
@@ -138,7 +138,8 @@ START_TEST(sgn_of_a_number_is_its_sign) {
     ck_assert(file_write(path, text, strlen(text), &diag));
     SessionOptions o = {.backend = "eager"};
     Session *s = session_open(path, &o, &diag);
-    ck_assert_msg(s && session_report_run(s, &out, false, &diag) == 0, "%s", diag_first(&diag));
+    ck_assert_msg(s && session_report_run(s, NULL, &out, false, &diag) == 0, "%s",
+                  diag_first(&diag));
     session_close(s);
     // `out0   f32[2]  DIGEST`: those of sgn and sign are the same, that of NaN is another.
     const char *a = strstr(buf_str(&out), "out0"), *b = strstr(a, "out1"), *n = strstr(b, "out2");

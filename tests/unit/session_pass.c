@@ -325,13 +325,13 @@ START_TEST(sample_reciprocal_runs) {
     setup();
     open_with(BLOCK, "post_grad_custom_post_pass", "samples/passes/reciprocal.c");
     Buf with = {.arena = &arena}, without = {.arena = &arena};
-    ck_assert_int_eq(session_report_run(session, &with, false, &diag), 0);
+    ck_assert_int_eq(session_report_run(session, NULL, &with, false, &diag), 0);
     const Artifact *a = step(step_of("post_grad_custom_post_pass"));
     ck_assert(a->changed);
     ck_assert_int_eq(a->matches, 1);
     ck_assert_ptr_nonnull(strstr(a->note, "now times 0.25"));
     ck_assert(session_set(session, "post_grad_custom_post_pass", "", &diag));
-    ck_assert_int_eq(session_report_run(session, &without, false, &diag), 0);
+    ck_assert_int_eq(session_report_run(session, NULL, &without, false, &diag), 0);
     const char *out = strstr(buf_str(&with), "out0"), *was = strstr(buf_str(&without), "out0");
     ck_assert(out && was);
     ck_assert_int_eq(strncmp(out, was, strcspn(out, "\n")), 0);

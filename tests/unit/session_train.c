@@ -208,7 +208,7 @@ START_TEST(odd_models_train_or_say_why_not) {
         Session *s = open_text(&b, h->grad, "eager");
         ck_assert_msg(pipeline_n_units(session_pipeline(s)) == h->units, "%s: %d graphs", h->body,
                       pipeline_n_units(session_pipeline(s)));
-        int code = session_report_run(s, &out, false, &diag);
+        int code = session_report_run(s, NULL, &out, false, &diag);
         ck_assert_msg(code == h->code, "%s: exit code %d, %s", h->body, code, diag_first(&diag));
         session_close(s);
     }
