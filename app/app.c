@@ -147,7 +147,7 @@ static void show_output(App *app, const char *line) {
     app->output = (Lines){arena_strdup(a, line), lines.at, lines.n};
     spot_push(app);
     int pane = app->home ? HOME : app->layout.focus;
-    app->layout.zoom = true; // text wants the whole width; `back` gives the panes again
+    layout_widen(&app->layout); // `back` gives the panes again
     pane_show(app, pane, view_find("output"), -1, 0, "");
 }
 
@@ -193,6 +193,8 @@ bool app_run(App *app, const char *line) {
         reset(app);
     bool ok = true;
     char *copy = arena_strdup(&app->frame, line + strspn(line, " \t"));
+    if (app->depth == app->base && *copy && *copy != '#')
+        app->message[0] = 0; // as the key that ends a typed line does
     app->depth++;
     for (char *p = copy; p && ok;) {
         char *next = *p == '#' ? NULL : strstr(p, " ; "); // a comment is one to its end
@@ -341,6 +343,13 @@ void app_key(App *app, const char *key) {
     app->quit_asked = app->quit_asked && !asked; // the question stands for one key
 }
 
+// Lines and keys of a script find what those of a person would: where a pane is scrolled to, and
+// what follows the cursor, comes of the last frame.
+static void draw_between(App *app) {
+    if (!app->sink && !app->interactive)
+        app_draw(app);
+}
+
 void app_keys(App *app, const char *keys) {
     char key[32];
     int base = app->base;
@@ -348,6 +357,7 @@ void app_keys(App *app, const char *keys) {
     for (const char *p = keys; *p && !app->quit;) {
         key_next(&p, key);
         app_key(app, key);
+        draw_between(app);
     }
     app->base = base;
 }
@@ -366,6 +376,7 @@ static bool run_lines(App *app, Str text) {
             break;
         app->at_line++;
         ok = app_run(app, line);
+        draw_between(app);
         p += len + 1;
     }
     arena_free(&one);

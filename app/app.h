@@ -195,6 +195,7 @@ void spot_push_of(App *app, int number);       // before another pane is given s
 // A pane that shows neither a stage nor the first screen (help, a node, why, …) shows again what
 // it did before; false if it shows none of those or showed nothing before.
 bool pane_leave(App *app);
+bool pane_is_guest(const Pane *p); // it shows neither a stage nor the first screen
 const View *stage_view(int stage);             // the view that shows a stage
 
 // Links from an item to the items of another artifact: strength + 1 by item, 0 none. In the frame's
@@ -225,6 +226,9 @@ void draw_popups(App *app, int bottom);
 // The last row while something takes long: how far it is (0..1, less: nobody knows) since when.
 void draw_progress(Screen *s, const char *what, double done, int64_t elapsed_ns);
 int app_units_row(const App *app);              // row of the list of graphs, -1: none
+int app_scrubber_row(const App *app);           // of the steps, -1: none
+void draw_scrubber(App *app, int row);          // draw_steps.c
+bool scrubber_hit(App *app, int col, int *step);    // from 0
 void draw_units(App *app, int row);             // draw_units.c
 bool unit_hit(App *app, int col, int *unit);
 bool rail_hit(const App *app, int col, int *stage);

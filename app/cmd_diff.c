@@ -161,7 +161,8 @@ bool cmd_diff(App *app, Args *args) {
     spot_push(app);
     app->home = false;
     app->search[0] = 0; // n goes to the next change
-    app->layout.zoom = app->layout.zoom || layout_panes(&app->layout) > 1;
+    if (layout_panes(&app->layout) > 1)
+        layout_widen(&app->layout);
     if (!pane_show(app, app->layout.focus, v, p->ctx.stage, p->ctx.unit, arg)) {
         diag_fail(&app->diag, "%s", app_pane(app)->why);
         return false;

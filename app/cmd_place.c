@@ -46,6 +46,9 @@ bool app_show_step(App *app, int stage, int unit, int step, int rewrite) {
         diag_fail(&app->diag, "stage %s has no view in this build", stage_info[stage].name);
         return false;
     }
+    Windows *l = &app->layout;
+    if (l->zoom && !l->zoom_by_hand && pane_is_guest(app_pane(app)))
+        l->zoom = false; // the panes that text or a table had hidden
     int pane = pane_for(app, stage);
     Pane *p = &app->pane[pane];
     if (p->ctx.view == view && p->ctx.stage == stage && p->ctx.unit == unit &&
@@ -107,7 +110,7 @@ static void widen(App *app, const View *v) {
     Rect rect[PANES];
     app_rects(app, rect);
     if (!(v->flags & (VIEW_stage | VIEW_follows)) && rect[app->layout.focus].cols < 72)
-        app->layout.zoom = true;
+        layout_widen(&app->layout);
 }
 
 // A drawing is of a graph, whatever stage the pane stands on.

@@ -230,6 +230,9 @@ static bool add_break(App *app, BreakKind kind, const char *what) {
     }
     app_message(app, ST_edited, "breakpoint %d: %s%s%s   C continues to it", b->number,
                 break_info[kind].name, *what ? " " : "", what);
+    if (kind == BREAK_graph_break && model_units(app->session) == 1)
+        app_message(app, ST_warn, "breakpoint %d: graph_break   this model is one graph, and "
+                    "capture from Python, which makes others, is not in this build", b->number);
     return true;
 }
 

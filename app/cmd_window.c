@@ -139,7 +139,7 @@ bool cmd_focus(App *app, Args *args) {
 }
 
 bool cmd_zoom(App *app, Args *args) {
-    app->layout.zoom = flip(app->layout.zoom, args);
+    app->layout.zoom = app->layout.zoom_by_hand = flip(app->layout.zoom, args);
     return true;
 }
 
@@ -237,7 +237,7 @@ static int col_in(const App *app, int pane, const Rect rect[PANES], int col) {
 
 void app_mouse(App *app, int row, int col, int kind) {
     Rect rect[PANES];
-    int stage;
+    int stage; // or graph, or step
     app->message[0] = 0;
     app_rects(app, rect);
     if (row == 0 && kind == MOUSE_click && app->session && rail_hit(app, col, &stage)) {
@@ -248,6 +248,11 @@ void app_mouse(App *app, int row, int col, int kind) {
     }
     if (row > 0 && row == app_units_row(app) && kind == MOUSE_click && unit_hit(app, col, &stage)) {
         app_run(app, arena_printf(&app->frame, "graph %d", stage));
+        return;
+    }
+    if (row > 0 && row == app_scrubber_row(app) && (kind == MOUSE_click || kind == MOUSE_drag)) {
+        if (scrubber_hit(app, col, &stage))
+            app_run(app, arena_printf(&app->frame, "scrub %d", stage + 1));
         return;
     }
     if (kind == MOUSE_click)

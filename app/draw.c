@@ -35,6 +35,10 @@ static bool has_units(const App *app) {
     return app->session && !is_tiny(app) && app->screen.rows >= 16 && model_units(app->session) > 1;
 }
 
+int app_scrubber_row(const App *app) {
+    return has_scrubber(app) ? 1 + has_units(app) : -1;
+}
+
 int app_units_row(const App *app) {
     return has_units(app) ? 1 : -1;
 }
@@ -167,47 +171,6 @@ bool rail_hit(const App *app, int at, int *stage) {
         col = next;
     }
     return false;
-}
-
-// steps ··▪··█··  5/12  joint_passes: remove_noop_ops  2.1 µs
-static void draw_scrubber(App *app, int row) {
-    Screen *s = &app->screen;
-    const Pane *p = app_pane(app);
-    if (p->ctx.unit >= model_units(app->session))
-        return;
-    Unit *u = pipeline_unit(session_pipeline(app->session), p->ctx.unit);
-    int here = model_step_of(app->session, p->ctx.unit, p->ctx.art), room = s->cols / 2;
-    int n = unit_n_steps(u);
-    int first = here - room / 2 > 0 ? here - room / 2 : 0, stage = -1;
-    if (first > n - room)
-        first = n > room ? n - room : 0;
-    int col = screen_put(s, row, 1, s->cols, ST_dim, "steps ");
-    for (int i = first; i < n && i < first + room; i++) {
-        const Artifact *a = unit_step(u, i);
-        if ((int)a->stage != stage)
-            col = screen_put(s, row, col, s->cols, ST_dim, stage < 0 ? "" : " ");
-        stage = (int)a->stage;
-        StyleId ink = i == here ? ST_key : a->changed ? ST_link_part : ST_dim;
-        col = screen_put(s, row, col, s->cols, ink, i == here ? "█" : a->changed ? "▪" : "·");
-    }
-    if (here < 0)
-        return;
-    const Artifact *a = unit_step(u, here);
-    int rewrite = -1;
-    pipeline_state_of(session_pipeline(app->session), p->ctx.art, &rewrite);
-    col = screen_printf(s, row, col + 3, s->cols, ST_text, "%d/%d  %s", here + 1, n,
-                        artifact_title(a));
-    if (rewrite >= 0)
-        col = screen_printf(s, row, col, s->cols, ST_key, "  rewrite %d/%d", rewrite,
-                            a->n_rewrites);
-    else if (a->n_rewrites > 1)
-        col = screen_printf(s, row, col, s->cols, ST_dim, "  %d rewrites", a->n_rewrites);
-    col = screen_printf(s, row, col, s->cols, ST_text, "%s  %s",
-                        a->changed ? "" : ": changed nothing",
-                        view_time(&p->ctx, &app->frame, (double)a->ns));
-    const char *keys = ", back   . step   ( ) rewrite";
-    if (col + 3 < s->cols - (int)strlen(keys))
-        screen_put(s, row, s->cols - (int)strlen(keys) - 1, s->cols, ST_dim, keys);
 }
 
 // ---- bottom ----
@@ -460,7 +423,7 @@ void app_draw(App *app) {
     if (!is_tiny(app))
         draw_rail(app);
     if (has_scrubber(app))
-        draw_scrubber(app, 1 + has_units(app));
+        draw_scrubber(app, app_scrubber_row(app));
     if (has_units(app))
         draw_units(app, 1);
     draw_bottom(app);

@@ -7,6 +7,11 @@
 
 enum { UNIT = 1000 }; // weight of a fresh column or pane
 
+void layout_widen(Windows *l) {
+    l->zoom_by_hand = l->zoom && l->zoom_by_hand;
+    l->zoom = true;
+}
+
 void layout_columns(Windows *l, int n) {
     assert(n >= 1 && n <= PANES);
     int focus = l->focus;

@@ -18,10 +18,13 @@ typedef struct Windows {
     int n;                  // columns, at least one
     int focus;              // number of the pane with the keys
     bool zoom;              // only that pane is shown
+    bool zoom_by_hand;      // and somebody wished so; else until it shows a stage again
     bool by_hand;           // arranged by the user: a resize does not rearrange
 } Windows;
 
 // n panes side by side, numbered 0..n-1.
+// A pane alone for as long as it shows what wants the whole width.
+void layout_widen(Windows *l);
 void layout_columns(Windows *l, int n);
 // How many panes suit a terminal: 1 below 72 columns, 2 below 120, 3 below 150, else 4.
 int layout_auto(int cols, int rows);

@@ -109,9 +109,12 @@ static int worst(int a, int b) {
 
 static bool run_items(App *app, const Options *o) {
     bool ok = true;
-    for (int i = 0; i < o->items.n && ok && !app->quit; i++)
+    for (int i = 0; i < o->items.n && ok && !app->quit; i++) {
         ok = o->items.at[i].is_file ? app_script(app, o->items.at[i].text)
                                     : app_run(app, o->items.at[i].text);
+        if (!app->sink) // the next finds what a person would
+            app_draw(app);
+    }
     return ok;
 }
 

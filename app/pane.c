@@ -443,6 +443,10 @@ static bool is_guest(const View *v) {
     return v && !(v->flags & VIEW_stage) && v != view_find("overview");
 }
 
+bool pane_is_guest(const Pane *p) {
+    return is_guest(p->ctx.view);
+}
+
 bool pane_leave(App *app) {
     int number = app_pane_number(app);
     if (!is_guest(app->pane[number].ctx.view))

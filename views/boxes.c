@@ -120,6 +120,22 @@ static void graph_edges(Boxes *b, const Graph *g) {
 
 // ---- a schedule
 
+// A loop lies where the node lies that it stands for.
+static const char *key_of_loop(ViewCtx *c, const IrOp *op, BoxesBy by, int depth) {
+    const Graph *g = c->art->schedule->module->graph;
+    const Unit *u = pipeline_unit(session_pipeline(c->session), c->unit);
+    int id = op->origin_node >= 0 ? op->origin_node
+             : op->origins.n      ? op->origins.at[op->origins.n - 1]
+                                  : -1;
+    const Node *n = g && id >= 0 && id < g->by_id.n ? graph_by_id(g, id) : NULL;
+    BoxPart p = {0};
+    if (by == BY_half)
+        return u->parent ? u->kind : NULL;
+    if (n && by != BY_kernel)
+        key_of_node(c, &p, n, by, NULL, depth);
+    return p.key;
+}
+
 static void schedule_part(Boxes *b, ViewCtx *c, const SchedNode *n, const char *key, int kernel) {
     const char *what = brief_what(c->arena, c->art->schedule, n);
     BoxPart p = {.item = n->op->number, .key = key, .kernel = kernel, .type = ""};
@@ -129,17 +145,20 @@ static void schedule_part(Boxes *b, ViewCtx *c, const SchedNode *n, const char *
     add_part(b, p);
 }
 
-static void schedule_parts(Boxes *b, ViewCtx *c, BoxesBy by) {
+static void schedule_parts(Boxes *b, ViewCtx *c, BoxesBy by, int depth) {
     const Schedule *s = c->art->schedule;
     const Artifact *code = s->fused ? at_stage(c, STAGE_kernels) : NULL;
+    b->parts.n = 0;
     for (int i = 0; i < s->nodes.n; i++) {
         const SchedNode *n = s->nodes.at[i];
         int call = code ? launch_call_of(code->code, i) : -1;
-        const char *key = by == BY_nothing || call < 0 ? NULL : kernel_title(c, call);
-        for (int k = 0; k < n->snodes.n; k++)
-            schedule_part(b, c, n->snodes.at[k], key, call);
+        const char *kernel = by != BY_kernel || call < 0 ? NULL : kernel_title(c, call);
+        for (int k = 0; k < n->snodes.n; k++) {
+            const SchedNode *m = n->snodes.at[k];
+            schedule_part(b, c, m, kernel ? kernel : key_of_loop(c, m->op, by, depth), call);
+        }
         if (!n->snodes.n && n->op)
-            schedule_part(b, c, n, NULL, call);
+            schedule_part(b, c, n, key_of_loop(c, n->op, by, depth), call);
     }
 }
 
@@ -238,6 +257,14 @@ static void drop_singles(Boxes *b) {
             b->parts.at[b->groups.at[i].first].group = -1;
 }
 
+static void make_parts(Boxes *b, ViewCtx *c, BoxesBy by, int depth) {
+    if (c->art->kind == ART_graph)
+        graph_parts(b, c, by, depth);
+    else
+        schedule_parts(b, c, by, depth);
+    find_groups(b);
+}
+
 bool boxes_open(Boxes *b, ViewCtx *c, BoxesBy by, Buf *why) {
     const Artifact *a = c->art;
     *b = (Boxes){.arena = c->arena, .n_items = a ? a->n_items : 0, .by = by};
@@ -249,23 +276,18 @@ bool boxes_open(Boxes *b, ViewCtx *c, BoxesBy by, Buf *why) {
     b->part_of = ARENA_ARRAY(c->arena, a->n_items + 1, int);
     for (int i = 0; i < a->n_items; i++)
         b->part_of[i] = -1;
-    if (a->kind == ART_graph) {
-        int depth = 16;
-        do {
-            graph_parts(b, c, by, depth);
-            find_groups(b);
-        } while (by == BY_module && b->groups.n > GROUPS_MAX && --depth);
-        if (by == BY_module && !b->groups.n) {
-            b->by = BY_line; // the text tells no modules
-            graph_parts(b, c, BY_line, depth);
-            find_groups(b);
-        }
-        graph_edges(b, a->graph);
-    } else {
-        schedule_parts(b, c, by);
-        find_groups(b);
-        schedule_edges(b, a->schedule);
+    int depth = 16;
+    do
+        make_parts(b, c, by, depth);
+    while (by == BY_module && b->groups.n > GROUPS_MAX && --depth);
+    if (by == BY_module && !b->groups.n) {
+        b->by = BY_line; // the text tells no modules
+        make_parts(b, c, BY_line, depth);
     }
+    if (a->kind == ART_graph)
+        graph_edges(b, a->graph);
+    else
+        schedule_edges(b, a->schedule);
     merge_groups(b);
     drop_singles(b);
     for (int i = 0; i < b->groups.n; i++)
@@ -284,7 +306,7 @@ static void part_box(Boxes *b, BoxPart *p, bool types) {
 }
 
 static void group_box(Boxes *b, const BoxGroup *g) {
-    const char *what = arena_printf(b->arena, "%d ops", g->n);
+    const char *what = arena_printf(b->arena, "%d op%s", g->n, g->n == 1 ? "" : "s");
     vec_push(b->arena, &b->graph.box,
              (DrawBox){.text = {g->title, what}, .framed = true, .group = -1});
 }
