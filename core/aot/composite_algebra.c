@@ -318,7 +318,7 @@ bool rule_fill_diagonal(Trace *t, const Op *op, const Value *a, Value *out) {
     int64_t rows, wide;
     (void)op;
     for (int i = 1; m && i < m->ndim; i++) {
-        equal = equal && sym_known_eq(t->sym, m->size[i], m->size[0]);
+        equal = equal && expr_guard(t, sym_cmp(t->sym, SYM_eq, m->size[i], m->size[0]));
         least = sym_min(t->sym, least, m->size[i]);
     }
     *out = a[0];

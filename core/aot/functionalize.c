@@ -210,11 +210,16 @@ static Value lower(Trace *t, const Op *op, const Value *args) {
 
 // views
 
+static void take_strides(Trace *t, const Op *op, const Value *args, Traced *x);
+
 static Traced *new_view(Trace *t, Traced *base, Traced *value, const Op *op, const Value *args,
                         int out_index) {
     const Functional *b = base->fn;
     // as_strided addresses the storage, whatever the view that it is called on.
-    int keep = op->id == OP_aten_as_strided_default ? 0 : b->n_steps;
+    bool bits = false; // it addresses elements of another type than the storage began with
+    for (int i = 0; i < b->n_steps; i++)
+        bits = bits || b->steps[i].op->id == OP_aten_view_dtype;
+    int keep = op->id == OP_aten_as_strided_default && !bits ? 0 : b->n_steps;
     ViewStep *steps = ARENA_ARRAY(t->arena, keep + 1, ViewStep);
     if (keep)
         memcpy(steps, b->steps, (size_t)keep * sizeof *steps);
@@ -269,6 +274,7 @@ static Value view(Trace *t, const Op *op, const Value *args) {
         return NONE;
     if (out.kind == VAL_tensor) {
         Traced *v = new_view(t, self, traced(&out), op, args, -1);
+        take_strides(t, op, args, v);
         return val_tensor(&v->meta);
     }
     if (out.kind != VAL_list && out.kind != VAL_tuple)

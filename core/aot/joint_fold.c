@@ -23,6 +23,15 @@ typedef struct Fold {
     int *storage;    // by id, if something is written: the node that owns the memory; else NULL
 } Fold;
 
+// What of an integer is left in a type of fewer bits.
+static int64_t wrapped(int64_t v, DType d) {
+    return d == DT_u8    ? (uint8_t)v
+           : d == DT_i8  ? (int8_t)v
+           : d == DT_i16 ? (int16_t)v
+           : d == DT_i32 ? (int32_t)v
+                         : v;
+}
+
 static Value cast(Value v, DType d) {
     double f = 0;
     if (!val_as_float(&v, &f))
@@ -31,8 +40,8 @@ static Value cast(Value v, DType d) {
     case DTC_BOOL:
         return val_bool(f != 0);
     case DTC_INT:
-        return v.kind == VAL_float ? val_int(isfinite(f) ? (int64_t)f : 0)
-                                   : val_int(v.kind == VAL_bool ? v.b : v.i);
+        return v.kind == VAL_float ? val_int(isfinite(f) ? wrapped((int64_t)f, d) : 0)
+                                   : val_int(v.kind == VAL_bool ? v.b : wrapped(v.i, d));
     case DTC_FLOAT:
         return val_float(d == DT_f32    ? (double)(float)f
                          : d == DT_bf16 ? bf16_to_f32(f32_to_bf16((float)f))

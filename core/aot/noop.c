@@ -4,10 +4,12 @@
 
 #include "core/aot/joint.h"
 
+#include <string.h>
+
 typedef struct Noops {
     const Graph *g;
     const Value *val;     // by id
-    const int *storage;   // by id
+    int *storage;         // by id
     bool *input, *output; // by storage: an input's, an output's
     const Node **written; // by storage: the first that writes it; NULL: none does
 } Noops;
@@ -165,9 +167,20 @@ static bool outlives_source(const Noops *c, const Node *n, const Node *src) {
     return c->written[c->storage[src->id]] && node_outlives(n, src, c->storage);
 }
 
+// What was n's memory is src's now.
+static void join_storages(Noops *c, int n_ids, int mine, int its) {
+    for (int i = 0; mine != its && i < n_ids; i++)
+        if (c->storage[i] == mine)
+            c->storage[i] = its;
+    c->output[its] = c->output[its] || c->output[mine];
+    c->written[its] = c->written[its] ? c->written[its] : c->written[mine];
+}
+
 Graph *remove_noops(PassCtx *ctx, const Graph *given, const Value *val, const int *storage,
                     NoopWanted *wanted) {
-    Noops c = {.g = given, .val = val, .storage = storage};
+    int n_ids = given->by_id.n;
+    Noops c = {.g = given, .val = val, .storage = ARENA_ARRAY(ctx->arena, n_ids + 1, int)};
+    memcpy(c.storage, storage, (size_t)n_ids * sizeof *storage);
     bool any = false;
     GRAPH_EACH (given, n)
         any = any || source_of(&c, n, ctx->arena);
@@ -182,6 +195,7 @@ Graph *remove_noops(PassCtx *ctx, const Graph *given, const Value *val, const in
         Node *src = source_of(&c, n, ctx->arena);
         if (!src || adds_aliasing(&c, n, src) || outlives_source(&c, n, src) || !wanted(ctx, n))
             continue;
+        join_storages(&c, n_ids, c.storage[n->id], c.storage[src->id]);
         node_replace_uses(n, src);
         node_erase(n);
         matches++;

@@ -269,15 +269,17 @@ LVal lower_as_strided(Lower *l, const Value *args, LoopOpKind kind) {
     const Expr **size = arg_exprs(l, &args[1], &n), **stride = arg_exprs(l, &args[2], &n_stride);
     (void)kind;
     Data *d = data_unwrap(x->data);
+    // PyTorch 2.11 begins at the buffer's first element if none is given.
+    const Expr *first = first_offset(l, l->node);
+    const Expr *offset = args[3].kind == VAL_none ? first : arg_expr(l, args, 3);
+    if (d == x->data && d->kind == D_store) // a part that was computed on its own begins there
+        offset = sym_sub(l->sym, offset, first);
     data_realize(l, d, "as_strided");
     buf_decide(l, d->buf);
     const IrLayout *y = d->buf->ir->layout;
-    // PyTorch 2.11 begins at the buffer's first element if none is given.
-    const Expr *offset =
-        args[3].kind == VAL_none ? first_offset(l, l->node) : arg_expr(l, args, 3);
-    return boxed(
-        l,
-        view_strided(l, d, layout_new(l, IRL_fixed, y->device, y->dtype, n, size, stride, offset)));
+    IrLayout *as =
+        layout_new(l, IRL_fixed, y->device, data_dtype(x->data), n, size, stride, offset);
+    return boxed(l, view_strided(l, d, as));
 }
 
 // ---- reindexed copies

@@ -204,6 +204,8 @@ TVal t_cast(Tracer *t, TVal a, DType dtype, DType src) {
         return count_converted(t, LOOP_to_dtype, a, dtype);
     if (!a.symbolic)
         return converted(t, LOOP_to_dtype, a, dtype, src);
+    if (a.expr && dtype == DT_b8)
+        return t_op2(t, LOOP_ne, a, t_int(t, 0, a.dtype));
     a.dtype = dtype;
     if (!a.expr)
         a.k = normal_const(a.k, dtype);
@@ -309,7 +311,9 @@ static bool fold_exprs(Sym *s, LoopOpKind kind, const Expr *a, const Expr *b, co
     case LOOP_floordiv:
         *out = sym_floordiv(s, a, b);
         return true;
-    case LOOP_mod:
+    case LOOP_mod: // of C: a negative number leaves a negative one
+        if (sym_range(s, a).lo < 0 || sym_range(s, b).lo <= 0)
+            return false;
         *out = sym_modular(s, a, sym_int(s, 1), b);
         return true;
     case LOOP_remainder:

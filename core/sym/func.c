@@ -288,8 +288,11 @@ static bool leads_with_minus(const Expr *e) {
 const Expr *sym_abs(Sym *s, const Expr *a) {
     if (is_poison(a) || has_sign(a, SIGN_nonneg))
         return a;
-    if (has_sign(a, SIGN_nonpos) || leads_with_minus(a))
-        return sym_abs(s, sym_neg(s, a));
+    const Expr *minus = has_sign(a, SIGN_nonpos) || leads_with_minus(a) ? sym_neg(s, a) : NULL;
+    if (minus && has_sign(minus, SIGN_nonneg))
+        return minus;
+    if (minus && !leads_with_minus(minus)) // else neither looks better
+        a = minus;
     return expr_intern(s, SYM_abs, &a, 1);
 }
 

@@ -271,11 +271,20 @@ static bool is_disputed(const Op *op, const Value *args) {
            str_starts(op->name, "floor_divide") || (floors && str_starts(op->name, "div"));
 }
 
+// Another factor on either side of a number.
+static bool is_step(const Op *op) {
+    static const char *const names[] = {"threshold_backward", "leaky_relu_backward",
+                                        "hardtanh_backward", "hardsigmoid_backward",
+                                        "hardswish_backward"};
+    return str_index(op->name, names, COUNT(names)) >= 0;
+}
+
 // Gives no number for some of its arguments.
 static bool has_gaps(const Op *op) {
-    static const char *const names[] = {"special_ndtri",    "special_zeta", "polygamma", "mvlgamma",
-                                        "poisson_nll_loss", "igamma",       "igammac",   "logit"};
-    return str_index(op->name, names, COUNT(names)) >= 0;
+    static const char *const names[] = {
+        "special_ndtri", "special_zeta", "polygamma", "mvlgamma",      "poisson_nll_loss",
+        "igamma",        "igammac",      "logit",     "_foreach_sqrt", "_foreach_reciprocal"};
+    return str_index(op->name, names, COUNT(names)) >= 0 || op->id == OP_aten_view_dtype;
 }
 
 static bool is_narrow(Make *m, const Value *v) {
@@ -322,8 +331,9 @@ static bool places(const Make *m, const TensorMeta *t, int64_t *at) {
 // is anybody's guess, if it is not refused.
 static bool tangled(const Make *m, const Op *op, const Item *x, const Item *y) {
     int64_t a[MOST_ELEMENTS], b[MOST_ELEMENTS];
-    bool one_by_one = op->tags & OPT_pointwise ||
-                      op->id == OP_aten_copy__default; // each is read before it is written
+    // Each is read before it is written; on lists, items are read that were written before.
+    bool one_by_one = op->args[0].type != AT_tensors &&
+                      (op->tags & OPT_pointwise || op->id == OP_aten_copy__default);
     if (x->memory != y->memory || (x == y && one_by_one))
         return false;
     if (!places(m, meta_of(x), a) || !places(m, meta_of(y), b))
@@ -417,6 +427,8 @@ Item *call(Make *m, const char *name, const Value *args, int n) {
         return NULL;
     if (op->id == OP_aten_as_strided_default && first && // gaps are in nobody's copy
         !meta_is_contiguous(m->g->sym, meta_of(first), MF_contiguous))
+        return NULL;
+    if (rough && is_step(op))
         return NULL;
     if (m->large && m->grad && str_starts(op->name, "cumprod")) // a graph of as many nodes
         return NULL;
