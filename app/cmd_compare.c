@@ -1,6 +1,7 @@
 // cmd_compare.c: the ladder on the screen: started in helpers, taken in as its answers come, and
 // the way from a verdict to the node that it is about.
 #include "app/app.h"
+#include "app/interrupt.h"
 #include "app/model.h"
 #include "app/step.h"
 #include "core/base/file.h"
@@ -101,6 +102,33 @@ static void say_done(App *app) {
         app_message(app, ST_bad, "%s: %s", c->rungs[c->bad].label, f->message ? f->message : "");
 }
 
+// What the decision's stage makes without it and with it, in a pane of its own below.
+static bool show_states(App *app) {
+    const Bisect *b = app->work.bisect;
+    const View *diff = view_find("diff");
+    Windows *l = &app->layout;
+    if (!b || !bisect_choice(b)) {
+        app_message(app, ST_dim, "no bisection has named a decision: x starts one");
+        return true;
+    }
+    int here = l->focus, there = -1;
+    app->home = l->zoom = false;
+    while (!l->by_hand && layout_panes(l) > 1 && layout_close(l, layout_next(l, here, 1)))
+        l->by_hand = false; // panes that nobody arranged make room
+    for (int i = layout_next(l, here, 1); i != here && there < 0; i = layout_next(l, i, 1))
+        if (app->pane[i].ctx.view == diff)
+            there = i;
+    if (there < 0 && (there = layout_split(l, true)) < 0)
+        there = layout_next(l, here, 1);
+    l->by_hand = true;
+    bool ok = pane_show(app, there, diff, (int)bisect_text_stage(bisect_choice(b)),
+                        app->pane[here].ctx.unit, "bisect:off bisect:on");
+    l->focus = here;
+    if (!ok)
+        app_message(app, ST_warn, "%s", app->pane[there].why);
+    return true;
+}
+
 static void say_bisected(App *app) {
     const Bisect *b = app->work.bisect;
     const BisectChoice *k = bisect_choice(b);
@@ -119,8 +147,11 @@ bool work_poll(App *app) {
         return false;
     work_touch(app);
     looks_poll(app);
-    if (bisects(app) && bisect_poll(app->work.bisect))
+    if (bisects(app) && bisect_poll(app->work.bisect)) {
         say_bisected(app);
+        if (bisect_choice(w->bisect) && app_pane(app)->ctx.view == view_find("bisect"))
+            show_states(app);
+    }
     if (compares(app) && compare_poll(w->compare)) {
         w->compare_ns = clock_ns() - w->compare_since;
         place_cursor(app);
@@ -213,6 +244,8 @@ static bool goto_place(App *app) {
 bool app_bisect(App *app, const BisectOptions *o) {
     BisectOptions own = *o;
     Work *w = &app->work;
+    if (o->over && !strcmp(o->over, "diff"))
+        return show_states(app);
     if (w->bisect)
         bisect_free(w->bisect);
     w->bisect = NULL;
@@ -225,14 +258,18 @@ bool app_bisect(App *app, const BisectOptions *o) {
         bisect_wait(w->bisect, NULL);
         say_bisected(app);
     }
-    return app_pane(app)->ctx.view == view_find("bisect") || app_run(app, "view bisect");
+    bool shown = app_pane(app)->ctx.view == view_find("bisect") || app_run(app, "view bisect");
+    return shown && (!bisect_choice(w->bisect) || show_states(app));
 }
 
 bool cmd_compare(App *app, Args *args) {
     if (args->n && args->at[0][0] == 'g')
         return goto_place(app);
     if (app->sink) {
-        int code = session_report_compare(app->session, &app->out, app->json, &app->diag);
+        Interrupt before;
+        int code = session_report_compare(app->session, &app->out, app->json,
+                                          interrupt_begin(&before), &app->diag);
+        interrupt_end(&before);
         if (code > app->exit_code)
             app->exit_code = code;
         return app->diag.errors == 0;
@@ -244,7 +281,7 @@ bool cmd_compare(App *app, Args *args) {
         if (!start(app))
             return false;
     if (!app->interactive)
-        compare_wait(app->work.compare);
+        compare_wait(app->work.compare, NULL);
     if (!there)
         app_run(app, "view compare");
     return !app->diag.errors;

@@ -5,6 +5,7 @@
 
 #include "app/app.h"
 #include "app/complete.h"
+#include "app/interrupt.h"
 #include "core/debug/minify.h"
 
 // ---- words
@@ -152,7 +153,7 @@ static bool act(App *app, const Args *args, int action) {
     }
     bool ok = actions[action].run(app, node);
     if (!app->interactive && app->minify && minify_state(app->minify) == MINIFY_search)
-        minify_wait(app->minify);
+        minify_wait(app->minify, NULL);
     work_touch(app);
     return ok;
 }
@@ -187,7 +188,7 @@ static bool on_screen(App *app, const Wanted *w) {
     if (!app->minify)
         return false;
     if (!app->interactive) {
-        minify_wait(app->minify);
+        minify_wait(app->minify, NULL);
         tell(app);
     }
     return there || app_run(app, "view minify");
@@ -202,8 +203,10 @@ bool cmd_minify(App *app, Args *args) {
         return false;
     if (!app->sink && !w.dir)
         return on_screen(app, &w);
-    int code =
-        session_report_minify(app->session, &w.options, w.dir, &app->out, app->json, &app->diag);
+    Interrupt before;
+    int code = session_report_minify(app->session, &w.options, w.dir, &app->out, app->json,
+                                     interrupt_begin(&before), &app->diag);
+    interrupt_end(&before);
     if (code > app->exit_code)
         app->exit_code = code;
     return app->diag.errors == 0;

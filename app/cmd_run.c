@@ -2,6 +2,7 @@
 // `run` starts a request and returns, and the main loop takes the result in when it comes
 // (app_poll); without a screen the same command waits.
 #include "app/app.h"
+#include "app/interrupt.h"
 #include "app/model.h"
 #include "core/base/file.h"
 #include "core/debug/bisect.h"
@@ -358,18 +359,9 @@ bool cmd_cases(App *app, Args *args) {
     return app->diag.errors == 0;
 }
 
-static bool interrupted;
-
-static void on_interrupt(int sig) {
-    (void)sig;
-    interrupted = true;
-}
-
-// Without a screen Ctrl-C ends the search, and what is known is told; a second one ends the
-// program.
 bool cmd_bisect(App *app, Args *args) {
     BisectOptions o = {.keep = true};
-    struct sigaction act = {.sa_handler = on_interrupt, .sa_flags = SA_RESETHAND}, old;
+    Interrupt before;
     for (int i = 0; i < args->n; i++)
         if (isdigit((unsigned char)*args->at[i]))
             o.limit_ms = atoi(args->at[i]);
@@ -377,11 +369,9 @@ bool cmd_bisect(App *app, Args *args) {
             o.over = args->at[i];
     if (!app->sink)
         return app_bisect(app, &o);
-    interrupted = false;
-    sigaction(SIGINT, &act, &old);
-    int code = session_report_bisect(app->session, &o, &app->out, app->json, &interrupted,
-                                     &app->diag);
-    sigaction(SIGINT, &old, NULL);
+    int code = session_report_bisect(app->session, &o, &app->out, app->json,
+                                     interrupt_begin(&before), &app->diag);
+    interrupt_end(&before);
     if (code > app->exit_code)
         app->exit_code = code;
     return app->diag.errors == 0;

@@ -256,13 +256,15 @@ Request *session_look_start(Session *s, int unit, const struct LookPlace *place,
                             const char *against, Diag *d);
 // The fault library scored over sample models, in helpers of its own; name NULL: all faults.
 int session_report_score(const char *name, Buf *out, bool json, Diag *d);
-int session_report_compare(Session *s, Buf *out, bool json, Diag *d); // exit code
+// Exit code. cancel may be NULL: once it is true, what is known is told.
+int session_report_compare(Session *s, Buf *out, bool json, const bool *cancel, Diag *d);
 struct Minify;
 struct MinifyOptions;
 struct Minify *session_minify_start(Session *s, int unit, const struct MinifyOptions *o, Diag *d);
 // Into a folder, if dir is not NULL, which also keeps what a search that is cut off has found.
+// cancel, which may be NULL: the smallest graph so far is the answer.
 int session_report_minify(Session *s, const struct MinifyOptions *o, const char *dir, Buf *out,
-                          bool json, Diag *d);
+                          bool json, const bool *cancel, Diag *d);
 // session_states.c: which decision makes a unit's tree fail (core/debug/bisect.h), under way in
 // helpers; NULL and an error if it cannot be started.
 struct Bisect;

@@ -82,7 +82,7 @@ static int report_unit(UnitReport *r) {
     Compare *c = session_compare_start(r->session, r->unit->index, r->diag);
     if (!c)
         return diag_exit_code(r->diag);
-    compare_wait(c);
+    compare_wait(c, r->ctx);
     if (r->json)
         compare_json(c, r->json);
     else
@@ -92,6 +92,6 @@ static int report_unit(UnitReport *r) {
     return code;
 }
 
-int session_report_compare(Session *s, Buf *out, bool json, Diag *d) {
-    return session_report_units(s, report_unit, NULL, out, json, d);
+int session_report_compare(Session *s, Buf *out, bool json, const bool *cancel, Diag *d) {
+    return session_report_units(s, report_unit, cancel, out, json, d);
 }

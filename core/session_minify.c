@@ -140,8 +140,8 @@ static const Level *level_of(const Session *s) {
 }
 
 // The graph is searched that fails: of training forward, then backward.
-static Minify *search(Session *s, const MinifyOptions *given, const char *dir, Arena *a,
-                      Diag *d) {
+static Minify *search(Session *s, const MinifyOptions *given, const char *dir, const bool *cancel,
+                      Arena *a, Diag *d) {
     MinifyOptions o = *given;
     const Unit *root = pipeline_unit(s->pipeline, 0);
     bool halves = s->options.repro_after == AFTER_aot && root->forward;
@@ -159,8 +159,8 @@ static Minify *search(Session *s, const MinifyOptions *given, const char *dir, A
         m = session_minify_start(s, i, &o, d);
         if (!m)
             return NULL;
-        minify_wait(m);
-        if (minify_state(m) == MINIFY_done)
+        minify_wait(m, cancel);
+        if (minify_state(m) == MINIFY_done || (cancel && *cancel))
             break;
     }
     return m;
@@ -178,7 +178,7 @@ static bool print(const Minify *m, bool json, Buf *out) {
 }
 
 int session_report_minify(Session *s, const MinifyOptions *o, const char *dir, Buf *out, bool json,
-                          Diag *d) {
+                          const bool *cancel, Diag *d) {
     MinifyOptions options = *o;
     Arena a = {0};
     const Level *level = level_of(s);
@@ -187,7 +187,7 @@ int session_report_minify(Session *s, const MinifyOptions *o, const char *dir, B
     options.errors_only = !level->accuracy;
     if (dir && !dir_make(dir, d))
         return diag_exit_code(d);
-    Minify *m = search(s, &options, dir, &a, d);
+    Minify *m = search(s, &options, dir, cancel, &a, d);
     bool ok = m != NULL && print(m, json, out);
     if (ok && dir)
         ok = session_write_repro(s, m, dir, json ? NULL : out, d);

@@ -76,6 +76,8 @@ typedef struct ReproC {
     int n_mutated;
     const struct ProbeRow *rows;
     int n_rows;
+    const Map *calls; // `call 3 out 0` -> RtValue *: what library calls got and gave; NULL: unknown
+    int n_calls;
 } ReproC;
 bool session_print_repro_c(Buf *out, const ReproC *r);
 // session_repro.c: a minified graph as a script for PyTorch.

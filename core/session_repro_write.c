@@ -205,6 +205,11 @@ static bool run_again(Repro *r, Session *s) {
     q.poison = r->q.poison;
     q.limit_ms = r->q.limit_ms;
     probe_ask(minify_helpers(r->m), &q, &r->arena, &answer);
+    if (best->failure.kind == FAIL_none && answer.random) { // in eager's order, as compare does
+        probe_free(&answer);
+        q.sets = sets_with(&r->arena, q.sets, "fallback_random=on");
+        probe_ask(minify_helpers(r->m), &q, &r->arena, &answer);
+    }
     bool same = answer.valid && failure_same(&best->failure, &answer.failure);
     if (!same) {
         Buf got = {.arena = &r->arena};
@@ -220,6 +225,28 @@ static bool run_again(Repro *r, Session *s) {
 }
 
 // ---- C
+
+// What library calls got and gave in the failing run, for those that are no matrix products; one
+// that died or hangs says nothing. NULL: there are none.
+static Request *ask_calls(const Repro *r, const char *code, const ProbeQuery *q, Map *out,
+                          int *n_calls) {
+    bool others = false;
+    *n_calls = 0;
+    for (const char *p = strstr(code, "int call("); p && (p = strstr(p, "fx_call(\""));) {
+        p += strlen("fx_call(\"");
+        ++*n_calls;
+        others = others || !str_starts(p, "extern_kernels.") ||
+                 str_starts(p, "extern_kernels.conv");
+    }
+    if (!others)
+        return NULL;
+    ProbeQuery full = *q;
+    full.rung = RUNG_full;
+    Request *request = values_send(minify_helpers(r->m), &full, 0);
+    request_wait(minify_helpers(r->m), request, NULL);
+    values_take(request, out->arena, out);
+    return request;
+}
 
 // The generated code of an inference graph with its inputs, and what eager gives.
 static bool write_c(Repro *r, Session *s, int unit, const ProbeQuery *q, const ProbeAnswer *answer,
@@ -239,8 +266,9 @@ static bool write_c(Repro *r, Session *s, int unit, const ProbeQuery *q, const P
     for (int i = 0; i < consts.fields.n; i++)
         in[q->n_inputs + i] =
             (RtValue){.kind = RT_tensor, .tensor = consts.fields.at[i].tensor};
+    const Unit *u = pipeline_unit(s->pipeline, unit);
     int n_out = graph_n_outputs(unit_last_graph(s->pipeline, unit));
-    int user = graph_n_outputs(pipeline_unit(s->pipeline, unit)->loaded->graph);
+    int user = u->parent ? n_out : graph_n_outputs(u->loaded->graph); // a half is asked as it is
     ReproC c = {.what = what,
                 .code = code->code->text,
                 .in = in,
@@ -251,8 +279,13 @@ static bool write_c(Repro *r, Session *s, int unit, const ProbeQuery *q, const P
                 .rows = answer->rows,
                 .n_rows = answer->n_rows};
     Buf b = {.arena = &r->arena};
+    Map calls = {.arena = &r->arena};
+    Request *asked = ask_calls(r, c.code, q, &calls, &c.n_calls);
+    c.calls = asked ? &calls : NULL;
     bool ok = !session_print_repro_c(&b, &c) || write_text(r, "repro.c", &b);
     message_drop(&consts);
+    if (asked)
+        request_free(asked);
     return ok;
 }
 

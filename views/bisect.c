@@ -76,8 +76,15 @@ static void report(Page *p, const Bisect *b) {
                         : *first == '-' ? ST_diff_del
                         : *line == ' '  ? ST_text
                                         : ST_name;
-        page_line(p)->node = line;
+        DocLine *l = page_line(p);
+        l->node = line;
         page_add(p, style, "%s", line);
+        if (str_starts(line, "diff of ")) { // the rest is the diff, which has a view
+            l->enter = "bisect diff";
+            page_add(p, ST_key, "   Enter");
+            page_add(p, ST_dim, " shows it");
+            return;
+        }
         q += len + (q[len] == '\n');
     }
 }

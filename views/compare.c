@@ -213,6 +213,8 @@ static void place(Page *p, const Compare *c) {
     if (*d->node)
         place_line(p, "node", ST_name,
                    *d->op ? arena_printf(a, "%s   %s", d->node, d->op) : d->node);
+    if (*d->reads)
+        place_line(p, "reads", ST_bad, d->reads);
     if (*d->kernel)
         place_line(p, "kernel", ST_text, d->kernel);
     if (*d->against)

@@ -1,7 +1,7 @@
 // diff_match.c: which node of one graph is which of another. What a node computes is hashed from
 // the inputs on (op, arguments, and the hashes of its inputs), so that renumbered names and another
 // order of independent ops make no difference. Behind a change, where hashes differ, nodes are told
-// by the node that both were traced from, and at last by their names.
+// by the node that both were traced from, by what is made of them, and at last by their names.
 #include "views/diff_text.h"
 
 #include <string.h>
@@ -51,6 +51,34 @@ static uint64_t *hash_nodes(Arena *arena, const Graph *g) {
         for (int i = 0; i < n->n_kwargs; i++)
             h = hash_mix(hash_mix(h, hash_bytes(n->kwargs[i].name, strlen(n->kwargs[i].name))),
                          hash_value(&n->kwargs[i].value, of));
+        of[n->id] = h;
+    }
+    return of;
+}
+
+// Where a value stands among the arguments of a user whose hash is h.
+static uint64_t hash_place(const Value *v, const Node *n, uint64_t h) {
+    if (v->kind == VAL_node)
+        return v->node == n ? hash_mix(h, 0x75) : 0;
+    uint64_t sum = 0;
+    bool list = v->kind == VAL_list || v->kind == VAL_tuple || v->kind == VAL_dict ||
+                v->kind == VAL_slice;
+    for (int i = 0; list && i < v->n; i++)
+        sum += hash_place(&v->at[i], n, hash_mix(h, (uint64_t)i + 1));
+    return sum;
+}
+
+// What becomes of a node: its op and those of its users, down to the results. 0: a placeholder.
+static uint64_t *hash_uses(Arena *arena, const Graph *g) {
+    uint64_t *of = ARENA_ARRAY(arena, g->by_id.n + 1, uint64_t);
+    for (const Node *n = g->last; n; n = n->prev) {
+        if (n->op == FX_placeholder)
+            continue;
+        uint64_t h = hash_mix((uint64_t)n->op, hash_bytes(n->target, strlen(n->target)));
+        for (int u = 0; u < n->n_users; u++)
+            for (int i = 0; i < n->users[u]->n_args; i++)
+                h += hash_place(&n->users[u]->args[i], n,
+                                hash_mix(of[n->users[u]->id], (uint64_t)i + 1));
         of[n->id] = h;
     }
     return of;
@@ -154,6 +182,7 @@ static void match_graphs(Matcher *m, DiffText *b) {
     match_keys(m, hash_nodes(tmp, m->a), hash_nodes(tmp, m->b));
     if (m->art_a->parent && m->art_a->parent == m->art_b->parent)
         match_keys(m, origin_keys(tmp, m->art_a), origin_keys(tmp, m->art_b));
+    match_keys(m, hash_uses(tmp, m->a), hash_uses(tmp, m->b));
     match_names(m);
     for (int i = 0; i < b->n; i++) {
         const Node *n =

@@ -2,7 +2,9 @@
 // one of the document's own, with a negative number: PyTorch's file read into a graph or a
 // schedule, or lines of text.
 #include "core/base/file.h"
+#include "core/debug/bisect.h"
 #include "views/diff_text.h"
+#include "views/work.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -55,7 +57,27 @@ static const Artifact *text_artifact(ViewCtx *c, StageId stage, const char *text
     return a;
 }
 
-enum { ID_theirs = -10, ID_pane = -20, ID_run = -40 };
+enum { ID_theirs = -10, ID_pane = -20, ID_run = -40, ID_bisect = -60 };
+
+// A text as what its stage has, the nth graph of it; NULL: it cannot be read.
+static const Artifact *read_artifact(ViewCtx *c, StageId stage, Str text, const char *path, int nth,
+                                     int id, Diag *d) {
+    Artifact *a = own_artifact(c, stage, stage_info[stage].kind, id);
+    Sym *sym = sym_new(c->arena);
+    FxDoc doc = {.arena = c->arena};
+    if (a->kind == ART_graph && fx_parse(&doc, sym, text, path, d) && doc.n) {
+        Graph *g = doc.at[nth < doc.n ? nth : 0].graph;
+        graph_infer(g, d); // types that the text has not
+        a->graph = g;
+        a->n_items = a->graph->by_id.n;
+        return a;
+    }
+    if (a->kind == ART_schedule && (a->schedule = schedule_parse(c->arena, sym, text, path, d))) {
+        a->n_items = a->schedule->module->ops.n;
+        return a;
+    }
+    return a->kind == ART_code ? text_artifact(c, stage, text.ptr, id) : NULL;
+}
 
 // theirs[:STAGE[:FOLDER]]
 static const Artifact *theirs(ViewCtx *c, int unit, const char *word, const char **title,
@@ -71,24 +93,36 @@ static const Artifact *theirs(ViewCtx *c, int unit, const char *word, const char
     Str text =
         session_theirs(c->session, unit, (StageId)stage, dir ? dir + 1 : NULL, c->arena, &path, &d);
     *title = arena_printf(c->arena, "PyTorch's %s", path_base(path));
-    Artifact *a = own_artifact(c, (StageId)stage, stage_info[stage].kind, ID_theirs);
-    Sym *sym = text.ptr ? sym_new(c->arena) : NULL;
-    FxDoc doc = {.arena = c->arena};
-    if (!text.ptr || a->kind == ART_code) {
-        if (text.ptr)
-            return text_artifact(c, (StageId)stage, text.ptr, ID_theirs);
-    } else if (a->kind == ART_graph && fx_parse(&doc, sym, text, path, &d) && doc.n) {
-        graph_infer(doc.at[0].graph, &d); // types that the text has not
-        a->graph = doc.at[0].graph;
-        a->n_items = a->graph->by_id.n;
-        return a;
-    } else if (a->kind == ART_schedule &&
-               (a->schedule = schedule_parse(c->arena, sym, text, path, &d))) {
-        a->n_items = a->schedule->module->ops.n;
-        return a;
+    const Artifact *a =
+        text.ptr ? read_artifact(c, (StageId)stage, text, path, 0, ID_theirs, &d) : NULL;
+    if (!a)
+        buf_puts(why, d.n ? diag_first(&d) : "nothing to read");
+    return a;
+}
+
+// bisect:on, bisect:off: what the stage of the decision at fault makes with it and without.
+static const Artifact *state_side(ViewCtx *c, const char *word, const char **title, Buf *why) {
+    const Bisect *b = c->work ? c->work->bisect : NULL;
+    const BisectChoice *k = b ? bisect_choice(b) : NULL;
+    bool on = !strcmp(word, "bisect:on");
+    Diag d = {.arena = c->tmp};
+    if (!k) {
+        buf_puts(why, "no bisection has named a decision: x starts one");
+        return NULL;
     }
-    buf_puts(why, d.n ? diag_first(&d) : "nothing to read");
-    return NULL;
+    StageId stage = bisect_text_stage(k);
+    const char *text = on ? b->on_text : b->off_text;
+    *title = arena_printf(c->arena, "%s %s, %s %s", on ? "N" : "N-1", stage_info[stage].name,
+                          on ? "fails: with" : "passes: without", choice_words(k, c->arena));
+    if (!*text) {
+        buf_printf(why, "stage %s cannot be built in the state that %s", stage_info[stage].name,
+                   on ? "fails" : "passes");
+        return NULL;
+    }
+    int id = ID_bisect - on;
+    const Artifact *a = read_artifact(c, stage, (Str){text, strlen(text)}, "the state",
+                                      !strcmp(k->half, "backward"), id, &d);
+    return a ? a : text_artifact(c, stage, text, id);
 }
 
 static const Artifact *lines_side(ViewCtx *c, const Lines *l, int id, const char **title) {
@@ -144,6 +178,8 @@ const Artifact *diff_side(ViewCtx *c, const char *word, const char **title, Buf 
         return theirs(c, (int)unit, word, title, why);
     if (str_starts(word, "pane:") || !strcmp(word, "held"))
         return taken(c, word, title, why);
+    if (str_starts(word, "bisect:"))
+        return state_side(c, word, title, why);
     if (str_starts(word, "run:"))
         return run_side(c, word, title, why);
     if (word[0] == '#') {

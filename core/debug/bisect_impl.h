@@ -30,6 +30,7 @@ struct BisectSearch {
     const char *partner_list[BISECT_PARTNERS], *texts[2];
     int64_t spent_ns; // in helpers
     int answered;
+    char progress[48]; // words for who waits
 };
 
 static inline bool request_over(const Request *r) {

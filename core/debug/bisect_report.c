@@ -126,9 +126,9 @@ static void print_fixed(const Bisect *b, Buf *out) {
     const Divergence *p = b->ladder ? &b->ladder->place : NULL;
     buf_printf(out, "no decision that can be switched off: %s\n", b->note);
     if (p && p->found)
-        buf_printf(out, "  place     stage %s%s%s%s%s%s%s\n", stage_info[p->stage].name,
+        buf_printf(out, "  place     stage %s%s%s%s%s%s%s%s%s\n", stage_info[p->stage].name,
                    *p->pass ? ": " : "", p->pass, *p->node ? ", node " : "", p->node,
-                   *p->op ? ", " : "", p->op);
+                   *p->op ? ", " : "", p->op, *p->reads ? ", reads " : "", p->reads);
 }
 
 static const char *title(const Bisect *b) {

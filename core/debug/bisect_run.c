@@ -1,7 +1,9 @@
 // bisect_run.c: a bisection under way: what it asks first, what comes in, its end.
+#include <stdio.h>
 #include <string.h>
 
 #include "core/base/file.h"
+#include "core/base/work.h"
 #include "core/debug/bisect_impl.h"
 
 enum { DEFAULT_MS = 10000, DEFAULT_TOTAL_MS = 600000 };
@@ -143,8 +145,15 @@ static Request *waiting_for(const Bisect *b) {
 void bisect_wait(Bisect *b, const bool *cancel) {
     while (!bisect_poll(b)) {
         Request *r = waiting_for(b);
+        int64_t ns;
+        int left = bisect_left(b, &ns), done = b->search->answered;
+        snprintf(b->search->progress, sizeof b->search->progress,
+                 done ? "bisecting: %d questions" : "bisecting", done);
+        WorkPart part =
+            work_enter(b->search->progress, done ? (double)done / (done + left) : 0, 1);
         if (r)
             request_wait(b->helpers, r, cancel);
+        work_leave(part);
         if (cancel && *cancel)
             bisect_cancel(b);
     }

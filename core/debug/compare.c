@@ -29,7 +29,7 @@ Compare *compare_new(Helpers *h) {
     return c;
 }
 
-static const char **with_set(Arena *a, const char *const *sets, const char *more) {
+const char **sets_with(Arena *a, const char *const *sets, const char *more) {
     int n = 0;
     while (sets && sets[n])
         n++;
@@ -48,7 +48,7 @@ ProbeQuery compare_query(Compare *c, const CompareRung *r) {
     if (r->rung == RUNG_eager)
         q.overrides = NULL;
     if (r->own_stream)
-        q.sets = with_set(&c->arena, q.sets, "fallback_random=on");
+        q.sets = sets_with(&c->arena, q.sets, "fallback_random=on");
     return q;
 }
 
@@ -153,15 +153,17 @@ Request *compare_waiting(const Compare *c) {
     return r;
 }
 
-void compare_wait(Compare *c) {
+void compare_wait(Compare *c, const bool *cancel) {
     while (!compare_poll(c)) {
+        if (cancel && *cancel)
+            compare_stop(c);
         Request *r = compare_waiting(c);
         int done = 0;
         for (int i = 0; i < c->n; i++)
             done += c->rungs[i].done;
-        WorkPart part = work_enter(NULL, (double)done / (c->n + 1), 1);
+        WorkPart part = work_enter("comparing rungs", (double)done / (c->n + 1), 1);
         if (r)
-            request_wait(c->helpers, r, NULL);
+            request_wait(c->helpers, r, cancel);
         work_leave(part);
     }
 }

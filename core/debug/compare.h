@@ -60,7 +60,7 @@ Compare *compare_new(Helpers *h);
 void compare_start(Compare *c, const Toolchain *const *with);
 // Takes in what has come; true when all is there.
 bool compare_poll(Compare *c);
-void compare_wait(Compare *c);
+void compare_wait(Compare *c, const bool *cancel); // cancel may be NULL: then it is stopped
 Request *compare_waiting(const Compare *c); // one that is under way; NULL: none
 // What a rung was asked at last.
 ProbeQuery compare_query(Compare *c, const CompareRung *r);
@@ -75,6 +75,8 @@ const char *compare_word(const CompareRung *r);
 void compare_report(const Compare *c, Buf *out);
 void compare_json(const Compare *c, JsonOut *j);
 
+// Settings and one more; both end with NULL.
+const char **sets_with(Arena *a, const char *const *sets, const char *more);
 // Asks a helper where a rung parts from the ones above it.
 Request *divergence_send(Helpers *h, const ProbeQuery *q);
 void divergence_take(const Request *r, Arena *a, Divergence *out);

@@ -86,6 +86,11 @@ void compare_report(const Compare *c, Buf *out) {
                n > shown ? arena_printf(&tmp, "  (of %d more results, too)", n - shown) : "");
     for (int i = 0; i < c->n; i++)
         print_rung(out, &tmp, c, &c->rungs[i], names);
+    for (int i = 0; i < c->n; i++)
+        if (!c->rungs[i].done) {
+            buf_puts(out, "not finished: stopped\n");
+            break;
+        }
     if (c->bad >= 0 && c->rungs[c->bad].answer.failure.kind == FAIL_accuracy)
         print_place(out, c);
     arena_free(&tmp);

@@ -5,10 +5,12 @@
 // comes out does not depend on who answers first.
 #include "core/debug/minify.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/base/file.h"
+#include "core/base/work.h"
 #include "core/debug/minify_impl.h"
 
 enum { PARALLEL = 2, POLL_NS = 8000000, HANG_MS = 1000, FEW_CALLS = 64 };
@@ -93,9 +95,10 @@ void minify_begin_round(Minify *m) {
     m->window = m->top_window;
     m->strategy = 0;
     m->index = 0;
-    m->over = m->gained = false;
+    m->gained = false;
     while (m->strategy + 1 < STRATEGY_count && !belongs(m, m->strategy))
         m->strategy++;
+    m->over = !belongs(m, m->strategy);
 }
 
 void minify_finish(Minify *m) {
@@ -432,17 +435,43 @@ static Request *waiting_for(Minify *m) {
     return m->orphans.n ? m->orphans.at[0]->request : NULL;
 }
 
-void minify_wait(Minify *m) {
+void minify_stop(Minify *m) {
+    if (m->state == MINIFY_done || m->state == MINIFY_refused)
+        return;
+    m->why = "stopped";
+    minify_finish(m);
+    if (m->current < 0)
+        m->state = MINIFY_refused;
+}
+
+// For who waits: what is under way, and how far it is.
+static WorkPart enter(Minify *m) {
+    const MinifyStep *best = minify_best(m);
+    int window;
+    double fraction = 0;
+    minify_at(m, &window, &fraction);
+    snprintf(m->progress, sizeof m->progress, "minifying: %d nodes, %d queries",
+             best ? best->nodes : 0, m->queries);
+    return work_enter(m->progress, fraction, 1);
+}
+
+void minify_wait(Minify *m, const bool *cancel) {
     while (!minify_poll(m)) {
+        if (cancel && *cancel) {
+            minify_stop(m);
+            return;
+        }
         if (m->state == MINIFY_original && m->compare) {
-            compare_wait(m->compare);
+            compare_wait(m->compare, cancel);
             continue;
         }
         Request *r = waiting_for(m);
         if (m->state == MINIFY_paused && !r)
             return;
+        WorkPart part = enter(m);
         if (r)
-            request_wait(m->helpers, r, NULL);
+            request_wait(m->helpers, r, cancel);
+        work_leave(part);
     }
 }
 

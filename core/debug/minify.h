@@ -116,9 +116,11 @@ Helpers *minify_helpers(const Minify *m);
 // False and an error if the record is of another search or is damaged.
 bool minify_start(Minify *m, Diag *d);
 bool minify_poll(Minify *m); // takes in what has come; true when done or refused
-void minify_wait(Minify *m);
+void minify_wait(Minify *m, const bool *cancel); // cancel may be NULL: then it is stopped
 void minify_free(Minify *m);
 
+// Ends the search; the smallest graph so far is the answer.
+void minify_stop(Minify *m);
 void minify_pause(Minify *m);
 void minify_resume(Minify *m);
 // By hand, also while paused. undo goes back to the step before, whose candidate is not taken

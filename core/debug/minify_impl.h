@@ -70,6 +70,7 @@ struct Minify {
     bool dropped;           // its candidate is made
     int fd;                 // of the record, -1
     int queries;
+    char progress[64]; // words for who waits
     int64_t start_ns, spent_ns, asked_ns; // spent: before the last pause; asked: all queries
 };
 

@@ -40,11 +40,13 @@ const char *score_model_text(const ScoreModel *m, Arena *a) {
 // Floats between -1.5 and 1.5 without a pattern; indexes that any table of the models has.
 static bool fill_input(const Node *p, int seed, RtValue *out, Diag *d) {
     const TensorMeta *m = node_tensor(p);
-    int64_t size[TENSOR_DIMS];
-    for (int i = 0; m && i < m->ndim; i++)
+    int64_t size[TENSOR_DIMS], stride[TENSOR_DIMS];
+    for (int i = 0; m && i < m->ndim; i++) {
         size[i] = expr_int_or(m->size[i], 1);
+        stride[i] = expr_int_or(m->stride[i], 1);
+    }
     *out = (RtValue){.kind = RT_tensor};
-    if (!m || !tensor_new(&out->tensor, m->dtype, m->ndim, size, d))
+    if (!m || !tensor_new_raw(&out->tensor, m->dtype, m->ndim, size, stride, d))
         return false;
     for (int64_t i = 0, n = tensor_numel(&out->tensor); i < n; i++) {
         double v = sin(12.9898 * (double)(i + 1) + 78.233 * seed) * 43758.5453;
@@ -253,7 +255,7 @@ static void minify_case(Scoring *s, Compare *ladder, ScoreRow *row) {
     Diag quiet = {.arena = s->a};
     Minify *m = minify_new(s->h, false, &q, &o);
     if (minify_start(m, &quiet))
-        minify_wait(m);
+        minify_wait(m, NULL);
     if (minify_state(m) == MINIFY_done && minify_best(m) && row->minified < SCORE_CASES) {
         row->nodes[row->minified] = minify_best(m)->nodes;
         row->ms[row->minified++] = (double)minify_ns(m) / 1e6;
@@ -272,7 +274,7 @@ static void judge_case(Scoring *s, const ScoreModel *m, const ProbeQuery *q,
     c->query.toolchain = with[0];
     c->query.limit_ms = with[0] && !with[0]->in_memory ? COMPILER_MS : LIMIT_MS;
     compare_start(c, with);
-    compare_wait(c);
+    compare_wait(c, NULL);
     row->cases++;
     StageId want = (StageId)stage_find(fault_info[row->fault].stage);
     if (c->bad >= 0) {

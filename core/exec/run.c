@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <setjmp.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/base/file.h"
@@ -22,6 +23,7 @@ typedef struct Runner {
     // per-kernel times of one call
     bool timing;
     int64_t began;
+    int n_calls; // library calls of this run so far
     int n_events;
     int64_t ns[MAX_EVENTS]; // of the i-th kernel or extern call
     const char *names[MAX_EVENTS];
@@ -72,25 +74,42 @@ static void rt_kernel(FxRuntime *rt, const char *name, int32_t end) {
     }
 }
 
+static void show(Runner *r, const char *name, const FxTensor *t) {
+    if (t->ndim < 0 || t->ndim > TENSOR_DIMS || !t->data)
+        return;
+    Tensor seen = {.dtype = (DType)t->dtype, .ndim = t->ndim};
+    int64_t span = 1;
+    for (int k = 0; k < t->ndim; k++) {
+        seen.size[k] = t->size[k];
+        seen.stride[k] = t->stride[k];
+        span = t->size[k] ? span + (t->size[k] - 1) * t->stride[k] : 0;
+    }
+    if (span <= 0 || tensor_numel(&seen) == 0)
+        return;
+    seen.storage = storage_borrow(t->data, (size_t)span * (size_t)dtype_info[seen.dtype].bytes);
+    r->run->tap(r->run->tap_ctx, name, &seen);
+    tensor_drop(&seen);
+}
+
 // Buffers as they are now, by name.
 static void tap(Runner *r, const FxArg *args, int32_t n_args) {
-    for (int i = 0; r->run->tap && i < n_args; i++) {
-        const FxTensor *t = args[i].v.t;
-        if (args[i].tag != FXA_tensor || !args[i].kw || t->ndim < 0 || t->ndim > TENSOR_DIMS)
-            continue;
-        Tensor seen = {.dtype = (DType)t->dtype, .ndim = t->ndim};
-        int64_t span = 1;
-        for (int k = 0; k < t->ndim; k++) {
-            seen.size[k] = t->size[k];
-            seen.stride[k] = t->stride[k];
-            span = t->size[k] ? span + (t->size[k] - 1) * t->stride[k] : 0;
-        }
-        if (span <= 0 || tensor_numel(&seen) == 0)
-            continue;
-        seen.storage = storage_borrow(t->data, (size_t)span * (size_t)dtype_info[seen.dtype].bytes);
-        r->run->tap(r->run->tap_ctx, args[i].kw, &seen);
-        tensor_drop(&seen);
-    }
+    for (int i = 0; r->run->tap && i < n_args; i++)
+        if (args[i].tag == FXA_tensor && args[i].kw)
+            show(r, args[i].kw, args[i].v.t);
+}
+
+// What a library call gets and gives: `call 3 in 0`, `call 3 out 0`.
+static void tap_call(Runner *r, const char *what, int i, const FxTensor *t) {
+    char name[48];
+    snprintf(name, sizeof name, "call %d %s %d", r->n_calls, what, i);
+    if (r->run->tap)
+        show(r, name, t);
+}
+
+static void tap_args(Runner *r, const char *what, const FxArg *args, int32_t n_args) {
+    for (int i = 0; i < n_args; i++)
+        if (args[i].tag == FXA_tensor)
+            tap_call(r, what, i, args[i].v.t);
 }
 
 static void rt_call(FxRuntime *rt, const char *name, FxTensor *const out[], int32_t n_out,
@@ -101,17 +120,22 @@ static void rt_call(FxRuntime *rt, const char *name, FxTensor *const out[], int3
         return;
     }
     rt_kernel(rt, name, 0);
+    tap_args(r, "in", args, n_args);
     ArenaMark mark = arena_mark(r->eager.arena);
     if (!extern_gemm(name, r->rt.threads, out, n_out, args, n_args) &&
         !extern_call(&r->eager, rt, name, out, n_out, args, n_args))
         longjmp(r->escape, 1);
     arena_rewind(r->eager.arena, mark);
+    for (int i = 0; i < n_out; i++)
+        tap_call(r, "out", i, out[i]);
+    tap_args(r, "after", args, n_args);
+    r->n_calls++;
     rt_kernel(rt, name, 1);
 }
 
 static bool call_once(Runner *r, FxTensor *const *in, FxTensor *out) {
     memset(out, 0, sizeof *out * (size_t)(r->run->n_out ? r->run->n_out : 1));
-    r->n_events = 0;
+    r->n_events = r->n_calls = 0;
     generator_seed(&r->generator, r->run->seed);
     if (setjmp(r->escape))
         return false;

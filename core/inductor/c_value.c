@@ -212,6 +212,9 @@ static CVal emit_cast(Emit *e, const LoopOp *op, const CVal *arg) {
     if (dtype_is_int(op->dtype) && dtype_is_float(from.dtype) &&
         fault(e->k->g->r->decisions, FAULT_cast_rounds, e->member->name))
         from.text = arena_printf(a, "rint((double)%s)", from.text);
+    if (op->dtype == DT_bf16 && from.dtype == DT_f32 &&
+        fault(e->k->g->r->decisions, FAULT_bf16_rounding_lost, e->member->name))
+        from.text = arena_printf(a, "fx_bits_i32_f32(fx_bits_f32_i32(%s) & ~0xffff)", from.text);
     const char *text = convert(a, from.text, from.dtype, op->dtype);
     return text == arg->text ? (CVal){text, op->dtype, arg->vars}
                              : define(e, op, op->dtype, text, arg->vars);

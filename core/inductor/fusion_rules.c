@@ -2,6 +2,7 @@
 // choices.py), so that the first that fails is the reason that PyTorch gives. Some are needed for
 // right results, others are heuristics, which an override may pass.
 #include "core/inductor/fusion.h"
+#include "core/record/fault.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -270,6 +271,12 @@ static bool is_ancestor_of_fused(const SchedNode *a, const Dep *d) {
     return maker && sched_comes_before(a, maker);
 }
 
+// Planted: b writes in place what a reads elsewhere, and they are taken for one loop.
+static bool over_mutation(Fusion *f, const Dep *weak, const SchedNode *a, const SchedNode *b) {
+    return fault_is_on(f->r->overrides, FAULT_fused_over_mutation) && has_output(a, weak) &&
+           fault(f->r->decisions, FAULT_fused_over_mutation, b->name);
+}
+
 // What was forgotten when loops were made anew still holds: a reads other places of what b writes.
 static bool keeps_forgotten(const Schedule *s, const SchedNode *a, const SchedNode *b) {
     int n;
@@ -288,7 +295,8 @@ static bool can_fuse_vertical(Fusion *f, const SchedNode *a, const SchedNode *b,
     DepRefs left = {0};
     for (int i = 0; i < b->unmet.n; i++) {
         const Dep *d = &b->unmet.at[i];
-        if (d->kind != DEP_weak || !fusion_weak_dep_is_inplace(f->s, d, a, b))
+        if (d->kind != DEP_weak ||
+            !(fusion_weak_dep_is_inplace(f->s, d, a, b) || over_mutation(f, d, a, b)))
             vec_push(&tmp, &left, d);
     }
     for (int i = 0; i < a->writes.n; i++)

@@ -3,6 +3,7 @@
 // (ReinterpretView), which fixes the buffer's layout. Source: torch/_inductor/ir.py, BaseView and
 // its kinds.
 #include "core/inductor/lower.h"
+#include "core/record/fault.h"
 
 #include <assert.h>
 
@@ -132,6 +133,15 @@ static TVal load_buffer(Tracer *t, const void *ctx, Index idx, Index red) {
     return t_load(t, b->ir->name, b->ir->layout->dtype, layout_index(t->l, y, idx));
 }
 
+// Planted: by the strides of another call.
+static TVal load_stale(Tracer *t, const void *ctx, Index idx, Index red) {
+    const LBuf *b = ctx;
+    IrLayout y = *b->ir->layout;
+    (void)red;
+    y.stride = strides_contiguous(t->l, y.ndim, y.size);
+    return t_load(t, b->ir->name, y.dtype, layout_index(t->l, &y, idx));
+}
+
 static TVal load_reinterpret(Tracer *t, const void *ctx, Index idx, Index red) {
     const Data *d = ctx;
     (void)red;
@@ -191,6 +201,10 @@ Fn data_loader(Lower *l, Data *d) {
     if (d->buf->loops && d->buf->loops->kind == LK_pointwise && !d->buf->mutated &&
         d->buf->ir->layout->kind != IRL_mutation && loops_count(l, d->buf->loops)->reads.n == 0)
         return loops_fn(d->buf->loops);
+    if (l->node &&
+        d->buf->is_input && !layout_is_contiguous(l, d->buf->ir->layout) &&
+        fault(l->req->decisions, FAULT_stale_guard, l->node->name))
+        return (Fn){load_stale, d->buf};
     return (Fn){load_buffer, d->buf};
 }
 

@@ -36,7 +36,7 @@ static void minify(const char *what, const char *path, const char *grad, const c
     Session *s = session_open(path, &o, &d);
     Minify *m = s ? session_minify_start(s, 0, &(MinifyOptions){.without = without}, &d) : NULL;
     if (m) {
-        minify_wait(m);
+        minify_wait(m, NULL);
         const MinifyStep *best = minify_best(m);
         printf("%-44s %4d -> %2d nodes %4d queries %7.0f ms\n", what, minify_first(m)->nodes,
                best ? best->nodes : 0, minify_queries(m), (double)minify_ns(m) / 1e6);

@@ -19,7 +19,7 @@ static Compare *compared(Session *s, Arena *a) {
     Diag d = {.arena = a};
     Compare *c = session_compare_start(s, 0, &d);
     ck_assert_msg(c != NULL, "%s", diag_first(&d));
-    compare_wait(c);
+    compare_wait(c, NULL);
     return c;
 }
 
@@ -192,7 +192,7 @@ START_TEST(a_place_tells_its_wiring) {
         ck_assert(score_query(&score_models[m], &c->arena, &c->query, &d));
         c->query.overrides = planted;
         compare_start(c, with);
-        compare_wait(c);
+        compare_wait(c, NULL);
         ck_assert_msg(c->place.found, "%s", wired[i].model);
         ck_assert_str_eq(c->place.node, wired[i].node);
         ck_assert_str_eq(c->place.reads, wired[i].reads);

@@ -71,7 +71,7 @@ static Minify *started(Case *c, const MinifyOptions *o) {
 
 static Minify *minified(Case *c, const MinifyOptions *o) {
     Minify *m = started(c, o);
-    minify_wait(m);
+    minify_wait(m, NULL);
     return m;
 }
 
@@ -355,7 +355,7 @@ START_TEST(by_hand) {
     // Back one step: that graph is not taken again.
     uint64_t last = minify_best(m)->candidate->hash;
     ck_assert(minify_undo(m));
-    minify_wait(m);
+    minify_wait(m, NULL);
     ck_assert_uint_ne(minify_best(m)->candidate->hash, last);
     ck_assert(minify_kind_kept(m));
     ck_assert(!minify_drop(m, "nonsense", &d));
@@ -379,7 +379,7 @@ START_TEST(by_hand) {
         minify_poll(m);
     ck_assert_int_eq(minify_queries(m), asked);
     minify_resume(m);
-    minify_wait(m);
+    minify_wait(m, NULL);
     ck_assert_ptr_nonnull(graph_find(minify_best(m)->candidate->graph, "v23"));
     ck_assert_ptr_nonnull(graph_find(minify_best(m)->candidate->graph, "v21"));
     ck_assert_int_ge(minify_best(m)->nodes, 4);
@@ -441,7 +441,7 @@ START_TEST(recorded_models) {
         ck_assert_msg(s != NULL, "%s", diag_first(&d));
         Minify *m = session_minify_start(s, 0, &(MinifyOptions){0}, &d);
         ck_assert_ptr_nonnull(m);
-        minify_wait(m);
+        minify_wait(m, NULL);
         check_small(m, 6);
         minify_free(m);
         session_close(s);

@@ -40,7 +40,7 @@ static const char *text_of(Folder *f, const char *name) {
 static int minify(Folder *f, const char *path, const SessionOptions *o) {
     Session *s = session_open(path, o, &f->d);
     ck_assert_msg(s != NULL, "%s", diag_first(&f->d));
-    int code = session_report_minify(s, &(MinifyOptions){0}, f->dir, &f->out, false, &f->d);
+    int code = session_report_minify(s, &(MinifyOptions){0}, f->dir, &f->out, false, NULL, &f->d);
     session_close(s);
     return code;
 }
@@ -94,7 +94,7 @@ START_TEST(a_folder_that_fails_again) {
     ck_assert_msg(s != NULL, "%s", diag_first(&f.d));
     ck_assert_int_eq(session_model(s)->graphs.at[0].graph->n_nodes, 3);
     Compare *c = session_compare_start(s, 0, &f.d);
-    compare_wait(c);
+    compare_wait(c, NULL);
     ck_assert(compare_failed(c));
     ck_assert_int_eq(c->place.stage, STAGE_joint);
     compare_free(c);
@@ -134,6 +134,47 @@ START_TEST(products_in_c) {
     if (code == 0)
         ck_assert_ptr_nonnull(strstr(said, "no failure here"));
     end(&f);
+}
+END_TEST
+
+// Library calls that are no matrix products give what they gave in the run that failed, also where
+// the call writes its argument.
+START_TEST(library_calls_in_c) {
+    static const char MODEL[] =
+        "class GraphModule(torch.nn.Module):\n"
+        "    def forward(self, L_x_: \"f32[1, 2, 9, 9][162, 81, 9, 1]cpu\", L_w_: "
+        "\"f32[3, 2, 3, 3][18, 9, 3, 1]cpu\", L_i_: \"i64[4][1]cpu\", L_v_: \"f32[4, 7][7, "
+        "1]cpu\"):\n"
+        "        r = torch.relu(L_x_)\n"
+        "        c = torch.conv2d(r, L_w_)\n"
+        "        s = c.select(0, 0)\n"
+        "        t = s.select(0, 1)\n"
+        "        sort = torch.sort(t, dim = 1)\n"
+        "        k = sort[0]\n"
+        "        o = sort[1]\n"
+        "        a = k.abs()\n"
+        "        u = a.cumprod(1)\n"
+        "        b = u.index_put((L_i_,), L_v_, accumulate = True)\n"
+        "        g = torch.relu(b)\n"
+        "        return (g, o)\n";
+    static const char *const sets[] = {"repro_after=dynamo", "repro_level=3", NULL};
+    for (int wrong = 0; wrong < 2; wrong++) {
+        Folder f;
+        const char *said = "";
+        begin(&f);
+        const char *path = path_join(&f.a, f.dir, "model.txt");
+        static const char *const fault[] = {"relu_accuracy", NULL};
+        ck_assert(file_write(path, MODEL, sizeof MODEL - 1, &f.d));
+        SessionOptions o = {.toolchain = "tcc", .sets = sets, .faults = wrong ? fault : NULL};
+        ck_assert_int_eq(minify(&f, path, &o), 0);
+        int code = run_c(&f, &said);
+        ck_assert_msg(code == -2 || code == wrong, "%d: %s", code, said);
+        if (code >= 0)
+            ck_assert_msg(strstr(said, wrong ? "out0: element 0" : "no failure here") != NULL &&
+                              !strstr(said, "argument"),
+                          "%s", said);
+        end(&f);
+    }
 }
 END_TEST
 
@@ -210,6 +251,7 @@ Suite *suite_session_minify(void) {
     tcase_set_timeout(t, 240);
     tcase_add_test(t, a_folder_that_fails_again);
     tcase_add_test(t, products_in_c);
+    tcase_add_test(t, library_calls_in_c);
     tcase_add_test(t, what_the_compiler_gets);
     tcase_add_test(t, levels);
     tcase_add_test(t, symbols_survive);
