@@ -170,6 +170,10 @@ bool functional_is_graded(const Traced *x) {
     return x->fn && x->fn->set->graded;
 }
 
+const void *functional_storage(const Traced *x) {
+    return x->fn ? (const void *)x->fn->set : x;
+}
+
 bool functional_shares(const Traced *x, const Traced *y) {
     return x->fn && y->fn && x->fn->set == y->fn->set;
 }

@@ -36,32 +36,52 @@ static void describe_inputs(Run *r, AotMeta *m, Arena *a) {
     }
 }
 
-// Outputs of one storage: how many there are, and how many of them are no part of a split.
-static void count_aliases(const Run *r, const Traced *x, int *all, int *whole) {
-    *all = *whole = 0;
-    for (int i = 0; i < r->outputs.n; i++) {
-        const Traced *y = traced(&r->outputs.at[i]);
-        if (!y || (y != x && !functional_shares(x, y)))
-            continue;
-        ++*all;
-        *whole += !functional_is_one_of_many(y);
-    }
+// Inputs and outputs by storage.
+typedef struct Sharing {
+    Arena tmp;
+    Map all, whole; // storage -> outputs in it, and how many of them are no part of a split
+    Map itself;     // input -> its place + 1
+    Map first;      // storage -> place of the first input in it + 1
+} Sharing;
+
+static uint64_t storage_key(const Traced *x) {
+    return (uintptr_t)functional_storage(x);
 }
 
-static int input_of(const Run *r, const Traced *x) {
-    for (int i = 0; i < r->n_inputs; i++)
-        if (r->inputs[i] == x)
-            return i;
-    for (int i = 0; i < r->n_inputs; i++)
-        if (r->inputs[i] && functional_shares(r->inputs[i], x))
-            return i;
-    return -1;
+static void find_sharing(const Run *r, Sharing *s) {
+    s->all.arena = s->whole.arena = s->itself.arena = s->first.arena = &s->tmp;
+    for (int i = 0; i < r->outputs.n; i++) {
+        const Traced *y = traced(&r->outputs.at[i]);
+        if (!y)
+            continue;
+        map_at_id(&s->all, storage_key(y))->i++;
+        map_at_id(&s->whole, storage_key(y))->i += !functional_is_one_of_many(y);
+    }
+    for (int i = r->n_inputs - 1; i >= 0; i--)
+        if (r->inputs[i]) {
+            map_at_id(&s->itself, (uintptr_t)r->inputs[i])->i = i + 1;
+            map_at_id(&s->first, storage_key(r->inputs[i]))->i = i + 1;
+        }
+}
+
+static void count_aliases(const Sharing *s, const Traced *x, int *all, int *whole) {
+    const MapEntry *n = map_find_id(&s->all, storage_key(x));
+    const MapEntry *w = map_find_id(&s->whole, storage_key(x));
+    *all = n ? (int)n->i : 0;
+    *whole = w ? (int)w->i : 0;
+}
+
+static int input_of(const Sharing *s, const Traced *x) {
+    const MapEntry *e = map_find_id(&s->itself, (uintptr_t)x);
+    e = e ? e : map_find_id(&s->first, storage_key(x));
+    return e ? (int)e->i - 1 : -1;
 }
 
 // A view of a value that the model made: the base that autograd must see, if it must.
-static void describe_view(const Run *r, AotMeta *m, Arena *a, const Traced *x, AotOutput *out) {
+static void describe_view(const Run *r, const Sharing *s, AotMeta *m, Arena *a, const Traced *x,
+                          AotOutput *out) {
     int all, whole;
-    count_aliases(r, x, &all, &whole);
+    count_aliases(s, x, &all, &whole);
     if (all == 1 || whole <= 1) {
         out->type = OUTPUT_unsafe_view_alias;
         return;
@@ -96,7 +116,7 @@ static int differentiable_twin(Run *r, const Traced *x) {
     return -1;
 }
 
-static void describe_output(Run *r, AotMeta *m, Arena *a, int i) {
+static void describe_output(Run *r, const Sharing *s, AotMeta *m, Arena *a, int i) {
     Trace *t = &r->t;
     Traced *x = traced(&r->outputs.at[i]);
     AotOutput *out = &m->outputs[i];
@@ -107,8 +127,8 @@ static void describe_output(Run *r, AotMeta *m, Arena *a, int i) {
     out->requires_grad = tape_requires_grad(t, r->outputs.at[i]);
     Edge edge = t->tape ? tape_edge(t, x) : (Edge){0};
     bool has_fn = edge.fn && !edge.fn->leaf;
-    int input = input_of(r, x), all, whole;
-    count_aliases(r, x, &all, &whole);
+    int input = input_of(s, x), all, whole;
+    count_aliases(s, x, &all, &whole);
     if (input >= 0) {
         if (has_fn && !whole)
             return;
@@ -116,7 +136,7 @@ static void describe_output(Run *r, AotMeta *m, Arena *a, int i) {
         out->base = input;
     } else if (out->requires_grad && x->tape->base &&
                tape_requires_grad(t, val_tensor(&x->tape->base->meta))) {
-        describe_view(r, m, a, x, out);
+        describe_view(r, s, m, a, x, out);
     } else if (all > 1 && !out->requires_grad && t->tape) {
         out->base = differentiable_twin(r, x);
         if (out->base >= 0)
@@ -148,8 +168,11 @@ AotMeta *run_describe(Run *r, Arena *a) {
     m->bases = ARENA_ARRAY(a, r->outputs.n + 1, const TensorMeta *);
     m->tangents = ARENA_ARRAY(a, r->n_inputs + 2 * r->outputs.n + 1, int);
     describe_inputs(r, m, a);
+    Sharing s = {0};
+    find_sharing(r, &s);
     for (int i = 0; i < r->outputs.n; i++)
-        describe_output(r, m, a, i);
+        describe_output(r, &s, m, a, i);
+    arena_free(&s.tmp);
     describe_tangents(m);
     return m;
 }

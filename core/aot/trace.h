@@ -141,6 +141,7 @@ const Op *functional_form_of_out(const Op *op); // add.Tensor of add.out; NULL: 
 const Op *functional_view_form(Trace *t, const Op *op); // transpose.int of transpose_; or NULL
 bool functional_is_graded(const Traced *x);  // written while gradients were recorded
 bool functional_shares(const Traced *x, const Traced *y); // one storage
+const void *functional_storage(const Traced *x); // what stands for it; of no others if not known
 bool functional_is_one_of_many(const Traced *x);          // of the views of split, unbind, …
 const Node *functional_node(const Traced *x); // of its value below as it is, which may be behind
 bool functional_is_reshaped(const Traced *x); // an in-place view op changed its metadata

@@ -5,6 +5,27 @@
 #include "core/eager/eager.h"
 #include "core/eager/loops.h"
 
+// Elementwise loops, asked for one element.
+#define POLYNOMIAL(name)                                                                           \
+    static double name(double x, double n) {                                                       \
+        const void *in[] = {&x, &n, &n};                                                           \
+        double y;                                                                                  \
+        loops_f64[LOOP_##name](1, &y, in, NULL);                                                   \
+        return y;                                                                                  \
+    }
+POLYNOMIAL(chebyshev_t)
+POLYNOMIAL(chebyshev_u)
+POLYNOMIAL(chebyshev_v)
+POLYNOMIAL(chebyshev_w)
+POLYNOMIAL(shifted_chebyshev_t)
+POLYNOMIAL(shifted_chebyshev_u)
+POLYNOMIAL(shifted_chebyshev_v)
+POLYNOMIAL(shifted_chebyshev_w)
+POLYNOMIAL(hermite_h)
+POLYNOMIAL(hermite_he)
+POLYNOMIAL(laguerre)
+POLYNOMIAL(legendre)
+
 static const struct {
     const char *name;
     double (*one)(double);         // of one argument
@@ -31,6 +52,19 @@ static const struct {
     {"zeta", NULL, special_zeta},
     {"igamma", NULL, special_igamma},
     {"igammac", NULL, special_igammac},
+    {"polygamma", NULL, special_polygamma},
+    {"chebyshev_polynomial_t", NULL, chebyshev_t},
+    {"chebyshev_polynomial_u", NULL, chebyshev_u},
+    {"chebyshev_polynomial_v", NULL, chebyshev_v},
+    {"chebyshev_polynomial_w", NULL, chebyshev_w},
+    {"shifted_chebyshev_polynomial_t", NULL, shifted_chebyshev_t},
+    {"shifted_chebyshev_polynomial_u", NULL, shifted_chebyshev_u},
+    {"shifted_chebyshev_polynomial_v", NULL, shifted_chebyshev_v},
+    {"shifted_chebyshev_polynomial_w", NULL, shifted_chebyshev_w},
+    {"hermite_polynomial_h", NULL, hermite_h},
+    {"hermite_polynomial_he", NULL, hermite_he},
+    {"laguerre_polynomial_l", NULL, laguerre},
+    {"legendre_polynomial_p", NULL, legendre},
 };
 
 int eager_special(const char *name) {

@@ -4,11 +4,24 @@
 
 #include <string.h>
 
+// Who uses each node, as the users' arguments have it: found in one walk, so that a node of many
+// users, or with many inputs, costs no more than its edges.
+typedef struct Uses {
+    const Graph *g;
+    const Node *user; // whose inputs are walked
+    int *seen;        // by id: 1 + id of the last user counted
+    int *first;       // (ids + 1) by id: where its users begin
+    int *n;           // by id: users put there so far
+    const Node **of;  // by first
+    int *stamp;       // by id, of check_users
+} Uses;
+
 typedef struct Check {
     const Graph *g;
     Diag *d;
     const Node *user; // whose inputs are looked at
     bool ok;
+    Uses uses;
 } Check;
 
 static void fail(Check *c, const char *what, const char *who) {
@@ -17,12 +30,45 @@ static void fail(Check *c, const char *what, const char *who) {
     c->ok = false;
 }
 
-static bool has_user(const Node *n, const Node *user) {
-    // Newest first: a user's own entry is most often near the end.
-    for (int i = n->n_users - 1; i >= 0; i--)
-        if (n->users[i] == user)
-            return true;
-    return false;
+static bool is_new(Uses *u, const Node *input) {
+    if (graph_by_id(u->g, input->id) != input || u->seen[input->id] == u->user->id + 1)
+        return false;
+    u->seen[input->id] = u->user->id + 1;
+    return true;
+}
+
+static void count_use(Node *input, void *ctx) {
+    Uses *u = ctx;
+    if (is_new(u, input))
+        u->first[input->id + 1]++;
+}
+
+static void put_use(Node *input, void *ctx) {
+    Uses *u = ctx;
+    if (is_new(u, input))
+        u->of[u->first[input->id] + u->n[input->id]++] = u->user;
+}
+
+static void find_uses(Uses *u, const Graph *g, Arena *tmp) {
+    int ids = g->by_id.n;
+    *u = (Uses){.g = g,
+                .seen = ARENA_ARRAY(tmp, ids + 1, int),
+                .first = ARENA_ARRAY(tmp, ids + 2, int),
+                .n = ARENA_ARRAY(tmp, ids + 1, int),
+                .stamp = ARENA_ARRAY(tmp, ids + 1, int)};
+    GRAPH_EACH (g, n) {
+        u->user = n;
+        node_each_input(n, count_use, u);
+    }
+    for (int i = 0; i < ids; i++) {
+        u->first[i + 1] += u->first[i];
+        u->seen[i] = 0;
+    }
+    u->of = ARENA_ARRAY(tmp, u->first[ids] + 1, const Node *);
+    GRAPH_EACH (g, n) {
+        u->user = n;
+        node_each_input(n, put_use, u);
+    }
 }
 
 static void check_input(Node *input, void *ctx) {
@@ -35,33 +81,32 @@ static void check_input(Node *input, void *ctx) {
         fail(c, "uses a node that comes later:", input->name);
     if (input->op == FX_output)
         fail(c, "uses the output", NULL);
-    if (!has_user(input, c->user))
-        fail(c, "is missing among the users of", input->name);
 }
 
-typedef struct Uses {
-    const Node *input;
-    bool found;
-} Uses;
-
-static void look_for(Node *input, void *ctx) {
-    Uses *u = ctx;
-    u->found |= input == u->input;
-}
-
+// The list that a node keeps of its users is that of those that use it.
 static void check_users(Check *c, const Node *n) {
+    Uses *u = &c->uses;
+    const Node *const *real = u->of + u->first[n->id];
+    int used = 2 * n->id + 1, listed = used + 1;
+    for (int i = 0; i < u->n[n->id]; i++)
+        u->stamp[real[i]->id] = used;
     for (int i = 0; i < n->n_users; i++) {
-        Uses u = {n, false};
-        if (graph_by_id(c->g, n->users[i]->id) != n->users[i])
-            fail(c, "has a user that is not in the graph:", n->users[i]->name);
+        const Node *user = n->users[i];
+        if (graph_by_id(c->g, user->id) != user)
+            fail(c, "has a user that is not in the graph:", user->name);
+        else if (u->stamp[user->id] == listed)
+            fail(c, "has a user twice:", user->name);
+        else if (u->stamp[user->id] != used)
+            fail(c, "has a user that does not use it:", user->name);
         else
-            node_each_input(n->users[i], look_for, &u);
-        if (!u.found)
-            fail(c, "has a user that does not use it:", n->users[i]->name);
-        for (int j = 0; j < i && n->n_users < 64; j++)
-            if (n->users[i] == n->users[j])
-                fail(c, "has a user twice:", n->users[i]->name);
+            u->stamp[user->id] = listed;
     }
+    for (int i = 0; i < u->n[n->id]; i++)
+        if (u->stamp[real[i]->id] == used) {
+            c->user = real[i];
+            fail(c, "is missing among the users of", n->name);
+            c->user = n;
+        }
 }
 
 static void check_node(Check *c, const Node *n) {
@@ -86,12 +131,15 @@ static void check_node(Check *c, const Node *n) {
 
 bool graph_verify(const Graph *g, Diag *d) {
     Check c = {.g = g, .d = d, .ok = true};
+    Arena tmp = {0};
     graph_number(g);
+    find_uses(&c.uses, g, &tmp);
     int live = 0;
     GRAPH_EACH(g, n) {
         check_node(&c, n);
         live++;
     }
+    arena_free(&tmp);
     c.user = NULL;
     if (!graph_output_node(g))
         fail(&c, "the graph has no output at its end", NULL);

@@ -263,10 +263,38 @@ START_TEST(prints_listing_and_children) {
 }
 END_TEST
 
+static void broken(const Graph *g, const char *what) {
+    Diag d = {.arena = &arena};
+    ck_assert(!graph_verify(g, &d));
+    ck_assert_msg(strstr(diag_first(&d), what) != NULL, "%s: expected '%s'", diag_first(&d), what);
+}
+
+// The lists of users are held against the arguments, both ways.
+START_TEST(wrong_users_are_found) {
+    Graph *g = fresh();
+    Node *x = graph_node(g, FX_placeholder, "x", "x", NULL, 0, NULL, 0);
+    Node *a = call1(g, "sin", "a", x), *b = call2(g, "add", "b", x, x);
+    Value out = val_node(b);
+    graph_node(g, FX_output, "output", "output", &out, 1, NULL, 0);
+    ck_assert(sound(g));
+    ck_assert_int_eq(x->n_users, 2);
+    x->n_users = 1;
+    broken(g, "node b: is missing among the users of x");
+    x->n_users = 2;
+    x->users[1] = a;
+    broken(g, "node x: has a user twice: a");
+    x->users[1] = x;
+    broken(g, "node x: has a user that does not use it: x");
+    x->users[1] = b;
+    ck_assert(sound(g));
+}
+END_TEST
+
 Suite *suite_fx_graph(void) {
     const TTest *const tests[] = {names,
                                   names_are_those_of_plain_counting,
                                   users_follow_changes,
+                                  wrong_users_are_found,
                                   dead_code_goes,
                                   copies_stand_alone,
                                   prints_every_form,
