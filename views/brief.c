@@ -39,8 +39,9 @@ const char *brief_target(Arena *a, const Node *n) {
         return arena_printf(a, ".%s", t);
     if (n->op == FX_call_module || n->op == FX_get_attr)
         return t;
-    for (int i = 0; i < COUNT(operators); i++)
-        if (str_starts(t, "_operator.") && !strcmp(t + strlen("_operator."), operators[i].name))
+    bool python = str_starts(t, "_operator.");
+    for (int i = 0; python && i < COUNT(operators); i++)
+        if (!strcmp(t + strlen("_operator."), operators[i].name))
             return operators[i].sign;
     for (int i = 0; i < COUNT(prefixes); i++) {
         if (!str_starts(t, prefixes[i].prefix))
@@ -61,11 +62,16 @@ static void name_of(Buf *out, const Node *n, void *ctx) {
 }
 
 static void brief_value(Buf *out, const Value *v) {
-    Buf b = {.arena = out->arena};
-    val_print(&b, v, name_of, NULL);
-    for (const char *p = buf_str(&b); *p; p++)
-        if (*p != ' ' || p == b.data || p[-1] != ',')
-            buf_putc(out, *p);
+    size_t to = out->len, from = to;
+    char before = 0;
+    val_print(out, v, name_of, NULL);
+    for (; from < out->len; from++) {
+        char c = out->data[from];
+        if (c != ' ' || before != ',')
+            out->data[to++] = c;
+        before = c;
+    }
+    buf_truncate(out, to);
 }
 
 static bool is_noise(const char *kw) {
