@@ -152,12 +152,10 @@ static bool apply_hints(Session *s, const char *hints, Diag *d) {
 }
 
 static void hint_from(Sym *sym, const TensorMeta *m, const Tensor *row) {
-    int64_t v;
     if (!m || !row || row->ndim != m->ndim)
         return;
     for (int i = 0; i < m->ndim; i++)
-        if (expr_kind(m->size[i]) == SYM_symbol && !sym_hint(sym, m->size[i], &v))
-            sym_set_hint(sym, m->size[i], row->size[i]);
+        sym_learn_hint(sym, m->size[i], row->size[i]);
 }
 
 // A dimension that an earlier graph of the file had as a number: the same input in the next one

@@ -53,13 +53,11 @@ static void give_hints(Session *s, Node *const *p, int n) {
     for (int i = 0; i < n; i++) {
         const TensorMeta *m = node_tensor(p[i]);
         const RtValue *v = &s->real[i];
-        int64_t known;
         if (p[i]->val.kind == VAL_sym && v->kind == RT_int &&
             expr_kind(p[i]->val.sym) == SYM_symbol)
             sym_set_hint(s->model->sym, p[i]->val.sym, v->i);
         for (int k = 0; m && v->kind == RT_tensor && k < m->ndim && k < v->tensor.ndim; k++)
-            if (expr_kind(m->size[k]) == SYM_symbol && !sym_hint(s->model->sym, m->size[k], &known))
-                sym_set_hint(s->model->sym, m->size[k], v->tensor.size[k]);
+            sym_learn_hint(s->model->sym, m->size[k], v->tensor.size[k]);
     }
     sym_hint_rest(s->model->sym, 4096);
 }

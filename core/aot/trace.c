@@ -293,7 +293,7 @@ static void run_node(Run *r, const Graph *g, const Node *n) {
     if (!done && !t->failed)
         out = opaque(r, n, args, kwargs);
     if (t->failed && !n->stack)
-        diag_note(t->diag, (Place){0}, "in node '%s' (%s)", n->name, n->target);
+        diag_note(t->diag, node_place(n), "in node '%s' (%s)", n->name, n->target);
     // An op without a meta function: what the input graph says of its result still holds.
     if (out.kind == VAL_node && out.node->val.kind == VAL_none && n->val.kind == VAL_tensor) {
         out.node->val = n->val;

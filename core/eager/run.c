@@ -68,6 +68,14 @@ static void learn(Interp *in, const Expr *e, int64_t v) {
     in->sizes[in->n_symbols++] = v;
 }
 
+// `2*s0` tells s0.
+static void learn_size(Interp *in, const Expr *e, int64_t v) {
+    bool solve = !expr_name(e) && expr_has_symbols(e);
+    const Expr *x = solve ? sym_one_unknown(e, symbol_value, in) : e;
+    if (x && (!solve || sym_solve(e, x, v, symbol_value, in, &v)))
+        learn(in, x, v);
+}
+
 static void learn_symbols(Interp *in, const Node *n, const Value *v) {
     if (n->val.kind == VAL_sym && v->kind == VAL_int)
         learn(in, n->val.sym, v->i);
@@ -75,7 +83,7 @@ static void learn_symbols(Interp *in, const Node *n, const Value *v) {
     if (n->val.kind == VAL_tensor && t && n->val.tensor->ndim == t->ndim)
         for (int i = 0; i < t->ndim; i++) {
             if (n->val.tensor->size)
-                learn(in, n->val.tensor->size[i], t->size[i]);
+                learn_size(in, n->val.tensor->size[i], t->size[i]);
             if (n->val.tensor->stride && n->val.tensor->stride[i])
                 learn(in, n->val.tensor->stride[i], t->stride[i]);
         }
@@ -425,13 +433,6 @@ static bool run_node(Interp *in, const Node *n, int *placeholder) {
     return true;
 }
 
-static Place place_of(const Node *n) {
-    Place p = {0};
-    if (n->stack)
-        p = (Place){.file = n->stack->file, .line = n->stack->line, .source = n->stack->code};
-    return p;
-}
-
 bool eager_run(EagerCtx *c, EagerRun *run) {
     Arena scratch = {0};
     Diag diag = {.arena = c->diag->arena};
@@ -452,12 +453,12 @@ bool eager_run(EagerCtx *c, EagerRun *run) {
     bool ok = true;
     GRAPH_EACH (g, n) {
         position++;
-        ctx.at = place_of(n);
+        ctx.at = node_place(n);
         if (run->cancel && *run->cancel)
             ok = eager_fail(&in.x, "cancelled before '%s'", n->name);
         ok = ok && run_node(&in, n, &placeholder);
         if (!ok) {
-            diag_note(&diag, (Place){0}, "in node '%s' (%s)", n->name, n->target);
+            diag_note(&diag, ctx.at, "in node '%s' (%s)", n->name, n->target);
             break;
         }
         drop_dead(&in, n, position);

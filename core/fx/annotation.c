@@ -88,6 +88,11 @@ static bool read_body(Scan *r, const char *body, Place at, Annotation *out) {
         if (dtype != DT_none &&
             (!read_tensor(r, dtype, rest, at, out) || out->val.kind == VAL_tensor))
             return !r->failed;
+        // `f99[4]`
+        size_t letters = strspn(abbr, "abcdefghijklmnopqrstuvwxyz");
+        if (dtype == DT_none && letters && letters < word && isdigit((unsigned char)abbr[letters]))
+            diag_warning(r->diag, at, "`%s` is no dtype known here: what `%s` says is not used",
+                         abbr, body);
     }
     if (str_starts(body, "Sym(") && str_ends(body, ")"))
         return read_symbol(r, body, at, out);

@@ -14,6 +14,7 @@ typedef struct Param {
     Annotation note;
     const char *type; // ` : torch.Tensor`
     Arguments dflt;   // one value if it has a default
+    int line;         // of the text
 } Param;
 
 typedef struct Def {
@@ -26,8 +27,15 @@ typedef struct Def {
     VEC(MetaBlock) blocks; // before the first statement: one an input, and perhaps its own
 } Def;
 
+// NULL and an error if there is one of that name.
 static Param *add_param(Scan *r, Def *d, const char *target) {
-    Param p = {.target = target, .name = target + strspn(target, "*")};
+    Param p = {.target = target,
+               .name = target + strspn(target, "*"),
+               .line = scan_line(r).line};
+    if (map_find(&d->by_name, p.name)) {
+        scan_fail(r, "a second parameter `%s`", p.name);
+        return NULL;
+    }
     vec_push(r->arena, &d->params, p);
     map_put_int(&d->by_name, p.name, d->params.n);
     return &vec_last(&d->params);
@@ -64,6 +72,8 @@ static bool read_param(Scan *r, Def *d) {
     if (!word)
         return scan_fail(r, "a parameter is expected");
     Param *p = add_param(r, d, arena_printf(r->arena, "%s%s", star, word));
+    if (!p)
+        return false;
     if (scan_take(r, ":")) {
         if (scan_is(r, "\"") || scan_is(r, "'")) {
             if (!scan_annotation(r, &p->note))
@@ -157,6 +167,8 @@ static bool read_targets(Scan *r, Def *d, const Map *notes) {
         if (!name)
             return scan_fail(r, "a name is expected");
         Param *p = add_param(r, d, name);
+        if (!p)
+            return false;
         const Annotation *note = map_get(notes, name);
         if (note)
             p->note = *note;
@@ -196,6 +208,7 @@ static bool read_unpacking(Scan *r, Def *d, int line) {
     d->skip_outputs = d->params.n;
     d->tree_args = NULL;
     d->params.n = 0;
+    d->by_name = (Map){.arena = r->arena};
     scan_goto(r, line + 1);
     return read_targets(r, d, &notes) && (scan_goto(r, line + 2), true);
 }
@@ -213,7 +226,8 @@ static bool read_boxed(Scan *r, Def *d) {
         const char *name = keep_word(r);
         if (!name || !scan_expect(r, "=") || !scan_expect(r, "next(args_iter)"))
             return scan_fail(r, "`name = next(args_iter)` is expected");
-        add_param(r, d, name);
+        if (!add_param(r, d, name))
+            return false;
     }
     return scan_fail(r, "`args_list.clear()` is missing");
 }
@@ -322,6 +336,7 @@ static void add_placeholders(Scan *r, Body *b, const Def *d) {
         if (told)
             b->block = d->blocks.at[i];
         Node *n = scan_add(r, b, FX_placeholder, p->target, p->name, &p->note, &p->dflt);
+        n->line = p->line;
         n->type = p->type;
     }
     b->has_block = d->blocks.n > d->params.n || (d->blocks.n && !told);
@@ -419,7 +434,7 @@ static bool find_forward(Scan *r, FxText *out) {
         if (line_blank(l))
             continue;
         out->style.bare = true;
-        if (line_indent(l) == 0)
+        if (line_indent(l) == 0 || line_starts(l, "class "))
             break;
     }
     return scan_fail(r, "the class has no `def forward(`");

@@ -375,6 +375,12 @@ bool node_is_item(const Node *n) {
            n->args[0].kind == VAL_node;
 }
 
+Place node_place(const Node *n) {
+    if (n->stack)
+        return (Place){.file = n->stack->file, .line = n->stack->line, .source = n->stack->code};
+    return (Place){.file = n->line ? n->graph->file : NULL, .line = n->line};
+}
+
 const TensorMeta *node_tensor(const Node *n) {
     return n->val.kind == VAL_tensor ? n->val.tensor : NULL;
 }

@@ -51,6 +51,7 @@ struct Node {
     int seq_nr;                 // autograd sequence number, -1 if none
     int ac_graph_id;            // region of activation checkpointing, 0 if in none
     unsigned flags;             // NODE_*
+    int line;                   // of the text that it was read from; 0: of none
     int position;               // scratch order of graph_number
     Node *prev, *next;          // in execution order
     Node **users;               // distinct users, in order of first use
@@ -85,6 +86,7 @@ struct Graph {
     Sym *sym;                   // of the compilation
     const char *class_name;     // GraphModule, <lambda>, inner_f, Repro
     const char *title;          // `__compiled_fn_3`, `Forward graph 0`, file name
+    const char *file;           // of the text that it was read from; NULL: of none
     const char *tree_args;      // joint form: forward's arguments, `primals, tangents`; or NULL
     const char *tree_spec;      // and what tree_flatten_spec gets: `[primals, tangents]`
     Node *first, *last;         // last is the output once finished
@@ -167,6 +169,8 @@ Value value_copy(Arena *a, const Value *v, Node *const map[]);
 void node_each_input(const Node *n, void (*fn)(Node *input, void *ctx), void *ctx);
 bool node_is(const Node *n, OpId op);
 bool node_is_item(const Node *n);                       // _operator.getitem of a node
+// For messages: the user's line that its stack tells, else the line of the text it was read from.
+Place node_place(const Node *n);
 const TensorMeta *node_tensor(const Node *n);           // NULL if it yields no single tensor
 // Positional or keyword; NULL if absent.
 const Value *node_arg(const Node *n, int i, const char *name);

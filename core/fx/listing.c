@@ -26,6 +26,8 @@ static const char *read_target(Scan *r, NodeOp op) {
     const char *text = arena_strndup(r->tmp, from, (size_t)(p - from));
     if (op != FX_call_function)
         return text;
+    if (*text == '<')
+        return scan_function_name(r, text);
     if (str_starts(text, "operator."))
         return arena_printf(r->tmp, "_%s", text);
     if (str_starts(text, "builtins."))
@@ -101,8 +103,24 @@ static void read_words(Value *v, bool device) {
                                           : val_str(v->s);
 }
 
-static void read_all_words(const char *target, Arguments *args) {
+// An equation's commas are none between arguments: `bhqd`, `bhkd->bhqk` are one text.
+static void join_equation(Scan *r, const char *target, Arguments *args) {
+    const char *dot = strrchr(target, '.');
+    bool einsum = !strcmp(dot ? dot + 1 : target, "einsum") || strstr(target, ".einsum.");
+    Buf b = {.arena = r->tmp};
+    int n = 0;
+    for (; einsum && n < args->args.n && args->args.at[n].kind == VAL_opaque; n++)
+        buf_printf(&b, "%s%s", n ? ", " : "", args->args.at[n].s);
+    if (n < 2)
+        return;
+    args->args.at[n - 1] = val_str(buf_str(&b));
+    args->args.at += n - 1;
+    args->args.n -= n - 1;
+}
+
+static void read_all_words(Scan *r, const char *target, Arguments *args) {
     const Op *op = op_find(target);
+    join_equation(r, target, args);
     for (int i = 0; i < args->args.n; i++)
         read_words(&args->args.at[i], op && i < op->n_args && op->args[i].type == AT_device);
     for (int i = 0; i < args->kwargs.n; i++)
@@ -115,6 +133,8 @@ static bool read_node(Scan *r, Body *b) {
     const char *name = scan_take(r, "%") ? scan_word(r) : NULL;
     if (!name)
         return scan_fail(r, "a node `%%name : …` is expected");
+    if (scan_node(r, name))
+        return scan_fail(r, "a second node `%%%s`", name);
     if (!scan_expect(r, ":") || !read_users(r, &type) || !scan_expect(r, "="))
         return false;
     if (scan_is(r, "self."))
@@ -139,12 +159,23 @@ static bool read_node(Scan *r, Body *b) {
     if (op == FX_call_method && !args.args.n)
         return scan_fail(r, "a method call needs an argument");
     if (op != FX_output)
-        read_all_words(target, &args);
+        read_all_words(r, target, &args);
     if (op == FX_output)
         graph_output(b->g, args.args.n ? args.args.at[0] : val_none());
     else
         scan_add(r, b, (NodeOp)op, target, name, NULL, &args)->type = type;
     return true;
+}
+
+// Programs put words of their own before it: `Traced graph: graph(x):`.
+const char *scan_listing_head(const TextLine *l) {
+    const char *end = l->end, *p = l->text + line_indent(l);
+    while (end > p && isspace((unsigned char)end[-1]))
+        end--;
+    if (!p || end - p < 8 || end[-1] != ':' || !memchr(p, ')', (size_t)(end - p)))
+        return NULL;
+    const char *at = memmem(p, (size_t)(end - p), "graph(", 6);
+    return at && (at == p || (at[-1] == ' ' && end[-2] == ')')) ? at : NULL;
 }
 
 bool scan_listing(Scan *r, FxText *out) {
@@ -155,6 +186,7 @@ bool scan_listing(Scan *r, FxText *out) {
     out->style.indent = line_indent(&r->lines[r->line]);
     r->scope = (Map){.arena = r->arena};
     // Older versions name the inputs here and nowhere else.
+    r->p = scan_listing_head(&r->lines[r->line]);
     scan_expect(r, "graph(");
     Arguments none = {0};
     while (!scan_is(r, ")")) {

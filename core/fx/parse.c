@@ -5,13 +5,9 @@
 
 #include "core/fx/scan.h"
 
-enum { SNIFF_BYTES = 1 << 20 };
+enum { SNIFF_BYTES = 1 << 20, MAX_PASSED = 64 };
 
 typedef enum Start { START_none, START_class, START_def, START_listing, START_table } Start;
-
-static size_t line_size(const TextLine *l) {
-    return (size_t)(l->end - l->text);
-}
 
 static bool ends_with(const TextLine *l, const char *text) {
     const char *end = l->end;
@@ -35,7 +31,7 @@ static Start starts_graph(const TextLine *l) {
         return START_class;
     if (line_starts(l, "def forward("))
         return START_def;
-    if (line_starts(l, "graph(") && ends_with(l, ":") && memchr(l->text, ')', line_size(l)))
+    if (scan_listing_head(l))
         return START_listing;
     if (scan_is_table(l))
         return START_table;
@@ -87,9 +83,49 @@ static bool read_graph(Scan *r, Start start, const char *title, FxText *out) {
         out->style.indent = line_indent(&r->lines[r->line]);
         ok = scan_def(r, out->graph, out);
     }
-    if (ok)
+    if (ok) {
         out->graph->title = title;
+        out->graph->file = r->file;
+    }
     return ok;
+}
+
+// What only printed code has: names set free, annotations in quotes, operators by their full names.
+static bool looks_printed(const Scan *r, int from, int to) {
+    static const char *const marks[] = {" = None", ": \"", "torch.ops.", "# File: ", "users="};
+    for (int i = from; i < to && i < r->n_lines; i++)
+        for (int k = 0; k < COUNT(marks); k++)
+            if (memmem(r->lines[i].text, (size_t)(r->lines[i].end - r->lines[i].text), marks[k],
+                       strlen(marks[k])))
+                return true;
+    return false;
+}
+
+static void add_items(Diag *to, const Diag *from) {
+    for (int i = 0; i < from->n; i++)
+        vec_push(to->arena, to, from->at[i]);
+    to->errors += from->errors;
+}
+
+// One graph, or an error in d. What fails and was written by hand (a document shows a model's own
+// forward besides its graphs) is passed over; refused keeps what was wrong with the first such.
+static bool read_or_pass(Scan *r, Start start, const char *title, FxText *out, Diag *refused,
+                         int *tries) {
+    Diag *d = r->diag, attempt = {.arena = d->arena};
+    int line = r->line;
+    r->diag = &attempt;
+    bool ok = read_graph(r, start, title, out);
+    r->diag = d;
+    if (ok || ++*tries > MAX_PASSED || looks_printed(r, line, r->line + 2)) {
+        add_items(d, &attempt);
+        return ok;
+    }
+    if (!refused->n)
+        add_items(refused, &attempt);
+    r->failed = r->percent = false;
+    r->depth = 0;
+    scan_goto(r, line + 1);
+    return false;
 }
 
 bool fx_parse(FxDoc *out, Sym *sym, Str text, const char *file, Diag *d) {
@@ -100,7 +136,8 @@ bool fx_parse(FxDoc *out, Sym *sym, Str text, const char *file, Diag *d) {
     scan_init(&r, out->arena, &tmp, sym, file, own, d);
     r.lines_before = out->lines_before;
     const char *title = NULL;
-    int found = 0;
+    Diag refused = {.arena = d->arena};
+    int found = 0, tries = 0;
     while (scan_more(&r) && !r.failed) {
         const TextLine *l = &r.lines[r.line];
         const char *named = read_title(out->arena, l);
@@ -111,13 +148,18 @@ bool fx_parse(FxDoc *out, Sym *sym, Str text, const char *file, Diag *d) {
             continue;
         }
         FxText one = {0};
-        if (read_graph(&r, start, title, &one))
+        if (read_or_pass(&r, start, title, &one, &refused, &tries)) {
             vec_push(out->arena, out, one);
+            found++;
+        }
         title = NULL;
-        found++;
     }
-    if (!found)
-        diag_error(d, (Place){.file = file}, "no printed FX graph in this text")->hint =
+    if (!found && !r.failed)
+        add_items(d, &refused);
+    if (!found && !r.failed && !refused.n)
+        diag_error(d, (Place){.file = file, .line = r.lines_before},
+                   "no printed FX graph in this text")
+            ->hint =
             "a line `class NAME(torch.nn.Module):`, `def forward(self` or `graph():` begins one";
     arena_free(&tmp);
     return found && !r.failed;

@@ -12,6 +12,24 @@ static const char *skip_digits(const char *p, const char *end, int at_least) {
     return p - from >= at_least ? p : NULL;
 }
 
+// `[2023-10-30 12:00:00,123] [0/0] torch._dynamo.output_graph.__graph_code: [DEBUG] `, up to 2.3.
+static const char *old_prefix(const char *start, const char *end) {
+    const char *p = start + 1;
+    if (end - start < 30 || *start != '[' || !(p = skip_digits(p, end, 4)) || *p != '-')
+        return start;
+    for (p = memchr(p, ']', (size_t)(end - p)); p && end - p > 2 && p[1] == ' ' && p[2] == '[';)
+        p = memchr(p + 2, ']', (size_t)(end - p - 2));
+    p = p && end - p > 2 && p[1] == ' ' ? p + 2 : NULL;
+    const char *space = p ? memchr(p, ' ', (size_t)(end - p)) : NULL;
+    if (!space || space == p || space[-1] != ':' || end - space < 3 || space[1] != '[')
+        return start;
+    const char *close = memchr(space, ']', (size_t)(end - space));
+    if (!close)
+        return start;
+    p = close + 1;
+    return p < end && *p == ' ' ? p + 1 : p;
+}
+
 // `[rank0]:V1129 12:00:00.123456 4242 torch/_dynamo/output_graph.py:2417] [0/0] [__graph_code] `
 const char *fx_log_prefix(const char *p, const char *end) {
     const char *start = p;
@@ -22,6 +40,10 @@ const char *fx_log_prefix(const char *p, const char *end) {
         if (!p || end - p < 2 || p[0] != ']' || p[1] != ':')
             return start;
         p += 2;
+    }
+    if (p < end && *p == '[') {
+        const char *behind = old_prefix(p, end);
+        return behind == p ? start : behind;
     }
     if (end - p < 30 || !strchr("VDIWEC", *p) || !(p = skip_digits(p + 1, end, 4)) || *p != ' ')
         return start;
@@ -118,7 +140,9 @@ bool scan_fail(Scan *r, const char *fmt, ...) {
     r->failed = true;
     va_list args;
     va_start(args, fmt);
-    diag_error(r->diag, scan_place(r, r->p), "%s", arena_vprintf(r->tmp, fmt, args));
+    diag_error(r->diag, scan_place(r, r->p), "%s", arena_vprintf(r->tmp, fmt, args))->hint =
+        "a graph is read as PyTorch prints it, one statement a line: was the text cut, wrapped or "
+        "edited?";
     va_end(args);
     return false;
 }

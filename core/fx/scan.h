@@ -110,8 +110,12 @@ bool fx_is_operator(const char *target);
 bool scan_class(Scan *r, FxText *out);
 bool scan_def(Scan *r, Graph *g, FxText *out);
 bool scan_listing(Scan *r, FxText *out);
+// Where `graph(x, y):` stands on the line; NULL if nowhere.
+const char *scan_listing_head(const TextLine *l);
 // table.c: the same of print_tabular.
 bool scan_is_table(const TextLine *l);
 bool scan_table(Scan *r, FxText *out);
+// A function's target from Python's words for the object: `<built-in function add>`.
+const char *scan_function_name(Scan *r, const char *text);
 
 #endif

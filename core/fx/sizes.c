@@ -20,9 +20,8 @@ static void fail(Sizes *s, const TensorMeta *t, const char *what) {
         buf_puts(&text, ", strides ");
         sym_print_list(&text, t->stride, t->ndim);
     }
-    const StackFrame *f = s->node->stack;
-    Place at = {.file = f ? f->file : NULL, .line = f ? f->line : 0, .source = f ? f->code : NULL};
-    diag_error(s->d, at, "node %s: %s: sizes %s", s->node->name, what, buf_str(&text));
+    diag_error(s->d, node_place(s->node), "node %s: %s: sizes %s", s->node->name, what,
+               buf_str(&text));
     s->ok = false;
 }
 

@@ -95,6 +95,7 @@ Node *scan_add(Scan *r, Body *b, NodeOp op, const char *target, const char *name
                          args->kwargs.n);
     n->stack = b->stack;
     n->note = b->note;
+    n->line = scan_line(r).line;
     read_region(n);
     if (note) {
         n->val = note->val;

@@ -62,7 +62,7 @@ static const char *cell(Scan *r, const Table *t, Column c) {
 
 // What an object's repr says of the function: `<built-in function add>`, `<built-in method relu of
 // type object at 0x7f…>`, `<function gelu at 0x7f…>`; overloads by their names, `aten.add.Tensor`.
-static const char *function_name(Scan *r, const char *text) {
+const char *scan_function_name(Scan *r, const char *text) {
     static const char *const kinds[][2] = {
         {"<built-in method ", "torch."},
         {"<built-in function ", "_operator."},
@@ -113,6 +113,8 @@ static bool read_row(Scan *r, Body *b, const Table *t) {
         return scan_fail(r, "`%s` is no kind of node", word);
     if (!*target || !*name)
         return scan_fail(r, "a row without %s", *name ? "target" : "name");
+    if (scan_node(r, name))
+        return scan_fail(r, "a second node `%s`", name);
     if ((size_t)(r->lines[r->line].end - r->lines[r->line].text) <= t->at[COL_kwargs])
         return scan_fail(r, "the row ends before the column kwargs");
     Value args, kwargs;
@@ -127,7 +129,7 @@ static bool read_row(Scan *r, Body *b, const Table *t) {
     if (op == FX_call_method && !args.n)
         return scan_fail(r, "a method call needs an argument");
     if (op == FX_call_function)
-        target = function_name(r, target);
+        target = scan_function_name(r, target);
     if (op == FX_output)
         graph_output(b->g, args.n ? args.at[0] : val_none());
     else

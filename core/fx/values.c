@@ -390,7 +390,7 @@ static bool read_name(Scan *r, Value *out) {
     const char *end = end_of_line(r);
     Node *node = scan_node(r, word);
     char next = from + len < end ? from[len] : '\n';
-    if (node && !r->percent && next != '.' && next != '(') {
+    if (node && !r->percent && next != '.' && next != '(' && next != '\'' && next != '"') {
         r->p += len;
         *out = val_node(node);
         return true;
@@ -482,6 +482,25 @@ static bool read_any(Scan *r, Value *out) {
     return read_opaque(r, r->p, out);
 }
 
+// print(graph) shows texts without quotes: `cuda:0`, `bhqd,bhkd->bhqk` (two of them, by the looks).
+// A value that another character than a separator follows is such a text, up to the separator.
+static bool read_bare_text(Scan *r, const char *from, Value *out) {
+    const char *end = end_of_line(r), *p = r->p;
+    bool separated = p >= end || strchr(",)]}", *p) || isspace((unsigned char)*p);
+    const char *next = p;
+    while (next < end && *next == ' ')
+        next++;
+    if ((separated && (next >= end || strchr(",)]}:=", *next))) ||
+        (p + 1 < end && p[0] == ':' && p[1] == ' '))
+        return true;
+    int nest = 0;
+    for (p = from; p < end && (nest > 0 || !strchr(",)]}", *p)); p++)
+        nest += (strchr("([{", *p) != NULL) - (strchr(")]}", *p) != NULL);
+    r->p = p;
+    *out = (Value){.kind = VAL_opaque, .s = arena_strndup(r->tmp, from, (size_t)(p - from))};
+    return true;
+}
+
 bool scan_value(Scan *r, Value *out) {
     if (r->failed)
         return false;
@@ -489,7 +508,11 @@ bool scan_value(Scan *r, Value *out) {
     if (r->depth >= MAX_DEPTH)
         return scan_fail(r, "values nested deeper than %d", MAX_DEPTH);
     r->depth++;
+    const char *from = r->p;
+    int line = r->line;
     bool ok = read_any(r, out);
+    if (ok && r->percent && line == r->line && scan_word_at(r, from))
+        ok = read_bare_text(r, from, out);
     r->depth--;
     return ok;
 }

@@ -150,8 +150,8 @@ static Value node_value(const Prop *p, const Node *n) {
         Buf noted = {.arena = p->arena}, real = {.arena = p->arena};
         val_print(&noted, &n->val, NULL, NULL);
         val_print(&real, &got, NULL, NULL);
-        diag_fail(p->diag, "%s is annotated as %s, but %s gives %s", n->name, buf_str(&noted),
-                  n->target, buf_str(&real));
+        diag_error(p->diag, node_place(n), "%s is annotated as %s, but %s gives %s", n->name,
+                   buf_str(&noted), n->target, buf_str(&real));
     }
     return a == AC_same ? got : n->val;
 }

@@ -201,6 +201,28 @@ bool interp_seen(InterpRun *run, const IrArg *a, Tensor *out) {
     return view(run, &l, t, a->view->offset, out);
 }
 
+// Symbols that only an expression tells: `2*s0`.
+static void solve_symbols(InterpRun *run) {
+    const IrModule *m = run->schedule->module;
+    for (bool more = true; more;) {
+        more = false;
+        for (int i = 0; i < m->inputs.n && i < run->n_inputs; i++) {
+            const IrLayout *y = m->inputs.at[i].buf ? m->inputs.at[i].buf->layout : NULL;
+            const RtValue *given = &run->inputs[i];
+            int64_t v;
+            for (int d = 0;
+                 y && given->kind == RT_tensor && d < y->ndim && d < given->tensor.ndim; d++) {
+                Lookup l = {.run = run};
+                const Expr *x = sym_one_unknown(y->size[d], find_symbol, &l);
+                if (!x || !sym_solve(y->size[d], x, given->tensor.size[d], find_symbol, &l, &v))
+                    continue;
+                interp_bind(run, x, v);
+                more = true;
+            }
+        }
+    }
+}
+
 bool memory_begin(InterpRun *run) {
     const IrModule *m = run->schedule->module;
     run->buffers = (Map){.arena = run->arena};
@@ -210,6 +232,7 @@ bool memory_begin(InterpRun *run) {
                   m->inputs.n + m->constants.n);
         return false;
     }
+    solve_symbols(run);
     for (int i = 0; i < m->inputs.n + m->constants.n; i++) {
         const IrBuffer *b =
             i < m->inputs.n ? m->inputs.at[i].buf : m->constants.at[i - m->inputs.n];

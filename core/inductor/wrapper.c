@@ -83,6 +83,49 @@ static void print_hidden_symbols(CGen *g, int i, const IrLayout *l) {
     }
 }
 
+static bool is_declared(void *ctx, const Expr *symbol, int64_t *v) {
+    (void)v;
+    const CGen *g = ctx;
+    return map_find(&g->declared, expr_name(symbol)) != NULL;
+}
+
+// Where only an expression tells a symbol (`2*s0`, which grows with it), it is searched for.
+static bool print_solved_symbols(CGen *g, int i, const IrLayout *l) {
+    bool any = false;
+    for (int d = 0; l && d < l->ndim; d++) {
+        const Expr *x = sym_one_unknown(l->size[d], is_declared, g);
+        if (!x)
+            continue;
+        const char *name = c_name(g, expr_name(x)), *size = size_text(g, l->size[d]);
+        map_put_int(&g->declared, expr_name(x), 1);
+        any = true;
+        c_line(&g->text, NULL, -1, "int64_t %s = 1, %s_step;", name, name);
+        c_line(&g->text, NULL, -1, "while (%s < (int64_t)1 << 40 && %s <= in[%d]->size[%d])", name,
+               size, i, d);
+        c_line(&g->text, NULL, -1, "    %s *= 2;", name);
+        c_line(&g->text, NULL, -1, "for (%s_step = %s, %s = 0; %s_step; %s_step /= 2)", name, name,
+               name, name, name);
+        c_line(&g->text, NULL, -1, "    if ((%s += %s_step, %s) > in[%d]->size[%d])", name, name,
+               size, i, d);
+        c_line(&g->text, NULL, -1, "        %s -= %s_step;", name, name);
+    }
+    return any;
+}
+
+static void demand_symbols(CGen *g, const IrInput *in) {
+    const IrLayout *l = in->buf->layout;
+    for (int d = 0; l && d < l->ndim; d++) {
+        const Expr **all;
+        int n = expr_symbols(g->arena, l->size[d], &all);
+        for (int k = 0; k < n; k++)
+            if (!map_find(&g->declared, expr_name(all[k])))
+                diag_fail(g->r->diag, "no input tells what %s is: %s has the size %s",
+                          expr_name(all[k]), in->name, sym_str(g->arena, l->size[d]))
+                    ->hint = arena_printf(g->arena, "give the graph an input `%s: \"Sym(%s)\"`",
+                                          expr_name(all[k]), expr_name(all[k]));
+    }
+}
+
 void wrapper_check(CGen *g, const char *buf, const char *what, int node) {
     const IrLayout *l = buffer_at(g, buf)->layout;
     Buf text = {.arena = g->arena};
@@ -113,6 +156,15 @@ static void print_inputs(CGen *g) {
     for (int i = 0; i < m->inputs.n; i++)
         if (m->inputs.at[i].buf)
             print_hidden_symbols(g, i, m->inputs.at[i].buf->layout);
+    for (bool more = true; more;) {
+        more = false;
+        for (int i = 0; i < m->inputs.n; i++)
+            if (m->inputs.at[i].buf)
+                more |= print_solved_symbols(g, i, m->inputs.at[i].buf->layout);
+    }
+    for (int i = 0; i < m->inputs.n; i++)
+        if (m->inputs.at[i].buf)
+            demand_symbols(g, &m->inputs.at[i]);
     for (int i = 0; i < m->inputs.n; i++)
         if (m->inputs.at[i].buf)
             print_input(g, i, m->inputs.at[i].buf);

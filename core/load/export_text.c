@@ -54,7 +54,7 @@ static int64_t bound(const char *p, int64_t open) {
 }
 
 // `s77: VR[2, 16]`, `s0: ValueRanges(lower=2, upper=oo, …)`, `RangeConstraint(min_val=2, …)`.
-static void read_range(LoadedModel *m, const char *name, const char *text) {
+static void read_range(LoadedModel *m, const char *name, const char *text, Diag *d) {
     const char *open = strpbrk(text, "[("), *comma = open ? strchr(open, ',') : NULL;
     if (!comma)
         return;
@@ -67,9 +67,12 @@ static void read_range(LoadedModel *m, const char *name, const char *text) {
     int64_t from = bound(lo, SYM_NEG_INF), to = bound(hi, SYM_POS_INF);
     if (from <= to)
         sym_set_range(m->sym, sym_symbol(m->sym, name), from, to);
+    else
+        diag_warning(d, (Place){.file = m->path}, "no number is in the range `%s` of %s", text,
+                     name);
 }
 
-static void read_ranges(LoadedModel *m, const char *text) {
+static void read_ranges(LoadedModel *m, const char *text, Diag *d) {
     static const char *const heads[] = {"\nRange constraints:", "\nSymbol to range:",
                                         "\n    Range constraints:"};
     const char *p = NULL;
@@ -87,10 +90,11 @@ static void read_ranges(LoadedModel *m, const char *text) {
         if (!len || p[len] != ':')
             return;
         const char *name = arena_strndup(m->arena, p, len), *from = p + len + 1;
+        from += strspn(from, " ");
         int nest = 0;
         for (p = from; *p && *p != '\n' && (nest || (*p != ',' && *p != '}')); p++)
             nest += (*p == '[' || *p == '(') - (*p == ']' || *p == ')');
-        read_range(m, name, arena_strndup(m->arena, from, (size_t)(p - from)));
+        read_range(m, name, arena_strndup(m->arena, from, (size_t)(p - from)), d);
     }
 }
 
@@ -99,8 +103,14 @@ static void read_ranges(LoadedModel *m, const char *text) {
 typedef struct Signature {
     LoadedModel *m;
     LoadedGraph *g;
+    Diag *d;
     Node **inputs;
 } Signature;
+
+static void warn(Signature *s, const char *name, const char *what) {
+    diag_warning(s->d, (Place){.file = s->g->file, .line = s->g->line},
+                 "the signature of the exported program: `%s` %s", name, what);
+}
 
 static const char *quoted(Arena *a, const char *p, const char *end, const char *mark) {
     const char *q = p < end ? memmem(p, (size_t)(end - p), mark, strlen(mark)) : NULL;
@@ -112,22 +122,29 @@ static const char *quoted(Arena *a, const char *p, const char *end, const char *
 
 static void set_input(Signature *s, const char *name, const char *kind, const char *target,
                       bool transient) {
+    int k = str_index(kind, export_input_kinds, COUNT(export_input_kinds)), found = 0;
+    if (k < 0 && strcmp(kind, "CUSTOM_OBJ") != 0)
+        warn(s, kind, "is no kind of input known here");
     for (int i = 0; i < s->g->n_inputs; i++) {
         InputSpec *in = &s->g->inputs[i];
         if (strcmp(s->inputs[i]->name, name) != 0)
             continue;
-        int k = str_index(kind, export_input_kinds, COUNT(export_input_kinds));
+        found++;
         in->kind = k >= 0 ? (InputKind)k : IN_constant;
         if (in->kind == IN_user && s->inputs[i]->val.kind == VAL_sym)
             in->kind = IN_symbol;
         in->state = target;
         in->transient = transient;
     }
+    if (!found)
+        warn(s, name, "is no input of the graph");
 }
 
 static void set_output(Signature *s, int i, const char *kind, const char *target) {
-    if (i >= s->g->n_outputs)
+    if (i >= s->g->n_outputs) {
+        warn(s, kind, "has no result in the graph");
         return;
+    }
     int k = str_index(kind, export_output_kinds, COUNT(export_output_kinds));
     s->g->outputs[i] = (OutputSpec){k >= 0 ? (OutputKind)k : OUT_user, target};
 }
@@ -179,18 +196,31 @@ static void read_specs(Signature *s, const char *text) {
     }
 }
 
+static void set_input_kind(Signature *s, int kind, const char *name, const char *target) {
+    set_input(s, name, export_input_kinds[kind], target, false);
+}
+
+// name: of a result.
+static void set_mutation(Signature *s, int kind, const char *name, const char *target) {
+    const Node *out = graph_output_node(s->g->graph);
+    const Value *v = out ? &out->args[0] : NULL;
+    for (int i = 0; v && (v->kind == VAL_tuple || v->kind == VAL_list) && i < v->n; i++)
+        if (v->at[i].kind == VAL_node && !strcmp(v->at[i].node->name, name))
+            set_output(s, i, export_output_kinds[kind], target);
+}
+
 // Entries `'arg0_1': 'fc.weight'` of a dict behind its name.
-static void read_dict(Signature *s, const char *text, const char *head, InputKind kind) {
+static void read_dict(Signature *s, const char *text, const char *head,
+                      void (*set)(Signature *, int, const char *, const char *), int kind) {
     const char *p = strstr(text, head), *end = p ? strchr(p, '}') : NULL;
     while (p && end && (p = strchr(p, '\'')) != NULL && p < end) {
         size_t len = strcspn(p + 1, "'");
         const char *name = arena_strndup(s->m->arena, p + 1, len);
-        const char *value = strchr(p + 2 + len, '\'');
+        const char *value = p + 1 + len < end ? strchr(p + 2 + len, '\'') : NULL;
         if (!value || value > end)
             return;
         size_t value_len = strcspn(value + 1, "'");
-        set_input(s, name, export_input_kinds[kind],
-                  arena_strndup(s->m->arena, value + 1, value_len), false);
+        set(s, kind, name, arena_strndup(s->m->arena, value + 1, value_len));
         p = value + value_len + 2;
     }
 }
@@ -203,8 +233,8 @@ static void number_users(LoadedGraph *g) {
     }
 }
 
-static void read_signature(LoadedModel *m, LoadedGraph *g, const char *text) {
-    Signature s = {.m = m, .g = g};
+static void read_signature(LoadedModel *m, LoadedGraph *g, const char *text, Diag *d) {
+    Signature s = {.m = m, .g = g, .d = d};
     graph_placeholders(g->graph, &s.inputs, m->arena);
     const char *p = strstr(text, "Graph signature:");
     p = p ? p : strstr(text, "Graph Signature:");
@@ -213,28 +243,32 @@ static void read_signature(LoadedModel *m, LoadedGraph *g, const char *text) {
     if (strstr(p, "<InputKind.")) {
         read_specs(&s, p);
     } else if (strstr(p, "inputs_to_parameters")) {
-        read_dict(&s, p, "inputs_to_parameters=", IN_parameter);
-        read_dict(&s, p, "inputs_to_buffers=", IN_buffer);
+        read_dict(&s, p, "inputs_to_parameters=", set_input_kind, IN_parameter);
+        read_dict(&s, p, "inputs_to_buffers=", set_input_kind, IN_buffer);
+        read_dict(&s, p, "buffers_to_mutate=", set_mutation, OUT_buffer_mutation);
     } else {
         read_lines(&s, p);
     }
     number_users(g);
 }
 
-static bool load(LoadedModel *m, const char *path, Diag *d) {
-    Str text = load_text(m, path, d);
-    if (!text.ptr)
-        return false;
+bool export_text_add(LoadedModel *m, Str text, const char *path, int lines_before, Diag *d) {
+    int before = m->graphs.n;
     // Ranges first: what is simplified depends on them.
-    read_ranges(m, text.ptr);
-    if (!fx_text_add(m, text, path, d))
+    read_ranges(m, text.ptr, d);
+    if (!fx_text_add_part(m, text, path, lines_before, NULL, d))
         return false;
-    LoadedGraph *g = &m->graphs.at[0];
+    LoadedGraph *g = &m->graphs.at[before];
     g->level = LEVEL_export;
     g->kind = "";
     g->title = "ExportedProgram";
-    read_signature(m, g, text.ptr);
+    read_signature(m, g, text.ptr, d);
     return true;
+}
+
+static bool load(LoadedModel *m, const char *path, Diag *d) {
+    Str text = load_text(m, path, d);
+    return text.ptr && export_text_add(m, text, path, 0, d);
 }
 
 const Loader loader_export_text = {

@@ -104,6 +104,9 @@ Foreign foreign_zip(const Zip *z) {
         return (Foreign){"an office document", NULL};
     if (has_entry(z, "META-INF/MANIFEST.MF", true))
         return (Foreign){"a Java archive", NULL};
+    if (has_entry(z, "archive_format", true))
+        return (Foreign){"an archive without models/NAME.json",
+                         "its export was not finished; " CONVERT};
     return (Foreign){"a zip archive without `archive_format` pt2", CONVERT};
 }
 

@@ -31,7 +31,8 @@ typedef struct Runnable {
 } Runnable;
 
 static bool broken(Runnable *r, const char *line, const char *what) {
-    diag_error(r->d, (Place){.file = r->file, .line = r->line, .source = line}, "%s", what);
+    diag_error(r->d, (Place){.file = r->file, .line = r->line, .source = line}, "%s", what)->hint =
+        "inputs are read as PyTorch writes them: was the file edited?";
     return false;
 }
 
@@ -149,7 +150,8 @@ static bool read_arg(Runnable *r, const char *line, const Map *storages) {
     return true;
 }
 
-// One of `((4, 8), (8, 1), torch.float32, 'cpu')`.
+// One of `((4, 8), (8, 1), torch.float32, 'cpu')`; what is made before AOTAutograd says besides
+// whether it needs a gradient.
 static bool read_old_arg(Runnable *r, const char **p, Value *out) {
     const Expr *size[MAX_DIMS], *stride[MAX_DIMS];
     int n = *(*p)++ == '(' ? read_tuple(r, p, size) : -1;
@@ -161,14 +163,18 @@ static bool read_old_arg(Runnable *r, const char **p, Value *out) {
     DType dtype = dtype_from_torch(arena_strndup(r->m->arena, *p, len));
     const char *type = *p + len, *quote = str_starts(type, ", '") ? strchr(type + 3, '\'') : NULL;
     Device device = {DEV_cpu, -1};
-    if (dtype == DT_none || !quote || quote[1] != ')' ||
+    const char *flag = quote ? quote + 1 : "";
+    bool grad = str_starts(flag, ", True");
+    flag += grad ? strlen(", True") : str_starts(flag, ", False") ? strlen(", False") : 0;
+    if (dtype == DT_none || !quote || *flag != ')' ||
         !device_parse(arena_strndup(r->m->arena, type + 3, (size_t)(quote - type - 3)), &device))
         return false;
     TensorMeta *t = meta_contiguous(r->m->arena, r->m->sym, dtype, n, size, device);
     for (int i = 0; i < n; i++)
         t->stride[i] = stride[i];
+    t->requires_grad = grad;
     *out = val_tensor(t);
-    *p = quote + 2 + strspn(quote + 2, ", ");
+    *p = flag + 1 + strspn(flag + 1, ", ");
     return true;
 }
 
@@ -353,9 +359,9 @@ static bool load(LoadedModel *m, const char *path, Diag *d) {
 
 const Loader loader_fx_runnable = {
     .name = "fx_runnable",
-    .doc = "fx_graph_runnable.py: the graph of class Repro with the inputs of load_args; nothing "
-           "of it is run",
-    .made = "`TORCH_COMPILE_DEBUG=1`, `TORCHDYNAMO_REPRO_AFTER=aot`, `fxray dump`",
+    .doc = "fx_graph_runnable.py and the minifier's repro.py, from 2.0 on: the graph of class "
+           "Repro with the inputs of load_args; nothing of it is run",
+    .made = "`TORCH_COMPILE_DEBUG=1`, `TORCHDYNAMO_REPRO_AFTER=aot` (or `dynamo`), `fxray dump`",
     .sniff = sniff,
     .load = load,
 };

@@ -19,6 +19,8 @@ Str load_text(LoadedModel *m, const char *path, Diag *d) {
     if (m->text)
         return (Str){m->text, strlen(m->text)};
     Str text = file_read(m->arena, path, d);
+    if (text.ptr)
+        text = load_clean(m->arena, text);
     if (text.ptr && memchr(text.ptr, 0, text.len)) {
         diag_fail(d, "%s: a zero byte in a text", path);
         return (Str){NULL, 0};
@@ -54,8 +56,23 @@ static bool is_text(Str head) {
     return true;
 }
 
-static void refuse_unknown(const char *path, Str head, Diag *d) {
-    Foreign f = foreign_bytes(head);
+static int line_of(Str text, const char *at) {
+    int line = 1;
+    for (const char *p = text.ptr; p < at; p++)
+        line += *p == '\n';
+    return line;
+}
+
+// raw: as the file has it, head: without what is passed over in texts.
+static void refuse_unknown(const char *path, Str raw, Str head, Diag *d) {
+    Foreign f = foreign_bytes(raw);
+    const char *zero = head.len ? memchr(head.ptr, 0, head.len) : NULL;
+    if (zero && !f.what && zero - head.ptr > 16 &&
+        is_text((Str){head.ptr, (size_t)(zero - head.ptr)})) {
+        diag_error(d, (Place){.file = path, .line = line_of(head, zero)}, "a zero byte in a text")
+            ->hint = "the file was damaged, or is in UTF-16: save it as UTF-8";
+        return;
+    }
     if (!f.what && is_text(head) && foreign_python(head)) {
         diag_error(d, (Place){.file = path},
                    "Python code: this build opens printed graphs, .pt2 files and debug "
@@ -97,8 +114,9 @@ static bool load_file(LoadedModel *m, const char *path, Diag *d) {
     bool from_stdin = !strcmp(path, "-") || file_is_stream(path);
     if (from_stdin) {
         all = file_read(m->arena, path, d);
-        if (all.ptr && !memchr(all.ptr, 0, all.len))
-            m->text = all.ptr;
+        Str text = all.ptr ? load_clean(m->arena, all) : all;
+        if (text.ptr && !memchr(text.ptr, 0, text.len))
+            m->text = text.ptr;
     } else {
         all = file_map(path, d);
     }
@@ -108,11 +126,12 @@ static bool load_file(LoadedModel *m, const char *path, Diag *d) {
                 all.len < LOAD_HEAD ? all.len : LOAD_HEAD};
     if (!from_stdin)
         file_unmap(all);
-    const Loader *loader = best_loader(head, path, false);
+    Str clean = load_clean(m->arena, head);
+    const Loader *loader = best_loader(clean, path, false);
     if (!loader)
-        loader = look_further(m, path, head, d);
+        loader = look_further(m, path, clean, d);
     if (!loader) {
-        refuse_unknown(path, head, d);
+        refuse_unknown(path, head, clean, d);
         return false;
     }
     if (from_stdin && !m->text) {
@@ -180,7 +199,10 @@ LoadedModel *load_model(Arena *a, const char *path, Diag *d) {
     m->name = model_name(a, path);
     m->state.arena = a;
     bool is_dir = strcmp(path, "-") != 0 && file_is_dir(path);
-    if (!(is_dir ? load_dir(m, path, d) : load_file(m, path, d))) {
+    bool ok = is_dir ? load_dir(m, path, d) : load_file(m, path, d);
+    for (int i = 0; ok && i < m->graphs.n; i++)
+        ok = graph_check_sizes(m->graphs.at[i].graph, d);
+    if (!ok) {
         load_close(m);
         return NULL;
     }

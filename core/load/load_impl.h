@@ -17,6 +17,10 @@ enum { LOAD_HEAD = 64 * 1024 }; // bytes that sniffing looks at
 // error.
 Str load_text(LoadedModel *m, const char *path, Diag *d);
 
+// clean.c: a text without what terminals, mails and web pages put into it; the same bytes if that
+// is nothing.
+Str load_clean(Arena *a, Str text);
+
 // foreign.c: what a file that no loader takes is, in words ("a TorchScript archive"), and what to
 // do.
 typedef struct Foreign {
@@ -55,6 +59,9 @@ int bind_items(Arena *a, const char *binds, BindItem **out, Diag *d);
 // export_text.c: InputKind and OutputKind as a signature prints them.
 extern const char *const export_input_kinds[];
 extern const char *const export_output_kinds[];
+
+// export_text.c: a printed ExportedProgram, a part of the file so many lines behind its start.
+bool export_text_add(LoadedModel *m, Str text, const char *path, int lines_before, Diag *d);
 
 // shapes.c: nothing tells what any input is.
 bool shapes_are_missing(Graph *g);

@@ -139,20 +139,40 @@ static void add_symbol(Trace *t, const Json *j) {
         sym_set_range(t->m->sym, s, lo, high ? hi : SYM_POS_INF);
 }
 
+// print(ExportedProgram), behind a tab each line.
+static bool add_exported(Trace *t, const Record *r) {
+    Buf text = {.arena = t->m->arena};
+    for (size_t i = 0; i < r->payload.len; i++)
+        if (r->payload.ptr[i] != '\t' || (i && r->payload.ptr[i - 1] != '\n'))
+            buf_putc(&text, r->payload.ptr[i]);
+    const char *s = buf_str(&text);
+    return export_text_add(t->m, (Str){s, text.len}, t->path, r->line, t->d);
+}
+
 static bool read_record(Trace *t, const Record *r) {
     const Json *symbol = json_get(r->json, "create_symbol");
     if (symbol)
         add_symbol(t, symbol);
+    if (json_get(r->json, "exported_program") && r->payload.len)
+        return add_exported(t, r);
     const GraphRecord *kind = graph_record(r->json);
     return !kind || !r->payload.len || add_graph(t, r, kind);
 }
 
-// The lines below a record that begin with a tab.
+// The lines below a record that begin with a tab; blank ones between them may have lost theirs.
 static const char *payload_end(const char *p, const char *end, int *lines) {
-    while (p < end && *p == '\t') {
-        const char *stop = memchr(p, '\n', (size_t)(end - p));
-        p = stop ? stop + 1 : end;
-        ++*lines;
+    const char *q = p;
+    for (int blank = 0; q < end && (*q == '\t' || *q == '\n');) {
+        bool tab = *q == '\t';
+        const char *stop = memchr(q, '\n', (size_t)(end - q));
+        q = stop ? stop + 1 : end;
+        if (!tab) {
+            blank++;
+            continue;
+        }
+        *lines += 1 + blank;
+        blank = 0;
+        p = q;
     }
     return p;
 }
@@ -202,7 +222,8 @@ static bool load(LoadedModel *m, const char *path, Diag *d) {
 
 const Loader loader_trace_log = {
     .name = "trace_log",
-    .doc = "a structured log of TORCH_TRACE: the graphs of its compilations, at every stage",
+    .doc = "a structured log of TORCH_TRACE: the graphs of its compilations, at every stage, and "
+           "exported programs",
     .made = "`TORCH_TRACE=folder`",
     .sniff = sniff,
     .load = load,

@@ -126,7 +126,7 @@ static Unit *unit_new(Pipeline *p, const LoadedGraph *g, const char *kind) {
 
 // A captured graph becomes all kinds, a joint one forward and backward.
 static bool holds_kind(const char *kind, const char *other) {
-    return !*kind || !strcmp(kind, other) || !strcmp(kind, "joint");
+    return !*kind || !strcmp(kind, other) || (*other && !strcmp(kind, "joint"));
 }
 
 // A dump folder holds the same graph before and after the post-grad passes, a log the captured
@@ -139,10 +139,12 @@ static bool is_duplicate(const LoadedModel *m, int i) {
         bool captured = !g->folder && !o->folder && o->level == LEVEL_torch;
         if (g->compile_id && o->compile_id)
             captured = !strcmp(g->compile_id, o->compile_id) && holds_kind(o->kind, g->kind);
-        // A joint graph and its two halves are printed at one level.
+        // A joint graph and its two halves are printed at one level, so is what Dynamo captured
+        // before and after the pre-grad passes.
         bool half = g->compile_id && captured && !strcmp(o->kind, "joint") &&
                     strcmp(g->kind, "joint") != 0;
-        if (k != i && (same_folder || captured) && (o->level < g->level || half))
+        bool again = g->compile_id && captured && k < i && o->level == g->level && !*o->kind;
+        if (k != i && (same_folder || captured) && (o->level < g->level || half || again))
             return true;
     }
     return false;

@@ -95,6 +95,13 @@ static bool lookup_hint(void *ctx, const Expr *symbol, int64_t *v) {
     return info->has_hint;
 }
 
+void sym_learn_hint(Sym *s, const Expr *size, int64_t v) {
+    int64_t hint;
+    const Expr *x = expr_has_symbols(size) ? sym_one_unknown(size, lookup_hint, s) : NULL;
+    if (x && sym_solve(size, x, v, lookup_hint, s, &hint))
+        sym_set_hint(s, x, hint);
+}
+
 bool sym_hint(Sym *s, const Expr *e, int64_t *v) {
     return sym_eval(e, lookup_hint, s, v) || sym_eval(sym_simplify(s, e), lookup_hint, s, v);
 }

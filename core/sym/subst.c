@@ -285,3 +285,51 @@ const Expr *sym_exact_div(Sym *s, const Expr *a, const Expr *b) {
     }
     return out;
 }
+
+// ---- solving
+
+typedef struct Trial {
+    const Expr *x;
+    int64_t value; // of x
+    SymLookup *lookup;
+    void *ctx;
+} Trial;
+
+static bool try_value(void *ctx, const Expr *symbol, int64_t *v) {
+    const Trial *t = ctx;
+    if (symbol != t->x)
+        return t->lookup(t->ctx, symbol, v);
+    *v = t->value;
+    return true;
+}
+
+bool sym_solve(const Expr *e, const Expr *x, int64_t v, SymLookup *lookup, void *ctx,
+               int64_t *out) {
+    Trial t = {.x = x, .value = 1, .lookup = lookup, .ctx = ctx};
+    int64_t got = 0;
+    while (t.value < (int64_t)1 << 40 && sym_eval(e, try_value, &t, &got) && got <= v)
+        t.value *= 2;
+    int64_t step = t.value;
+    for (t.value = 0; step; step /= 2) {
+        t.value += step;
+        if (!sym_eval(e, try_value, &t, &got) || got > v)
+            t.value -= step;
+    }
+    *out = t.value;
+    return sym_eval(e, try_value, &t, &got) && got == v;
+}
+
+const Expr *sym_one_unknown(const Expr *e, SymLookup *lookup, void *ctx) {
+    Arena tmp = {0};
+    const Expr **all, *found = NULL;
+    int n = expr_symbols(&tmp, e, &all), unknown = 0;
+    for (int i = 0; i < n; i++) {
+        int64_t v;
+        if (!lookup(ctx, all[i], &v)) {
+            found = all[i];
+            unknown++;
+        }
+    }
+    arena_free(&tmp);
+    return unknown == 1 ? found : NULL;
+}

@@ -101,6 +101,11 @@ const Expr *sym_strip_identity(Sym *s, const Expr *e);
 // returns false), on overflow, division by zero, or a kind that is not evaluated.
 typedef bool SymLookup(void *ctx, const Expr *symbol, int64_t *v);
 bool sym_eval(const Expr *e, SymLookup *lookup, void *ctx, int64_t *out);
+// The value of x for which e, a size that grows with it, is v; the other symbols by lookup. False
+// if there is none below 2^40.
+bool sym_solve(const Expr *e, const Expr *x, int64_t v, SymLookup *lookup, void *ctx, int64_t *out);
+// The one symbol of e that is not known; NULL if there are none or several.
+const Expr *sym_one_unknown(const Expr *e, SymLookup *lookup, void *ctx);
 
 // print.c: as PyTorch prints it (sympy's str).
 void sym_print(Buf *b, const Expr *e);
@@ -172,6 +177,8 @@ int sym_count_unbacked_reals(const Sym *s);
 const char *sym_source(Sym *s, const Expr *symbol);         // NULL if not made by sym_create
 bool sym_hint(Sym *s, const Expr *e, int64_t *v);           // value by hints, if all are known
 void sym_set_hint(Sym *s, const Expr *symbol, int64_t v);
+// What a size that is v tells of the one symbol in it that has no hint: s0 of `s0`, of `2*s0`.
+void sym_learn_hint(Sym *s, const Expr *size, int64_t v);
 // Sizes (s0, s77, …) that have no hint get one: first, first + 8, …, since sizes that are equal are
 // one symbol.
 void sym_hint_rest(Sym *s, int64_t first);

@@ -12,6 +12,7 @@ layer, a buffer that it counts in, a constant table, an input that it writes, an
 """
 import io
 import json
+import re
 import os
 import pickle
 import pprint
@@ -392,15 +393,82 @@ def train_log():
     return "".join(record({key: {}, **compile_id, "has_payload": "a07a"}, text_) for key, text_ in TRAIN)
 
 
+def numbered(graph):
+    """With the inputs' names of AOTAutograd."""
+    names = sorted(((i[0], k) for k, i in enumerate(INPUTS)), key=lambda p: -len(p[0]))
+    lines = graph.split("\n")
+    for at, line in enumerate(lines):
+        for name, i in names if not line.strip().startswith("#") else []:
+            line = re.sub(rf"(?<=[ (,]){name}(?=[,:;) =])", f"arg{i}_1", line)
+        lines[at] = line
+    return "\n".join(lines)
+
+
+def signature_dicts():
+    """Constants were buffers, and written inputs were not known of."""
+    def of(*kinds):
+        return {f"arg{i}_1": t for i, (_, _, k, t) in enumerate(INPUTS) if k in kinds}
+    users, buffers = list(of("USER_INPUT")), of("BUFFER", "CONSTANT_TENSOR")
+    return (f"ExportGraphSignature(parameters={list(of('PARAMETER').values())}, buffers={list(buffers.values())}, "
+            f"user_inputs={users}, user_outputs=['add_2', 'relu'], inputs_to_parameters={of('PARAMETER')}, "
+            f"inputs_to_buffers={buffers}, buffers_to_mutate={{'add': 'steps'}}, backward_signature=None)")
+
+
+def exported_21():
+    graph = numbered(readable("# File: counter.py:{line}, code: {code}")).replace('"', "")
+    return ("ExportedProgram:\n    " + graph.replace("\n", "\n    ") + f"\n    Graph signature: {signature_dicts()}\n"
+            f"    Range constraints: {{{SIZE}: RangeConstraint(min_val=2, max_val=64)}}\n")
+
+
+def old_log():
+    """TORCH_LOGS=graph_code of 2.1 to 2.3, where a logger wrote in Python's own manner."""
+    head = "[2023-10-30 12:00:00,123] [0/0] torch._dynamo.output_graph.__graph_code: [DEBUG] "
+    graph = readable("# File: counter.py:{line}, code: {code}").replace('"', "")
+    text_ = "TRACED GRAPH\n ===== __compiled_fn_0 =====\n <eval_with_key>.0 " + graph + "\n"
+    return "".join(head + line + "\n" for line in text_.split("\n"))
+
+
+def issue():
+    """An answer that quotes what somebody copied from a terminal with colours."""
+    graph = readable().replace("def ", "\x1b[34mdef\x1b[0m ").replace('"f32', '\x1b[32m"f32\x1b[0m')
+    lines = ["After an update the model below computes something else:", "```"] + graph.split("\n") + ["```"]
+    return "".join(f"> {line}\r\n" for line in lines) + "\r\nDoes it also happen with `backend=\"eager\"`?\r\n"
+
+
+def module_text():
+    return ("GraphModule()\n\n\n\ndef forward(self" + params(False) + "):\n" + indent(code(False), 4) +
+            f"    return {result()}\n    \n# To see more debug info, please use `graph_module.print_readable()`\n")
+
+
+def repro_dynamo():
+    """What the minifier leaves for a graph of Dynamo."""
+    args = ""
+    for i, (name, sizes, *_) in enumerate(INPUTS):
+        sizes = [HINT if n == SIZE else n for n in sizes]
+        count = 4
+        for n in sizes:
+            count *= n
+        args += (f"    buf{i} = reader.storage('5e1f{i}', {count})\n"
+                 f"    reader.tensor(buf{i}, ({''.join(f'{n}, ' for n in sizes)}), is_leaf=True)  # {name}\n")
+    return ("from math import inf\nimport torch\nfrom torch import tensor, device\nimport torch.fx as fx\n"
+            "import torch._dynamo\nfrom torch._dynamo.testing import rand_strided\n"
+            "from torch._dynamo.debug_utils import run_fwd_maybe_bwd\n\nfrom torch.nn import *\n"
+            "class Repro(torch.nn.Module):\n    def __init__(self) -> None:\n        super().__init__()\n\n\n\n"
+            "    def forward(self" + params(False) + "):\n" + indent(code(False), 8) + f"        return {result()}\n\n\n"
+            "mod = Repro()\n\ndef load_args(reader):\n" + args + "load_args._version = 0\n\n"
+            "if __name__ == '__main__':\n    from torch._dynamo.repro.after_dynamo import run_repro\n"
+            "    run_repro(mod, load_args, accuracy=False, command='run',\n"
+            "        save_dir=None, autocast=False, backend='inductor')\n")
+
+
+def exported_log():
+    return (record({"str": ["counter.py", 0]}) +
+            record({"exported_program": {}, "has_payload": "e590"}, exported(signature_lines())))
+
+
 def trace_log():
     compile_id = {"frame_id": 0, "frame_compile_id": 0, "attempt": 0}
-    names = [i[0] for i in INPUTS]
-    aot = readable()
-    for i, name in sorted(enumerate(names), key=lambda p: -len(p[1])):
-        for end in ",:;) =":
-            for start in " (,":
-                aot = aot.replace(f"{start}{name}{end}", f"{start}arg{i}_1{end}")
-    aot = aot.replace("class GraphModule", "class <lambda>")
+    aot = numbered(readable()).replace("class GraphModule", "class <lambda>")
     return (record({"str": ["counter.py", 0]}) +
             record({"create_symbol": {"symbol": SIZE, "val": str(HINT), "vr": "[2, 64]",
                                       "source": "L['x'].size()[0]"}, **compile_id}) +
@@ -540,9 +608,11 @@ def printed(out):
         "code.txt": plain, "boxed.txt": boxed, "pytree.txt": pytree, "expanded.txt": expanded,
         "readable_old.txt": bare, "meta.txt": readable(meta=True, annotate=False, params_=params(False)),
         "export.txt": exported(signature_lines()), "export_old.txt": exported(signature_repr()), "trace.log": trace_log(),
+        "export_21.txt": exported_21(), "log_21.log": old_log(), "issue.md": issue(), "module.txt": module_text(),
+        "exported.log": exported_log(), "repro.py": repro_dynamo(),
     }
     for name, body in files.items():
-        with open(f"{out}/counter_{name}", "w") as f:
+        with open(f"{out}/counter_{name}", "w", newline="") as f:
             f.write(body)
     for name, body in (("choice.txt", CHOICE), ("paths.txt", PATHS), ("train_trace.log", train_log()),
                        ("runnable_20.py", RUNNABLE_20)):

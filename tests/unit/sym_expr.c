@@ -1,6 +1,7 @@
 // sym_expr.c: canonical form and simplification against an independent evaluator. Random
 // expressions are built twice: as a plain tree evaluated by the definitions, and through the
 // constructors.
+#include "core/base/vec.h"
 #include "core/sym/sym.h"
 #include "tests/unit/unit.h"
 
@@ -258,6 +259,48 @@ START_TEST(test_substitution_is_simultaneous) {
 }
 END_TEST
 
+static bool knows_y(void *ctx, const Expr *symbol, int64_t *v) {
+    *v = 3;
+    return symbol == ctx;
+}
+
+START_TEST(test_sizes_tell_their_symbols) {
+    Arena a = {0};
+    Sym *s = sym_new(&a);
+    const Expr *x = sym_symbol(s, "x"), *y = sym_symbol(s, "y");
+    const struct {
+        const Expr *size;
+        int64_t v, want; // -1: it has no such size
+    } cases[] = {
+        {x, 12, 12},
+        {sym_mul_int(s, x, 2), 12, 6},
+        {sym_mul_int(s, x, 2), 13, -1},
+        {sym_add_int(s, sym_pow(s, x, 2), 1), 10, 3},
+        {sym_add_int(s, sym_pow(s, x, 2), 1), 11, -1},
+        {sym_mul(s, x, sym_add_int(s, y, 1)), 400, 100},
+        {sym_floordiv(s, sym_add_int(s, x, -1), sym_int(s, 1)), 0, 1},
+        {sym_mul_int(s, x, 7), 0, 0},
+        {x, INT64_C(1) << 39, INT64_C(1) << 39},
+    };
+    for (int i = 0; i < COUNT(cases); i++) {
+        int64_t got;
+        ck_assert_ptr_eq(sym_one_unknown(cases[i].size, knows_y, (void *)y), x);
+        bool ok = sym_solve(cases[i].size, x, cases[i].v, knows_y, (void *)y, &got);
+        ck_assert_int_eq(ok, cases[i].want >= 0);
+        ck_assert(!ok || got == cases[i].want);
+    }
+    ck_assert_ptr_null(sym_one_unknown(y, knows_y, (void *)y));
+    ck_assert_ptr_null(sym_one_unknown(sym_add(s, x, y), knows_y, NULL));
+    sym_learn_hint(s, sym_mul(s, x, y), 12); // two unknown
+    int64_t v;
+    ck_assert(!sym_hint(s, x, &v));
+    sym_learn_hint(s, sym_mul_int(s, y, 3), 9);
+    sym_learn_hint(s, sym_mul(s, x, y), 12);
+    ck_assert(sym_hint(s, x, &v) && v == 4);
+    arena_free(&a);
+}
+END_TEST
+
 START_TEST(test_overflow_poisons) {
     Arena a = {0};
     Sym *s = sym_new(&a);
@@ -314,7 +357,8 @@ Suite *suite_sym_expr(void) {
                             test_printed_text_reads_back_as_the_same,
                             test_structure,
                             test_substitution_is_simultaneous,
+                            test_sizes_tell_their_symbols,
                             test_overflow_poisons,
                             test_wide_sums_and_products};
-    return unit_suite("sym_expr", tests, 6);
+    return unit_suite("sym_expr", tests, COUNT(tests));
 }
