@@ -3,12 +3,43 @@
 
 #include <string.h>
 
+#include "core/eager/loops.h"
+
+VECTORED static int64_t count_bytes(int64_t n, const uint8_t *on) {
+    int64_t sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += on[i] != 0;
+    return sum;
+}
+
+// Positions of the first `most` elements that are on, dimension d of position i at
+// to[i * step[0] + d * step[1]]; their number.
+static int64_t put_positions(const Tensor *mask, int64_t most, int64_t *to, const int64_t *step) {
+    const uint8_t *on = tensor_data(mask);
+    int last = mask->ndim - 1;
+    int64_t index[TENSOR_DIMS] = {0}, row = 0, width = last < 0 ? 1 : mask->size[last];
+    for (int64_t left = tensor_numel(mask); left > 0 && row < most; left -= width, on += width) {
+        for (int64_t i = 0; i < width && row < most; i++) {
+            if (!on[i])
+                continue;
+            int64_t *at = to + row++ * step[0];
+            for (int d = 0; d < last; d++)
+                at[d * step[1]] = index[d];
+            if (last >= 0)
+                at[last * step[1]] = i;
+        }
+        for (int d = last - 1; d >= 0 && ++index[d] == mask->size[d]; d--)
+            index[d] = 0;
+    }
+    return row;
+}
+
 bool kern_nonzero(K *k) {
-    const Tensor *in = k->in[0];
-    int64_t n = 0, row = 0;
+    const Tensor *in = k->in[0], *mask = eager_contiguous(k->x, in, DT_b8);
     bool is_static = strcmp(k->op->name, "nonzero_static") == 0;
-    WALK (w, walk_tensors(&in, 1))
-        n += is_int_like(in->dtype) ? get_i(in, w.at[0]) != 0 : get_d(in, w.at[0]) != 0;
+    if (!mask)
+        return false;
+    int64_t n = count_bytes(tensor_numel(mask), tensor_data(mask));
     int64_t size[2] = {is_static ? ki(k, 1, 0) : n, in->ndim};
     if (size[0] < 0)
         return k_fail(k, "RuntimeError: nonzero_static: 'size' must be an non-negative integer");
@@ -22,15 +53,7 @@ bool kern_nonzero(K *k) {
         live_sync(k->x,
                   live_of(&(Value){.kind = VAL_tensor, .tensor = tensor_value(k->x, out).tensor}));
     }
-    int64_t *to = tensor_data(out);
-    WALK (w, walk_tensors(&in, 1)) {
-        bool on = is_int_like(in->dtype) ? get_i(in, w.at[0]) != 0 : get_d(in, w.at[0]) != 0;
-        if (!on || row >= size[0])
-            continue;
-        for (int d = 0; d < in->ndim; d++)
-            to[row * out->stride[0] + d * out->stride[1]] = w.index[d];
-        row++;
-    }
+    int64_t row = put_positions(mask, size[0], tensor_data(out), out->stride);
     for (; row < size[0]; row++)
         for (int d = 0; d < in->ndim; d++)
             put_i(out, row * out->stride[0] + d * out->stride[1], ki(k, 2, -1));

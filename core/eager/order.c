@@ -78,22 +78,6 @@ static void line_rank(Line *l, int64_t r) {
         l->rank[i] = (Rank){l->key[i], i};
 }
 
-// Stable merge sort.
-static void sort_ranks(Rank *a, Rank *tmp, int64_t n, bool descending) {
-    for (int64_t width = 1; width < n; width *= 2) {
-        for (int64_t lo = 0; lo < n; lo += 2 * width) {
-            int64_t mid = lo + width < n ? lo + width : n,
-                    hi = lo + 2 * width < n ? lo + 2 * width : n, i = lo, j = mid;
-            for (int64_t o = lo; o < hi; o++) {
-                bool left = j >= hi ||
-                            (i < mid && (descending ? a[i].key >= a[j].key : a[i].key <= a[j].key));
-                tmp[o] = left ? a[i++] : a[j++];
-            }
-        }
-        memcpy(a, tmp, (size_t)n * sizeof *a);
-    }
-}
-
 static void move(const Tensor *to, int64_t at, const Line *l, int64_t r, int64_t index) {
     memcpy(at_elem(to, at), at_elem(l->in, run_start(&l->runs, r) + index * l->runs.step),
            (size_t)dtype_info[to->dtype].bytes);

@@ -212,3 +212,52 @@ void select_nth(Rank *a, int64_t n, int64_t k) {
             right = j - 1;
     }
 }
+
+// Byte by byte of the keys, the lowest first; bytes that all keys share are passed over. Stable.
+static void sort_by_bytes(Rank *a, Rank *tmp, int64_t n, bool descending) {
+    enum { BYTES = sizeof a->key, VALUES = 256 };
+    uint64_t flip = descending ? UINT64_MAX : 0, differ = 0;
+    Rank *from = a, *to = tmp;
+    for (int64_t i = 1; i < n; i++)
+        differ |= a[i].key ^ a[0].key;
+    for (int b = 0; b < BYTES; b++) {
+        int shift = 8 * b;
+        if (!(differ >> shift & (VALUES - 1)))
+            continue;
+        int64_t place[VALUES] = {0}, sum = 0;
+        for (int64_t i = 0; i < n; i++)
+            place[(from[i].key ^ flip) >> shift & (VALUES - 1)]++;
+        for (int v = 0; v < VALUES; v++) {
+            int64_t count = place[v];
+            place[v] = sum;
+            sum += count;
+        }
+        for (int64_t i = 0; i < n; i++)
+            to[place[(from[i].key ^ flip) >> shift & (VALUES - 1)]++] = from[i];
+        Rank *other = from;
+        from = to;
+        to = other;
+    }
+    if (from != a)
+        memcpy(a, from, (size_t)n * sizeof *a);
+}
+
+void sort_ranks(Rank *a, Rank *tmp, int64_t n, bool descending) {
+    enum { LONG_RUN = 128 };
+    if (n >= LONG_RUN) {
+        sort_by_bytes(a, tmp, n, descending);
+        return;
+    }
+    for (int64_t width = 1; width < n; width *= 2) {
+        for (int64_t lo = 0; lo < n; lo += 2 * width) {
+            int64_t mid = lo + width < n ? lo + width : n,
+                    hi = lo + 2 * width < n ? lo + 2 * width : n, i = lo, j = mid;
+            for (int64_t o = lo; o < hi; o++) {
+                bool left = j >= hi ||
+                            (i < mid && (descending ? a[i].key >= a[j].key : a[i].key <= a[j].key));
+                tmp[o] = left ? a[i++] : a[j++];
+            }
+        }
+        memcpy(a, tmp, (size_t)n * sizeof *a);
+    }
+}

@@ -16,4 +16,7 @@ void select_top(Rank *a, int64_t n, int64_t k, bool largest, bool sorted);
 // Puts the element that belongs at place k there, as kthvalue does.
 void select_nth(Rank *a, int64_t n, int64_t k);
 
+// By key, stable: from byte to byte of the keys, short runs by merging. tmp: (n).
+void sort_ranks(Rank *a, Rank *tmp, int64_t n, bool descending);
+
 #endif
