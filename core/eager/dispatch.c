@@ -227,7 +227,8 @@ static void scalar_args(Eager *x, const Op *op, Value *args) {
 }
 
 MetaCtx eager_meta_ctx(Eager *x) {
-    return (MetaCtx){.arena = x->arena, .sym = x->sym, .diag = x->c->diag, .at = x->c->at};
+    return (MetaCtx){
+        .arena = x->arena, .sym = x->sym, .diag = x->c->diag, .at = x->c->at, .checked = true};
 }
 
 static void set_tensors(K *k) {
@@ -300,7 +301,7 @@ static bool run_inplace_view(K *k, const Op *base) {
     return true;
 }
 
-static bool check_inplace(K *k) {
+static bool check_inplace(K *k, const Op *base) {
     MetaCtx m = eager_meta_ctx(k->x);
     Value meta;
     const Tensor *self = tensor_at(&k->args[0]);
@@ -313,13 +314,17 @@ static bool check_inplace(K *k) {
                              "refers to a single memory location. Please clone() the tensor before "
                              "performing the "
                              "operation.");
-    return !k->op->meta || op_meta(&m, k->op, k->args, &meta);
+    if (k->op->meta && !op_meta(&m, k->op, k->args, &meta))
+        return false;
+    // Floats take everything that is not complex.
+    return !base->meta || dtype_is_float(self->dtype) ||
+           (op_meta(&m, base, k->args, &meta) && refuse_store(k, &meta, self));
 }
 
 static bool run_inplace(K *k, const Op *base) {
     Value result;
     const PointRow *row = point_row(base->id);
-    if (!check_inplace(k))
+    if (!check_inplace(k, base))
         return false;
     Tensor *self = tensor_at(&k->args[0]);
     k->out = k->args[0];
@@ -334,6 +339,27 @@ static bool run_inplace(K *k, const Op *base) {
     return r && (r == self || copy_into(k->x, self, r));
 }
 
+static bool same_size(const Tensor *a, const Tensor *b) {
+    return a->ndim == b->ndim && memcmp(a->size, b->size, (size_t)a->ndim * sizeof *a->size) == 0;
+}
+
+// The tensor that an out= argument is: of another size it gets memory anew, as resize_ gives it.
+static bool store_out(K *k, const Value *out, const Value *result) {
+    Live *to = live_of(out);
+    const Tensor *r = tensor_at(result);
+    if (!to || !r || !refuse_store(k, result, &to->t))
+        return !to || !r ? copy_values(k->x, out, result) : false;
+    if (!same_size(&to->t, r)) {
+        Tensor fresh;
+        if (!tensor_new(&fresh, to->t.dtype, r->ndim, r->size, k->x->c->diag))
+            return false;
+        tensor_drop(&to->t);
+        to->t = fresh;
+        live_sync(k->x, to);
+    }
+    return copy_into(k->x, &to->t, r);
+}
+
 static bool run_out(K *k, const Op *base) {
     Value result, args[MAX_ARGS];
     int n = count_out(k->op), first = k->op->n_args - n, dtype = op_arg_index(base, "dtype");
@@ -345,13 +371,15 @@ static bool run_out(K *k, const Op *base) {
         args[dtype] = val_dtype(kt(k, first)->dtype);
     if (!eager_op(k->x, base, args, &result))
         return false;
-    if (n == 1) {
-        k->out = k->args[first];
-        return copy_values(k->x, &k->out, &result);
+    k->out = n == 1 ? k->args[first] : val_list(k->x->arena, VAL_tuple, n);
+    for (int i = 0; i < n; i++) {
+        if (n > 1)
+            k->out.at[i] = k->args[first + i];
+        const Value *r = n == 1 ? &result : i < result.n ? &result.at[i] : NULL;
+        if (!r || !store_out(k, &k->args[first + i], r))
+            return false;
     }
-    k->out = val_list(k->x->arena, VAL_tuple, n);
-    memcpy(k->out.at, k->args + first, (size_t)n * sizeof *k->out.at);
-    return copy_values(k->x, &k->out, &result);
+    return true;
 }
 
 static bool run_on_copy(K *k, const Op *form) {
@@ -368,9 +396,7 @@ static bool run_number(K *k) {
 
 static bool may_read(K *k, const Tensor *self, const Value *v) {
     const Tensor *t = v->kind == VAL_tensor ? tensor_at(v) : NULL;
-    const char *error = t && t->storage == self->storage
-                            ? ops_overlap_error(k->op, self, t)
-                            : NULL;
+    const char *error = t && t->storage == self->storage ? ops_overlap_error(k->op, self, t) : NULL;
     for (int i = 0; (v->kind == VAL_list || v->kind == VAL_tuple) && i < v->n; i++)
         if (!may_read(k, self, &v->at[i]))
             return false;
@@ -393,9 +419,8 @@ static bool may_write(K *k) {
 static bool run(K *k) {
     const Op *op = k->op, *base = functional_of(op);
     const KernelRow *row = &rows[op->id];
-    bool called = k->x->depth == 1 || (k->x->depth == 2 && k->x->listed);
-    k->x->listed = false;
-    if (called && !refuse_dtypes(k, base ? base : op))
+    MetaCtx m = eager_meta_ctx(k->x);
+    if (!op_check(&m, base ? base : op, k->args) || !refuse_dtypes(k, base ? base : op))
         return false;
     if (row->fn)
         return run_kernel(k, row);
@@ -451,6 +476,14 @@ static bool autocast_args(Eager *x, const Op *op, Value *args) {
     return to != DT_none;
 }
 
+// Errors from below know no kind.
+static void name_kind(Diag *d) {
+    const char *text = d->n ? d->at[d->n - 1].text : "", *colon = strchr(text, ':');
+    bool named = colon && (str_starts(colon - (colon - text > 5 ? 5 : colon - text), "Error"));
+    if (d->n && !named)
+        d->at[d->n - 1].text = arena_printf(d->arena, "RuntimeError: %s", text);
+}
+
 bool eager_op(Eager *x, const Op *op, Value *args, Value *out) {
     int first = x->live.n;
     Value own[MAX_ARGS];
@@ -472,6 +505,8 @@ bool eager_op(Eager *x, const Op *op, Value *args, Value *out) {
         eager_fail(x, "RuntimeError: %s: the sizes, dtypes or numbers given do not fit together",
                    op->qualname);
     x->depth--;
+    if (!ok && !x->depth)
+        name_kind(x->c->diag);
     x->casting = x->casting && !cast;
     // What the result holds outlives the op, the rest goes.
     int kept = first;
@@ -511,11 +546,15 @@ Value eager_do(Eager *x, OpId id, ...) {
 
 // An op that changed the geometry of an argument changes the caller's tensor too.
 static void write_back(const Op *op, const Value *args, RtValue *given) {
-    if (!(op->tags & OPT_inplace_view) || given[0].kind != RT_tensor)
-        return;
-    Tensor t = tensor_keep(tensor_at(&args[0]));
-    tensor_drop(&given[0].tensor);
-    given[0].tensor = t;
+    for (int i = 0; i < op->n_args; i++) {
+        bool changes = i == 0 ? (op->tags & OPT_inplace_view) != 0 : false;
+        if (given[i].kind != RT_tensor ||
+            !(changes || (op->args[i].written && (op->tags & OPT_out))))
+            continue;
+        Tensor t = tensor_keep(tensor_at(&args[i]));
+        tensor_drop(&given[i].tensor);
+        given[i].tensor = t;
+    }
 }
 
 bool eager_call(EagerCtx *c, const Op *op, RtValue *args, RtValue *out) {

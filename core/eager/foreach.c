@@ -14,9 +14,7 @@ bool run_foreach(K *k) {
     Value out = val_list(k->x->arena, VAL_list, n);
     for (int i = 0; i < n; i++) {
         foreach_args(k->op, each, k->args, i, one);
-        k->x->listed = k->x->depth == 1;
         bool ok = eager_op(k->x, each, one, &out.at[i]);
-        k->x->listed = false;
         if (!ok)
             return false;
         if (copies)

@@ -28,7 +28,6 @@ typedef struct Eager {
     int depth;        // of ops in ops
     bool casting;     // an op that autocast has seen: what it is made of is not cast again
     bool in_f64;
-    bool listed;      // an op on lists calls one an item: it is asked what a caller is asked
 } Eager;
 
 typedef struct K {
@@ -57,6 +56,8 @@ bool k_fail(K *k, const char *fmt, ...) FX_PRINTF(2, 3);         // false
 // refuse.c: false and an error for what PyTorch's kernel of that op is not made for. op: the
 // functional form of the one called.
 bool refuse_dtypes(K *k, const Op *op);
+// false and an error if a result's dtype (of a tuple: the first's) cannot be stored in `to`.
+bool refuse_store(K *k, const Value *result, const Tensor *to);
 
 // jitter.c: moves what a node reads at random by what the types of its metadata round off.
 void eager_jitter(Eager *x, const Node *n, Value *args, uint64_t *state);

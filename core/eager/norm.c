@@ -421,7 +421,9 @@ static bool finish_batch_norm(K *k, BatchNorm *n, bool functional) {
         int first = k->n_res - 2;
         n->mean_out = k->res[first];
         n->var_out = k->res[first + 1];
-        if (!n->mean || !n->var || !copy_into(k->x, n->mean_out, n->mean) ||
+        bool given = n->mean && n->var && n->mean->ndim == 1 && n->var->ndim == 1 &&
+                     n->mean_out->ndim == 1 && n->var_out->ndim == 1;
+        if (!given || !copy_into(k->x, n->mean_out, n->mean) ||
             !copy_into(k->x, n->var_out, n->var))
             return k_fail(k, "RuntimeError: running statistics are missing");
     } else if (n->train) {

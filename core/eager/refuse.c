@@ -1,76 +1,72 @@
-// refuse.c: dtypes that PyTorch's CPU kernel of an op is not made for.
+// refuse.c: dtypes that PyTorch's CPU kernel of an op is not made for, and results that cannot be
+// stored in the tensor that shall take them.
+#include "core/eager/dtypes.h"
 #include "core/eager/kernel.h"
 
-typedef enum DtypeSet {
-    SET_ANY, // no row
-    SET_FLOATS,
-    SET_WIDE,
-    SET_NOT_LOW,
-    SET_NUMBERS,
-    SET_BITS,
-    SET_INTEGERS
-} DtypeSet;
-
 static const struct {
-    const char *kernel;
-    DtypeSet set;
+    const char *kernel; // NULL: no row
+    const char *by;     // argument whose dtype counts; NULL: the first tensor; "*": all tensors
+    unsigned set;       // of DtypeSet
 } rows[OP_count] = {
-#define DTYPES(op, kernel, set) [OP_##op] = {kernel, SET_##set},
+#define DTYPES(op, kernel, set)        [OP_##op] = {kernel, NULL, (set)},
+#define DTYPES_BY(op, by, kernel, set) [OP_##op] = {kernel, by, (set)},
 #include "core/eager/dtypes.def"
 #undef DTYPES
+#undef DTYPES_BY
 };
 
-// Float, as PyTorch's errors call it.
-static const char *const names[DT_count] = {
-    [DT_none] = "Undefined",
-#define DTYPE(id, abbr, torch_name, bytes, cls, scalar, safe, c, name) [DT_##id] = name,
-#include "core/tensor/dtype.def"
-#undef DTYPE
-};
-
-static bool in_set(DtypeSet set, DType d) {
-    switch (set) {
-    case SET_ANY:
-        return true;
-    case SET_FLOATS:
-        return dtype_is_float(d);
-    case SET_WIDE:
-        return dtype_is_float(d) && !dtype_is_low(d);
-    case SET_NOT_LOW:
-        return !dtype_is_low(d);
-    case SET_NUMBERS:
-        return d != DT_b8;
-    case SET_BITS:
-        return is_int_like(d);
-    case SET_INTEGERS:
-        return is_int_like(d) && d != DT_b8;
-    }
-    return true;
+// Numbers that take part in the choice of the common dtype; others are parameters.
+static bool is_operand(const SchemaArg *arg) {
+    static const char *const names[] = {"self", "other", "exponent", "min", "max", "x", "n"};
+    return (arg->type == AT_scalar || arg->type == AT_tensor) &&
+           str_index(arg->name, names, COUNT(names)) >= 0;
 }
 
 // The dtype by which PyTorch chooses the kernel: the common one of an elementwise op, else that of
-// the first tensor.
-static DType dispatch_dtype(const K *k, const Op *op) {
+// the first tensor. *empty: there is nothing to be computed.
+static DType dispatch_dtype(const K *k, const Op *op, const char *by, bool *empty) {
     Value values[8];
     int n = 0;
+    bool all = (by && !strcmp(by, "*")) || (op->tags & OPT_pointwise);
+    *empty = false;
     for (int i = 0; i < op->n_args && n < COUNT(values); i++) {
         const Value *v = &k->args[i];
+        const Tensor *t = v->kind == VAL_tensor ? tensor_at(v) : NULL;
+        if (by && !all && strcmp(op->args[i].name, by) != 0)
+            continue;
         // A number may stand where a tensor is declared: div.Tensor_mode(x, 2).
-        bool scalar = (op->args[i].type == AT_scalar || op->args[i].type == AT_tensor) &&
-                      v->kind != VAL_none && strcmp(op->args[i].name, "weight") != 0; // of lerp
-        if (v->kind == VAL_tensor || (scalar && (op->tags & OPT_pointwise)))
+        if (t || (all && v->kind != VAL_none && is_operand(&op->args[i])))
             values[n++] = *v;
-        if (n && !(op->tags & OPT_pointwise))
+        if (t && !all)
+            *empty = tensor_numel(t) == 0;
+        if (n && !all)
             break;
     }
     return n ? ops_result_type(values, n) : DT_none;
 }
 
 bool refuse_dtypes(K *k, const Op *op) {
-    if (rows[op->id].set == SET_ANY || k->x->in_f64)
+    if (!rows[op->id].kernel || k->x->in_f64)
         return true;
-    DType d = dispatch_dtype(k, op);
-    return d == DT_none || dtype_info[d].cls == DTC_COMPLEX || in_set(rows[op->id].set, d) ||
-           k_fail(k, "RuntimeError: \"%s\" not implemented for '%s' (%s)", rows[op->id].kernel,
-                  names[d], k->op->qualname);
+    bool empty;
+    DType d = dispatch_dtype(k, op, rows[op->id].by, &empty);
+    return d == DT_none || empty || dtype_info[d].cls == DTC_COMPLEX ||
+           (rows[op->id].set >> d & 1) ||
+           k_fail(k, "NotImplementedError: \"%s\" not implemented for '%s' (%s)",
+                  rows[op->id].kernel, dtype_info[d].scalar_name, k->op->qualname);
+}
+
+static bool can_store(DType from, DType to) {
+    DTypeClass f = dtype_info[from].cls, t = dtype_info[to].cls;
+    return f == DTC_none || t == DTC_none || f <= t;
+}
+
+bool refuse_store(K *k, const Value *result, const Tensor *to) {
+    const Value *v = result->kind == VAL_tuple && result->n ? &result->at[0] : result;
+    if (v->kind != VAL_tensor || can_store(v->tensor->dtype, to->dtype))
+        return true;
+    return k_fail(k,
+                  "RuntimeError: result type %s can't be cast to the desired output type %s (%s)",
+                  dtype_info[v->tensor->dtype].scalar_name, dtype_info[to->dtype].scalar_name,
+                  k->op->qualname);
 }

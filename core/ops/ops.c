@@ -150,7 +150,7 @@ int op_arg_index(const Op *op, const char *name) {
 bool op_meta(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     *out = val_none();
     if (op->meta)
-        return op->meta(m, op, args, out);
+        return (m->checked || op_check(m, op, args)) && op->meta(m, op, args, out);
     diag_error(m->diag, m->at, "%s.%s.%s: %s", op->ns, op->name, op->overload,
                op->hole ? op->hole : "no meta function");
     return false;

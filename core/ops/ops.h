@@ -73,6 +73,7 @@ typedef struct MetaCtx {
     Diag *diag;   // PyTorch's kind of error first: "RuntimeError: …"
     Place at;     // of the node, for messages
     int stage;    // recorded with guards
+    bool checked; // op_check has been asked before
 } MetaCtx;
 
 // Result metadata of an op: args in schema order, defaults filled in. *out: a tensor, sym, scalar,
@@ -126,6 +127,9 @@ bool op_bind(const Op *op, const Value *args, int n_args, const char *const kw[]
 // Calls the meta function; an op without one fails with its hole's reason. args as op_bind leaves
 // them.
 bool op_meta(MetaCtx *m, const Op *op, const Value *args, Value *out);
+// checks.c: whether PyTorch accepts these dtypes, ranks and numbers; op_meta asks first. op may
+// be the functional form of the op called. false and an error if not.
+bool op_check(MetaCtx *m, const Op *op, const Value *args);
 // meta_again.c: the same of a call whose result is known: unbacked symbols that the rule makes anew
 // are the known ones again.
 bool op_meta_again(MetaCtx *m, const Op *op, const Value *args, const Value *known, Value *out);

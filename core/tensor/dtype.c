@@ -8,9 +8,9 @@
 #include "core/base/vec.h"
 
 const DTypeInfo dtype_info[DT_count] = {
-    [DT_none] = {"none", "none", 0, DTC_none, -1, "", ""},
-#define DTYPE(id, abbr, torch_name, bytes, cls, scalar, safe, c, ...) \
-    [DT_##id] = {abbr, torch_name, bytes, DTC_##cls, scalar, safe, c},
+    [DT_none] = {"none", "none", 0, DTC_none, -1, "", "", "Undefined"},
+#define DTYPE(id, abbr, torch_name, bytes, cls, scalar, safe, c, name) \
+    [DT_##id] = {abbr, torch_name, bytes, DTC_##cls, scalar, safe, c, name},
 #include "core/tensor/dtype.def"
 #undef DTYPE
 };

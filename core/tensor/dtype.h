@@ -22,6 +22,7 @@ typedef struct DTypeInfo {
     int scalar_type;            // of ExportedProgram JSON, -1 if it has none
     const char *safetensors;    // "" if it has none
     const char *c_type;         // in generated C
+    const char *scalar_name;    // Float, in PyTorch's errors
 } DTypeInfo;
 
 extern const DTypeInfo dtype_info[DT_count];
