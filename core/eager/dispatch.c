@@ -301,19 +301,24 @@ static bool run_inplace_view(K *k, const Op *base) {
     return true;
 }
 
+// What elements share memory cannot be written one by one.
+static bool refuse_shared(K *k, const Tensor *self) {
+    for (int i = 0; i < self->ndim && tensor_numel(self); i++)
+        if (self->stride[i] == 0 && self->size[i] > 1)
+            return k_fail(k, "RuntimeError: unsupported operation: more than one element of the "
+                             "written-to tensor refers to a single memory location. Please clone() "
+                             "the tensor before performing the operation.");
+    return true;
+}
+
 static bool check_inplace(K *k, const Op *base) {
     MetaCtx m = eager_meta_ctx(k->x);
     Value meta;
     const Tensor *self = tensor_at(&k->args[0]);
     if (!self)
         return k_fail(k, "TypeError: %s: argument 'self' must be a tensor", k->op->qualname);
-    for (int i = 0; i < self->ndim && tensor_numel(self); i++)
-        if (self->stride[i] == 0 && self->size[i] > 1)
-            return k_fail(k, "RuntimeError: unsupported operation: more than one element of the "
-                             "written-to tensor "
-                             "refers to a single memory location. Please clone() the tensor before "
-                             "performing the "
-                             "operation.");
+    if (!refuse_shared(k, self))
+        return false;
     if (k->op->meta && !op_meta(&m, k->op, k->args, &meta))
         return false;
     // Floats take everything that is not complex.
@@ -411,6 +416,8 @@ static bool may_write(K *k) {
     for (int i = 1; self && i < k->op->n_args; i++)
         if (!may_read(k, self, &k->args[i]))
             return false;
+    if (self && (k->op->tags & OPT_random) && !refuse_shared(k, self))
+        return false;
     MetaCtx m = eager_meta_ctx(k->x);
     Value meta;
     return !self || k->op->id != OP_aten_copy__default || op_meta(&m, k->op, k->args, &meta);

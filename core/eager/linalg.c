@@ -167,7 +167,7 @@ bool kern_logdet(K *k) {
 
 static bool singular(K *k) {
     return k_fail(
-        k, "RuntimeError: torch.linalg.%s: The solver failed because the input matrix is singular.",
+        k, "_LinAlgError: torch.linalg.%s: The solver failed because the input matrix is singular.",
         k->op->name);
 }
 
@@ -319,7 +319,7 @@ bool kern_cholesky(K *k) {
         if (info && k->n_res < 2)
             return k_fail(
                 k,
-                "RuntimeError: linalg.cholesky: The factorization could not be completed because "
+                "_LinAlgError: linalg.cholesky: The factorization could not be completed because "
                 "the input is not "
                 "positive-definite (the leading minor of order %d is not positive-definite).",
                 info);

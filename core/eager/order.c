@@ -512,10 +512,10 @@ static int compare_slices(const uint64_t *key, int64_t width, int64_t a, int64_t
 }
 
 // unique_dim(self, dim, sorted, return_inverse, return_counts), unique_dim_consecutive(self, dim,
-// …)
+// …): both give the inverse and the counts, asked for or not.
 bool kern_unique_dim(K *k) {
     bool neighbours = strcmp(k->op->name, "unique_dim_consecutive") == 0;
-    int dim, first = neighbours ? 2 : 3;
+    int dim;
     if (!k_dim(k, ki(k, 1, 0), k->in[0]->ndim, &dim))
         return false;
     Value moved =
@@ -523,7 +523,7 @@ bool kern_unique_dim(K *k) {
     const Tensor *t = tensor_at(&moved);
     if (!t || !t->ndim)
         return false;
-    int64_t n = t->size[0], width = n ? tensor_numel(t) / n : 0, none = 0;
+    int64_t n = t->size[0], width = n ? tensor_numel(t) / n : 0;
     uint64_t *key = ARENA_ARRAY(k->x->arena, n * width + 1, uint64_t);
     int64_t *order = ARENA_ARRAY(k->x->arena, n + 1, int64_t);
     keys_of(t, 0, 1, n * width, key);
@@ -540,15 +540,13 @@ bool kern_unique_dim(K *k) {
         u.count[u.n - 1]++;
         u.inverse[order[i]] = u.n - 1;
     }
-    Tensor *pick = eager_new(k->x, DT_i64, 1, &u.n),
-           *inv = eager_new(k->x, DT_i64, 1, kb(k, first) ? &n : &none);
-    Tensor *cnt = eager_new(k->x, DT_i64, 1, kb(k, first + 1) ? &u.n : &none);
+    Tensor *pick = eager_new(k->x, DT_i64, 1, &u.n), *inv = eager_new(k->x, DT_i64, 1, &n),
+           *cnt = eager_new(k->x, DT_i64, 1, &u.n);
     if (!pick || !inv || !cnt)
         return false;
     for (int64_t i = 0; i < u.n; i++) {
         put_i(pick, i, u.first[i]);
-        if (cnt->size[0])
-            put_i(cnt, i, u.count[i]);
+        put_i(cnt, i, u.count[i]);
     }
     for (int64_t i = 0; i < inv->size[0]; i++)
         put_i(inv, i, u.inverse[i]);

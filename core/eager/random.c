@@ -370,6 +370,9 @@ bool kern_random(K *k) {
                                       [DT_b8] = 2};
     if (strcmp(k->op->overload, "from") == 0 || strcmp(k->op->overload, "to") == 0) {
         bool from = strcmp(k->op->overload, "from") == 0;
+        if (from && !k_given(k, 2) && t->dtype < COUNT(ranges))
+            return fill_random(k, t, ki(k, 1, 0), ranges[t->dtype] - (uint64_t)ki(k, 1, 0),
+                               WIDE_FROM);
         return fill_from_to(k, t, from ? ki(k, 1, 0) : 0, ki(k, from ? 2 : 1, 0));
     }
     return t->dtype < COUNT(ranges) && fill_random(k, t, 0, ranges[t->dtype], 1ull << 32);

@@ -149,6 +149,21 @@ static const char *c_name(DType d) {
     }
 }
 
+static bool are_indices(const Value *list) {
+    for (int i = 0; i < list->n; i++)
+        if (list->at[i].kind == VAL_tensor && !is_index(list->at[i].tensor->dtype) &&
+            list->at[i].tensor->dtype != DT_b8)
+            return false;
+    return true;
+}
+
+static bool is_one_dtype(const Value *list) {
+    for (int i = 1; i < list->n; i++)
+        if (list->at[i].tensor->dtype != list->at[0].tensor->dtype)
+            return false;
+    return true;
+}
+
 static bool is_one_of(const char *s, const char *const *words, int n) {
     return str_index(s, words, n) >= 0;
 }
@@ -174,32 +189,54 @@ static bool has_tensors(MetaCtx *m, const Op *op, const Value *args) {
     return true;
 }
 
+// Memory that is not pinned, and a memory format of the rank that the tensor has.
+static bool has_format(MetaCtx *m, const Op *op, const Value *args) {
+    const Value *v = meta_arg(op, args, "memory_format"), *size = meta_arg(op, args, "size");
+    if (meta_arg_bool(op, args, "pin_memory"))
+        return meta_fail(m,
+                         "RuntimeError: Cannot access accelerator device when none is available.");
+    bool last =
+        v->kind == VAL_memory_format && (v->mf == MF_channels_last || v->mf == MF_channels_last_3d);
+    int n = size->kind == VAL_list                     ? size->n
+            : op->n_args && args[0].kind == VAL_tensor ? args[0].tensor->ndim
+                                                       : -1,
+        need = last && v->mf == MF_channels_last ? 4 : 5;
+    return !last || n < 0 || n == need ||
+           meta_fail(m, "RuntimeError: required rank %d tensor to use channels_last%s format", need,
+                     need == 5 ? "_3d" : "");
+}
+
 bool op_check(MetaCtx *m, const Op *op, const Value *args) {
     const Call call = {m, op, args}, *c = &call;
-    if (!has_tensors(m, op, args))
+    if (!has_tensors(m, op, args) || !has_format(m, op, args))
         return false;
 #define FOR(id) case OP_##id:
 #define NEED(cond, ...)                                                                            \
     if (!(cond))                                                                                   \
         return meta_fail(m, __VA_ARGS__);
-#define END         break;
-#define NUM(x)      number(c, #x)
-#define GIVEN(x)    is_given(c, #x)
-#define DT(x)       dtype(c, #x)
-#define NAME(x)     dtype_info[dtype(c, #x)].scalar_name
-#define ND(x)       rank(c, #x)
-#define LEN(x)      length(c, #x)
-#define ITEM(x, i)  item(c, #x, i, 1)
-#define SIZE(x, d)  size(c, #x, d, -1)
-#define COUNT_OF(x) count(c, #x)
-#define SAME(a, b)  is_same(c, #a, #b)
-#define REAL(x)     is_real(dtype(c, #x))
-#define INDEX(x)    is_index(dtype(c, #x))
-#define FITS(x, t)  fits(arg(c, #x), dtype(c, #t))
-#define CNAME(x)    c_name(dtype(c, #x))
-#define PARAM(x, p) is_parameter(c, #x, #p)
-#define TEXT(x)     text(c, #x)
-#define FLAG(x)     meta_arg_bool(op, args, #x)
+#define REACHES(x, n)                                                                              \
+    NEED(rank(c, #x) < 0 || rank(c, #x) >= (n),                                                    \
+         "IndexError: Dimension out of range (expected to be in range of [%d, %d], but got %d)",   \
+         rank(c, #x) ? -rank(c, #x) : -1, rank(c, #x) ? rank(c, #x) - 1 : 0, (n)-1)
+#define ASKED(fallback) meta_arg_dtype(op, args, fallback)
+#define END             break;
+#define NUM(x)          number(c, #x)
+#define GIVEN(x)        is_given(c, #x)
+#define DT(x)           dtype(c, #x)
+#define NAME(x)         dtype_info[dtype(c, #x)].scalar_name
+#define ND(x)           rank(c, #x)
+#define LEN(x)          length(c, #x)
+#define ITEM(x, i)      item(c, #x, i, 1)
+#define SIZE(x, d)      size(c, #x, d, -1)
+#define COUNT_OF(x)     count(c, #x)
+#define SAME(a, b)      is_same(c, #a, #b)
+#define REAL(x)         is_real(dtype(c, #x))
+#define INDEX(x)        is_index(dtype(c, #x))
+#define FITS(x, t)      fits(arg(c, #x), dtype(c, #t))
+#define CNAME(x)        c_name(dtype(c, #x))
+#define PARAM(x, p)     is_parameter(c, #x, #p)
+#define TEXT(x)         text(c, #x)
+#define FLAG(x)         meta_arg_bool(op, args, #x)
 #define WORD(x, ...)                                                                               \
     is_one_of(text(c, #x), (const char *const[]){__VA_ARGS__},                                     \
               COUNT(((const char *const[]){__VA_ARGS__})))

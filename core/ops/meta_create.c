@@ -168,7 +168,13 @@ bool meta_arange(MetaCtx *m, const Op *op, const Value *args, Value *out) {
         double a = 0, b = 0, s = 1;
         val_as_float(start, &a);
         val_as_float(step, &s);
-        if (!val_as_float(end, &b) || s == 0 || isnan(a) || isnan(b))
+        val_as_float(end, &b);
+        if (dtype == DT_i64 && !closed) { // counted in integers
+            a = trunc(a);
+            b = trunc(b);
+            s = trunc(s);
+        }
+        if (!val_as_float(end, &(double){0}) || s == 0 || isnan(a) || isnan(b))
             return meta_fail(
                 m,
                 "RuntimeError: unsupported range: its bounds and step must be numbers, step not 0");

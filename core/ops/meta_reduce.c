@@ -225,8 +225,9 @@ bool meta_softmax(MetaCtx *m, const Op *op, const Value *args, Value *out) {
 bool meta_softmax_backward(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *grad = meta_self(m, op, args);
     const Value *v = meta_arg(op, args, "input_dtype");
-    return grad && meta_out(out, meta_like(m, grad, v->kind == VAL_dtype ? v->dtype : grad->dtype,
-                                           MF_contiguous));
+    // Half's gradient may come in float32.
+    bool half = grad && grad->dtype == DT_f32 && v->kind == VAL_dtype && v->dtype == DT_f16;
+    return grad && meta_out(out, meta_like(m, grad, half ? DT_f16 : grad->dtype, MF_contiguous));
 }
 
 bool meta_histc(MetaCtx *m, const Op *op, const Value *args, Value *out) {

@@ -135,8 +135,16 @@ bool meta_narrow(MetaCtx *m, const Op *op, const Value *args, Value *out) {
         return meta_fail(m, "RuntimeError: narrow() cannot be applied to a 0-dim tensor.");
     if (expr_int_or(length, 0) < 0)
         return meta_fail(m, "RuntimeError: narrow(): length must be non-negative.");
+    int64_t at, size;
+    bool known = expr_int(start, &at) && expr_int(self->size[dim], &size);
     if (meta_lt(m, start, meta_int(m, 0)))
         start = sym_add(m->sym, start, self->size[dim]);
+    if (known && (at > size || at < -size))
+        return meta_fail(
+            m,
+            "IndexError: start out of range (expected to be in range of [-%lld, %lld], "
+            "but got %lld)",
+            (long long)size, (long long)size, (long long)at);
     if (meta_lt(m, self->size[dim], sym_add(m->sym, start, length)))
         return meta_fail(m, "RuntimeError: start (%s) + length (%s) exceeds dimension size (%s).",
                          sym_str(m->arena, start), sym_str(m->arena, length),

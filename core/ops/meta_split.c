@@ -221,7 +221,7 @@ static bool cat(MetaCtx *m, const TensorMeta **t, int n, int64_t at, Value *out)
             first = t[i];
     }
     if (!n)
-        return meta_fail(m, "RuntimeError: torch.cat(): expected a non-empty list of Tensors");
+        return meta_fail(m, "ValueError: torch.cat(): expected a non-empty list of Tensors");
     DType dtype = ops_result_type(values, n);
     if (!first)
         return meta_out_new(m, out, dtype, 1, t[0]->size, t[0]->device);
