@@ -370,7 +370,11 @@ bool kern_random(K *k) {
                                       [DT_b8] = 2};
     if (strcmp(k->op->overload, "from") == 0 || strcmp(k->op->overload, "to") == 0) {
         bool from = strcmp(k->op->overload, "from") == 0;
-        if (from && !k_given(k, 2) && t->dtype < COUNT(ranges))
+        bool open = from && !k_given(k, 2) && t->dtype < COUNT(ranges);
+        if (open && ki(k, 1, 0) > (int64_t)(ranges[t->dtype] - 1))
+            return k_fail(k, "RuntimeError: from is out of bounds for %s",
+                          dtype_info[t->dtype].torch_name);
+        if (open)
             return fill_random(k, t, ki(k, 1, 0), ranges[t->dtype] - (uint64_t)ki(k, 1, 0),
                                WIDE_FROM);
         return fill_from_to(k, t, from ? ki(k, 1, 0) : 0, ki(k, from ? 2 : 1, 0));

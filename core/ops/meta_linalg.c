@@ -293,13 +293,11 @@ bool meta_tensordot(MetaCtx *m, const Op *op, const Value *args, Value *out) {
         return false;
     bool inner = strcmp(op->name, "inner") == 0;
     const Value last = val_int(-1);
-    bool scalar = inner && (a->ndim == 0 || b->ndim == 0);
-    if (scalar)
-        gone_a = gone_b = 0;
-    else if (!meta_dims(m, inner ? &last : meta_arg(op, args, "dims_self"), a->ndim, false,
-                        &gone_a) ||
-             !meta_dims(m, inner ? &last : meta_arg(op, args, "dims_other"), b->ndim, false,
-                        &gone_b))
+    // With a 0-d tensor it is their product, element by element.
+    if (inner && (a->ndim == 0 || b->ndim == 0))
+        return meta_promote(m, op, args, out);
+    if (!meta_dims(m, inner ? &last : meta_arg(op, args, "dims_self"), a->ndim, false, &gone_a) ||
+        !meta_dims(m, inner ? &last : meta_arg(op, args, "dims_other"), b->ndim, false, &gone_b))
         return false;
     const Expr **size = ARENA_ARRAY(m->arena, a->ndim + b->ndim + 1, const Expr *);
     int n = 0;

@@ -347,19 +347,39 @@ bool meta_pdist(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     return meta_out_new(m, out, self->dtype, 1, &size, self->device);
 }
 
+// The operand's sizes, each beside a 1: at 2 i, or behind it.
+static TensorMeta *beside_ones(MetaCtx *m, const TensorMeta *t, int n, bool behind) {
+    TensorMeta *out = meta_window(m, t, 2 * n);
+    for (int i = 0; i < n; i++) {
+        int d = i - (n - t->ndim), at = 2 * i + behind, one = 2 * i + !behind;
+        out->size[at] = d < 0 ? meta_int(m, 1) : t->size[d];
+        out->stride[at] = d < 0 ? meta_int(m, 1) : t->stride[d];
+        out->size[one] = meta_int(m, 1);
+        out->stride[one] = sym_mul(m->sym, out->size[at], out->stride[at]);
+    }
+    return out;
+}
+
 bool meta_kron(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *a = meta_self(m, op, args),
                      *b = args[1].kind == VAL_tensor ? args[1].tensor : NULL;
     if (!a || !b)
         return false;
     int n = a->ndim > b->ndim ? a->ndim : b->ndim;
-    const Expr **size = ARENA_ARRAY(m->arena, n + 1, const Expr *);
-    for (int i = 0; i < n; i++) {
-        int ia = i - (n - a->ndim), ib = i - (n - b->ndim);
-        size[i] = sym_mul(m->sym, ia < 0 ? meta_int(m, 1) : a->size[ia],
-                          ib < 0 ? meta_int(m, 1) : b->size[ib]);
-    }
-    return meta_out_new(m, out, ops_result_type(args, 2), n, size, a->device);
+    const TensorMeta *pair[2] = {beside_ones(m, a, n, false), beside_ones(m, b, n, true)};
+    TensorMeta *p = meta_iterate(m, ops_result_type(args, 2), pair, 2, false);
+    if (!p)
+        return false;
+    const Expr **size = ARENA_ARRAY(m->arena, n + 1, const Expr *),
+               **stride = ARENA_ARRAY(m->arena, n + 1, const Expr *);
+    for (int i = 0; i < n; i++)
+        size[i] = sym_mul(m->sym, p->size[2 * i], p->size[2 * i + 1]);
+    if (!meta_view_strides(m, p, n, size, stride))
+        return meta_out_new(m, out, p->dtype, n, size, a->device);
+    TensorMeta *t = meta_window(m, p, n);
+    memcpy(t->size, size, (size_t)n * sizeof *size);
+    memcpy(t->stride, stride, (size_t)n * sizeof *stride);
+    return meta_out(out, t);
 }
 
 // _trilinear: three operands with expanded dimensions, summed over some.

@@ -446,7 +446,8 @@ bool meta_unique(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     out->at[0] = val_tensor(t);
     for (int i = 1; i < op->n_returns; i++) {
         bool inverse = i == 1,
-             wanted = meta_arg_bool(op, args, inverse ? "return_inverse" : "return_counts");
+             wanted = !whole ||
+                      meta_arg_bool(op, args, inverse ? "return_inverse" : "return_counts");
         const Expr *n = !wanted ? none : inverse && self->ndim ? self->size[dim] : length;
         out->at[i] = val_tensor(inverse && wanted && whole
                                     ? meta_make(m, DT_i64, self->ndim, self->size, self->device)

@@ -1,5 +1,6 @@
 // torch.c: from the name of a callable to operators: rows of torch_names.def, their small language,
 // and the general case, an operator of the same name.
+#include "core/ops/meta.h"
 #include "core/ops/torch_build.h"
 
 #include <ctype.h>
@@ -7,9 +8,9 @@
 #include <string.h>
 
 typedef struct Name {
-    const char *target;     // as FX prints it, "method x" for a method
-    const char *signature;  // "" if arguments go on as they are
-    const char *body;       // see torch_names.def
+    const char *target;    // as FX prints it, "method x" for a method
+    const char *signature; // "" if arguments go on as they are
+    const char *body;      // see torch_names.def
 } Name;
 
 static const Name names[] = {
@@ -179,10 +180,10 @@ Value *build_params(Build *b, const char *signature, const Op **sig) {
 // The body of a row being read.
 typedef struct Body {
     Build *b;
-    const Op *sig;          // parameters
-    const Value *params;    // and their values
-    const char *p;          // next character
-    int base;               // index of the body's first step
+    const Op *sig;       // parameters
+    const Value *params; // and their values
+    const char *p;       // next character
+    int base;            // index of the body's first step
 } Body;
 
 static void blanks(Body *t) {
@@ -219,11 +220,17 @@ static bool is_true(const Value *v) {
 static bool is_word(Body *t, const Value *given, const char *want) {
     Value v = build_value(t->b, given);
     switch (v.kind) {
-    case VAL_str: return strcmp(v.s, want) == 0;
-    case VAL_list: case VAL_tuple: return strcmp(want, "list") == 0;
-    case VAL_int: return strcmp(want, "int") == 0;
-    case VAL_bool: return strcmp(want, "bool") == 0;
-    default: return false;
+    case VAL_str:
+        return strcmp(v.s, want) == 0;
+    case VAL_list:
+    case VAL_tuple:
+        return strcmp(want, "list") == 0;
+    case VAL_int:
+        return strcmp(want, "int") == 0;
+    case VAL_bool:
+        return strcmp(want, "bool") == 0;
+    default:
+        return false;
     }
 }
 
@@ -272,10 +279,14 @@ static bool reduction(Body *t, Value *out) {
 static Value literal(const char *w) {
     static const char *const constants[] = {"None", "True", "False"};
     switch (str_index(w, constants, COUNT(constants))) {
-    case 0: return val_none();
-    case 1: return val_bool(true);
-    case 2: return val_bool(false);
-    default: break;
+    case 0:
+        return val_none();
+    case 1:
+        return val_bool(true);
+    case 2:
+        return val_bool(false);
+    default:
+        break;
     }
     if (str_starts(w, "torch."))
         return val_dtype(dtype_from_torch(w));
@@ -308,9 +319,23 @@ static bool argument(Body *t, Value *out) {
     return true;
 }
 
+// Statistics of one value say nothing: torch.nn.functional refuses them in training.
+static bool has_several(Build *b, const Value *v, Value *out) {
+    const TensorMeta *t = build_tensor(b, v);
+    int64_t n = 1, size;
+    *out = *v;
+    for (int i = 0; t && i < t->ndim; i++)
+        if (i != 1 && (!expr_int(t->size[i], &size) || (n *= size) != 1))
+            return true;
+    return !t || meta_fail(b->m,
+                           "ValueError: Expected more than 1 value per channel when training, got "
+                           "input size torch.Size(%s)",
+                           meta_sizes_text(b->m, t->size, t->ndim));
+}
+
 static bool call(Body *t, Value *out) {
-    bool item = accept(t, "@item");
-    const char *name = item ? "" : word(t);
+    bool item = accept(t, "@item"), several = !item && accept(t, "@several");
+    const char *name = item || several ? "" : word(t);
     Value args[16];
     BuildKw kw[8] = {{0}};
     int n = 0, n_kw = 0;
@@ -330,6 +355,8 @@ static bool call(Body *t, Value *out) {
         else if (v.kind != VAL_none)
             kw[n_kw++] = (BuildKw){key, v};
     }
+    if (several)
+        return has_several(t->b, &args[0], out);
     return item ? build_op(t->b, op_at(OP_operator_getitem), args, n, out)
                 : build_call(t->b, false, name, args, n, kw, out);
 }

@@ -24,7 +24,7 @@ static bool fail(Build *b, const char *what) {
 static bool numbers(Build *b, Value *out) {
     const char *name = b->call->target;
     const Op *op = op_find(name);
-    if (!op && str_starts(name, "_operator.i"))     // iadd of two sizes is add
+    if (!op && str_starts(name, "_operator.i")) // iadd of two sizes is add
         op = op_find_overload("_operator", name + strlen("_operator.i"), "default");
     if (!op)
         return fail(b, "not defined on numbers");
@@ -70,7 +70,7 @@ static bool number(Build *b, const char *words, Value *out) {
 // x.to(…): dtype, device, both, or those of another tensor.
 static bool to(Build *b, const char *words, Value *out) {
     Value dtype = val_none(), device = val_none(), other = val_none();
-    bool flags[2] = {false, false};     // non_blocking, copy
+    bool flags[2] = {false, false}; // non_blocking, copy
     int n_flags = 0;
     (void)words;
     for (int i = 1; i < b->call->n_args; i++) {
@@ -295,6 +295,10 @@ static const struct {
     {"adaptive_max", build_adaptive_max},
     {"tensordot", build_tensordot},
     {"multilabel_soft_margin", build_multilabel_soft_margin},
+    {"init_xavier", build_xavier},
+    {"init_kaiming", build_kaiming},
+    {"init_trunc_normal", build_trunc_normal},
+    {"init_orthogonal", build_orthogonal},
 };
 
 BuildRule *build_rule(const char *name, size_t len) {

@@ -76,6 +76,24 @@ START_TEST(single_ops_on_every_rung) {
 }
 END_TEST
 
+// Small models from public reports of wrong results, with PyTorch's eager values. What torch.compile
+// itself does otherwise by design, compiled code does too: x + 0 is dropped, though it turns -0
+// into +0, and fused kernels keep float32 between casts of float16 and bfloat16.
+START_TEST(reported_models_on_every_rung) {
+    static const struct {
+        const char *backend;
+        int failed;
+    } rungs[] = {{"aot_eager", 0}, {"aot_eager_decomp_partition", 1}, {"ir", 3}, {"full", 3}};
+    for (int i = 0; i < COUNT(rungs); i++) {
+        Counts n = run_file("tests/data/reports.jsonl", rungs[i].backend);
+        ck_assert_msg(n.of[CASE_failed] == rungs[i].failed &&
+                          n.of[CASE_passed] == 21 - rungs[i].failed,
+                      "%s: %d passed, %d failed; %s", rungs[i].backend, n.of[CASE_passed],
+                      n.of[CASE_failed], n.first);
+    }
+}
+END_TEST
+
 // Skipped: two constants that were not recorded, and what decompositions draw for every element.
 START_TEST(gradients_on_every_rung) {
     static const char *const rungs[] = {"aot_eager", "aot_eager_decomp_partition", "full"};
@@ -303,9 +321,10 @@ START_TEST(the_command_reports) {
 END_TEST
 
 Suite *suite_debug_cases(void) {
-    static const TTest *tests[9];
+    static const TTest *tests[10];
     int n = 0;
     tests[n++] = single_ops_on_every_rung;
+    tests[n++] = reported_models_on_every_rung;
     tests[n++] = gradients_on_every_rung;
     tests[n++] = torch_level_calls;
     tests[n++] = all_recorded_cases;

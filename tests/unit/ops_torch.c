@@ -140,7 +140,7 @@ static void check_file(const char *path, CheckNode *check, Tally *t) {
     FxDoc doc = {.arena = &a};
     ck_assert_msg(fx_parse(&doc, sym_new(&a), text, path, &d), "%s", diag_first(&d));
     for (int i = 0; i < doc.n; i++)
-        GRAPH_EACH(doc.at[i].graph, n)
+        GRAPH_EACH (doc.at[i].graph, n)
             check(&a, n, t);
     arena_free(&a);
 }
@@ -184,7 +184,31 @@ START_TEST(aot_graphs) {
 }
 END_TEST
 
+// Names that captured graphs of 68 models call, and the rest of torch, torch.nn.functional, Tensor,
+// torch.linalg, torch.special and torch.nn.init, without those of sparse, quantized and device
+// libraries and of Python objects.
+START_TEST(names_are_known) {
+    Diag d = {.arena = &arena};
+    Str text = file_read(&arena, "tests/data/torch_names.txt", &d);
+    ck_assert_msg(text.ptr != NULL, "%s", diag_first(&d));
+    char *rest = arena_strndup(&arena, text.ptr, text.len), *line;
+    int n = 0, unknown = 0;
+    while ((line = strsep(&rest, "\n")) && *line) {
+        bool method = str_starts(line, "method ");
+        bool known = ops_knows_torch(method, method ? line + strlen("method ") : line);
+        n++;
+        unknown += !known;
+        if (!known)
+            printf("unknown: %s\n", line);
+    }
+    fflush(stdout);
+    ck_assert_int_ge(n, 1200);
+    ck_assert_int_eq(unknown, 0);
+    arena_free(&arena);
+}
+END_TEST
+
 Suite *suite_ops_torch(void) {
-    const TTest *tests[] = {dynamo_graphs, aot_graphs};
+    const TTest *tests[] = {dynamo_graphs, aot_graphs, names_are_known};
     return unit_suite("ops_torch", tests, COUNT(tests));
 }
