@@ -76,9 +76,9 @@ START_TEST(single_ops_on_every_rung) {
 }
 END_TEST
 
-// Small models from public reports of wrong results, with PyTorch's eager values. What torch.compile
-// itself does otherwise by design, compiled code does too: x + 0 is dropped, though it turns -0
-// into +0, and fused kernels keep float32 between casts of float16 and bfloat16.
+// Small models from public reports of wrong results, with PyTorch's eager values. What
+// torch.compile itself does otherwise by design, compiled code does too: x + 0 is dropped, though
+// it turns -0 into +0, and fused kernels keep float32 between casts of float16 and bfloat16.
 START_TEST(reported_models_on_every_rung) {
     static const struct {
         const char *backend;
