@@ -67,19 +67,6 @@ bool meta_like_contiguous(MetaCtx *m, const Op *op, const Value *args, Value *ou
     return self && meta_out(out, meta_like(m, self, self->dtype, MF_contiguous));
 }
 
-// Without a draw dropout is its input.
-bool meta_dropout(MetaCtx *m, const Op *op, const Value *args, Value *out) {
-    const TensorMeta *self = meta_self(m, op, args);
-    double p = 0;
-    bool drawn =
-        val_as_float(meta_arg(op, args, "p"), &p) && p != 0 && meta_arg_bool(op, args, "train");
-    if (self && !drawn) {
-        *out = args[0];
-        return true;
-    }
-    return self && meta_out(out, meta_like(m, self, self->dtype, MF_preserve));
-}
-
 // Like the first argument, its layout preserved.
 bool meta_like_preserve(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *self = meta_self(m, op, args);
