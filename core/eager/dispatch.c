@@ -427,7 +427,9 @@ static bool run(K *k) {
     const Op *op = k->op, *base = functional_of(op);
     const KernelRow *row = &rows[op->id];
     MetaCtx m = eager_meta_ctx(k->x);
-    if (!op_check(&m, base ? base : op, k->args) || !refuse_dtypes(k, base ? base : op))
+    // A factory has options that its out= form has not.
+    const Op *asked = base && base->n_args <= op->n_args ? base : op;
+    if (!op_check(&m, asked, k->args) || !refuse_dtypes(k, asked))
         return false;
     if (row->fn)
         return run_kernel(k, row);
