@@ -1,5 +1,5 @@
-// draw_steps.c: the scrubber under the rail, one cell a step of the compilation, stages set apart by
-// a blank; and which step a click on it means.
+// draw_steps.c: the scrubber under the rail, one cell a step of the compilation, stages apart; and
+// which step a click on it means.
 #include "app/app.h"
 #include "app/model.h"
 

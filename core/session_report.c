@@ -1,5 +1,5 @@
-// session_report.c: a report over the graphs of a session: of each its part as text, or as an item of
-// a JSON list.
+// session_report.c: a report over the graphs of a session: of each its part as text, or as an item
+// of a JSON list.
 #include "core/session_private.h"
 
 int session_report_units(Session *s, UnitReportFn *part, const void *ctx, Buf *out, bool json,

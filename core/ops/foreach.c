@@ -75,6 +75,8 @@ bool meta_foreach(MetaCtx *m, const Op *op, const Value *args, Value *out) {
 bool meta_foreach_(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     if (!items(m, op, args, out))
         return false;
-    *out = args[0];
+    *out = val_list(m->arena, VAL_list, args[0].n); // the list of arguments may end before
+    for (int i = 0; i < args[0].n; i++)
+        out->at[i] = args[0].at[i];
     return true;
 }
