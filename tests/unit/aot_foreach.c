@@ -116,10 +116,27 @@ START_TEST(lists_that_pytorch_refuses) {
 }
 END_TEST
 
+// A graph keeps it when the arguments are gone.
+START_TEST(a_written_list_is_its_own) {
+    Arena a = {0};
+    Diag d = {.arena = &a};
+    MetaCtx m = {.arena = &a, .sym = sym_new(&a), .diag = &d};
+    const Expr *size = sym_int(m.sym, 3);
+    TensorMeta *t = meta_contiguous(&a, m.sym, DT_f32, 1, &size, (Device){DEV_cpu, -1});
+    Value items[2] = {val_tensor(t), val_tensor(t)}, out;
+    Value list = {.kind = VAL_list, .n = 2, .at = items};
+    ck_assert(op_meta(&m, op_at(OP_aten__foreach_neg__default), &list, &out));
+    memset(items, 0, sizeof items);
+    ck_assert(out.n == 2 && out.at[0].kind == VAL_tensor && out.at[1].tensor == t);
+    arena_free(&a);
+}
+END_TEST
+
 Suite *suite_aot_foreach(void) {
-    static const TTest *tests[3];
+    static const TTest *tests[4];
     tests[0] = gradients_of_lists;
     tests[1] = calls_as_recorded;
     tests[2] = lists_that_pytorch_refuses;
-    return unit_suite("aot_foreach", tests, 3);
+    tests[3] = a_written_list_is_its_own;
+    return unit_suite("aot_foreach", tests, 4);
 }
