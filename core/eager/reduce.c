@@ -7,10 +7,14 @@
 
 // The dims argument, whatever it is called; a missing one is all of them.
 static bool dims_mask(K *k, uint64_t *mask) {
-    int i = op_arg_index(k->op, "dim");
+    int i = op_arg_index(k->op, "dim"), prim = op_arg_index(k->op, "dims");
     if (i < 0)
-        i = op_arg_index(k->op, "dims");
+        i = prim;
     *mask = (1ull << k->in[0]->ndim) - 1;
+    if (i >= 0 && i == prim && k->args[i].kind == VAL_list && !k->args[i].n) {
+        *mask = 0; // a prim reduces the dimensions that it is given, and no other
+        return true;
+    }
     return i < 0 || k_mask(k, i, k->in[0]->ndim, mask);
 }
 

@@ -52,7 +52,6 @@ static const struct {
     {"zeta", NULL, special_zeta},
     {"igamma", NULL, special_igamma},
     {"igammac", NULL, special_igammac},
-    {"polygamma", NULL, special_polygamma},
     {"chebyshev_polynomial_t", NULL, chebyshev_t},
     {"chebyshev_polynomial_u", NULL, chebyshev_u},
     {"chebyshev_polynomial_v", NULL, chebyshev_v},

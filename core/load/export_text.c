@@ -221,6 +221,8 @@ static void read_dict(Signature *s, const char *text, const char *head,
             return;
         size_t value_len = strcspn(value + 1, "'");
         set(s, kind, name, arena_strndup(s->m->arena, value + 1, value_len));
+        if (!value[1 + value_len]) // never closed
+            return;
         p = value + value_len + 2;
     }
 }
