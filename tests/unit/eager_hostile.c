@@ -90,12 +90,6 @@ static RtValue number(const Call *c) {
                                               : __builtin_inf()};
 }
 
-static RtValue other(Call *c, Value v) {
-    Value *copy = ARENA_NEW(c->a, Value);
-    *copy = v;
-    return (RtValue){.kind = RT_other, .other = copy};
-}
-
 static RtValue argument(Call *c, const SchemaArg *arg);
 
 static RtValue list(Call *c, const SchemaArg *arg, ArgType item) {
@@ -107,32 +101,10 @@ static RtValue list(Call *c, const SchemaArg *arg, ArgType item) {
     return v;
 }
 
-static RtValue from_default(Call *c, const Value *v) {
-    switch (v->kind) {
-    case VAL_none:
-        return (RtValue){0};
-    case VAL_int:
-        return (RtValue){.kind = RT_int, .i = v->i};
-    case VAL_bool:
-        return (RtValue){.kind = RT_bool, .b = v->b};
-    case VAL_float:
-        return (RtValue){.kind = RT_float, .f = v->f};
-    case VAL_list:
-    case VAL_tuple: {
-        RtValue out = {.kind = RT_list, .n = v->n, .at = ARENA_ARRAY(c->a, v->n + 1, RtValue)};
-        for (int i = 0; i < v->n; i++)
-            out.at[i] = from_default(c, &v->at[i]);
-        return out;
-    }
-    default:
-        return other(c, *v);
-    }
-}
-
 static RtValue argument(Call *c, const SchemaArg *arg) {
     static const char *const words[] = {"mean", "sum", "none", "same", "reflect", "", "floor", "L"};
     if (arg->has_default && below(2))
-        return from_default(c, &arg->dflt);
+        return rt_of_value(c->a, &arg->dflt);
     if (arg->optional && below(3) == 0)
         return (RtValue){0};
     switch (arg->type) {
@@ -157,15 +129,16 @@ static RtValue argument(Call *c, const SchemaArg *arg) {
     case AT_scalars:
         return list(c, arg, AT_scalar);
     case AT_str:
-        return other(c, val_str(words[below(COUNT(words))]));
+        return rt_other(c->a, val_str(words[below(COUNT(words))]));
     case AT_dtype:
-        return other(c, val_dtype(dtypes[below(COUNT(dtypes))]));
+        return rt_other(c->a, val_dtype(dtypes[below(COUNT(dtypes))]));
     case AT_layout:
-        return other(c, (Value){.kind = VAL_layout, .layout = LAYOUT_strided});
+        return rt_other(c->a, (Value){.kind = VAL_layout, .layout = LAYOUT_strided});
     case AT_device:
-        return other(c, (Value){.kind = VAL_device, .device = {DEV_cpu, -1}});
+        return rt_other(c->a, (Value){.kind = VAL_device, .device = {DEV_cpu, -1}});
     case AT_memory_format:
-        return other(c, (Value){.kind = VAL_memory_format, .mf = (MemoryFormat)below(MF_count)});
+        return rt_other(
+            c->a, (Value){.kind = VAL_memory_format, .mf = (MemoryFormat)below(MF_count)});
     case AT_generator:
         return (RtValue){0};
     case AT_any:
