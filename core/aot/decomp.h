@@ -26,6 +26,8 @@ Value py_where(Trace *t, Value cond, Value a, Value b);
 Value py_sum(Trace *t, Value x, Value dims, bool keepdim); // of a list of dimensions
 Value py_unsqueeze(Trace *t, Value x, int dim);
 Value py_ratio(Trace *t, double num, Value den); // num / den of numbers, den may be symbolic
+// As torch.scalar_tensor from Python, which also says pin_memory; NONE: no layout is given.
+Value py_scalar_tensor(Trace *t, Value v, DType d, Value layout, Device dev);
 Value py_arange(Trace *t, Value end, DType d, Value like); // on like's device
 Value device_of_tensor(Value x);
 Value memory_format_of(MemoryFormat mf);

@@ -54,7 +54,8 @@ bool decomp_index_fill(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     bool scalar = dim_of(a[0]) == 0;
     Value v = a[3].kind == VAL_tensor ? a[3]
-                                      : scalar_tensor(t, a[3], dtype_of(a[0]), a[0].tensor->device);
+                                      : py_scalar_tensor(t, a[3], dtype_of(a[0]), strided(),
+                                                         a[0].tensor->device);
     Value x = scalar ? py_unsqueeze(t, a[0], 0) : a[0], shape = sizes_of(t, x);
     shape.at[wrap_dim(t, int_arg(&a[1], 0), shape.n)] = numel_of(t, a[2]);
     v = CALL(t, aten_expand_default, v, shape);

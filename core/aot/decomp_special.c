@@ -89,7 +89,7 @@ bool decomp_angle(Trace *t, const Op *op, const Value *a, Value *out) {
         return true;
     }
     Promotion p = promote_int_to_float(t, a, 1);
-    Value pi = scalar_tensor(t, FLT(3.141592653589793), p.result, a[0].tensor->device);
+    Value pi = py_scalar_tensor(t, FLT(3.141592653589793), p.result, NONE, a[0].tensor->device);
     Value neg = py_lt(t, a[0], INT(0));
     Value r = py_where(t, neg, pi, FLT(0));
     Value nan = CALL(t, aten_isnan_default, a[0]);

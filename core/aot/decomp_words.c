@@ -76,6 +76,10 @@ Value py_arange(Trace *t, Value end, DType d, Value like) {
                 device_of_tensor(like), BOOL(false));
 }
 
+Value py_scalar_tensor(Trace *t, Value v, DType d, Value layout, Device dev) {
+    return CALL(t, aten_scalar_tensor_default, v, DTY(d), layout, device_value(dev), BOOL(false));
+}
+
 Value no_sizes(Trace *t) {
     return val_list(t->arena, VAL_list, 0);
 }

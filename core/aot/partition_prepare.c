@@ -6,6 +6,7 @@
 #include "core/record/fault.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -206,8 +207,8 @@ static bool same_argument(const Cse *c, const Value *a, const Value *b) {
         return false;
     if (a->kind == VAL_node)
         return c->same[a->node->id] == c->same[b->node->id];
-    if (!has_items(a))
-        return val_equal(a, b);
+    if (!has_items(a)) // two NaNs are two objects in Python, not the same
+        return val_equal(a, b) && !(a->kind == VAL_float && isnan(a->f));
     bool same = a->n == b->n;
     for (int i = 0; same && i < a->n; i++)
         same = same_argument(c, &a->at[i], &b->at[i]);

@@ -246,7 +246,7 @@ Value device_value(Device d) {
     return (Value){.kind = VAL_device, .device = d};
 }
 
-static Value strided(void) {
+Value strided(void) {
     return (Value){.kind = VAL_layout, .layout = LAYOUT_strided};
 }
 

@@ -196,6 +196,7 @@ Value unsqueeze_to(Trace *t, Value x, int ndim); // trailing ones up to ndim dim
 // Factories as Python's torch.full and torch.zeros call them: every option given.
 Value full_of(Trace *t, Value size, Value fill, DType d, Device dev);
 Value arange_of(Trace *t, Value start, Value end, Value step, DType d, Device dev);
+Value strided(void); // torch.strided
 Value scalar_tensor(Trace *t, Value v, DType d, Device dev);
 Value device_value(Device d);
 bool value_is_zero(const Value *v);

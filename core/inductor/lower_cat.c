@@ -18,8 +18,7 @@ static LBuf *concat_part(Lower *l, Data *src, Data *dst) {
             return src->buf;
         }
     }
-    Box *copy = pointwise_new(l, data_dtype(src), data_device(src), data_ndim(src), data_size(src),
-                              data_loader(l, src));
+    Box *copy = clone_box(l, &(Box){src});
     return concat_part(l, copy->data, dst);
 }
 

@@ -36,9 +36,10 @@ static IrLayout *mutation_layout(Lower *l, LBuf *b, Data *dst) {
 }
 
 bool data_is_place(Lower *l, Data *dst) {
+    if (dst->kind != D_view)
+        return true;
     data_realize(l, dst, "written in place");
-    return dst->kind != D_view ||
-           (is_storage_and_layout(data_unwrap(dst)) && data_reinterpret(l, dst) != NULL);
+    return is_storage_and_layout(data_unwrap(dst)) && data_reinterpret(l, dst) != NULL;
 }
 
 // Memory that a write goes to: a view that has no strides of its own would be copied, and the write
@@ -65,8 +66,7 @@ static LBuf *write_into(Lower *l, Data *src, Data *dst, bool copied) {
     Box *value = &(Box){src};
     box_realize_hint(l, value);
     if (copied)
-        value = pointwise_new(l, data_dtype(src), data_device(src), data_ndim(src),
-                              data_size(src), data_loader(l, src));
+        value = clone_box(l, value);
     box_realize(l, value, copied ? "a copy into another buffer" : "computed into another buffer");
     LBuf *b = value->data->buf;
     b->ir->layout = mutation_layout(l, b, dst);
@@ -95,15 +95,17 @@ LBuf *buf_scatter_into(Lower *l, Loops *p, Data *dst) {
 void box_mutate(Lower *l, Box *changed, Data *val) {
     Data *c = changed->data;
     bool swings = c->kind == D_store && !(c->buf && (c->buf->is_input || c->buf->is_nop));
-    if (val->kind != D_store && !swings) {
-        // A view of a value that reads what is about to be written: the value is stored first, or
-        // the copy would read here what it has written there. PyTorch 2.11 copies first.
-        data_realize(l, c, "written in place");
-        buf_mark_mutated(l, data_unwrap(c)->buf);
-    }
     if (val->kind != D_store) {
-        Box *copy = pointwise_new(l, data_dtype(val), data_device(val), data_ndim(val),
-                                  data_size(val), data_loader(l, val));
+        Box *view = &(Box){val}, *copy = clone_box(l, view);
+        if (!swings) {
+            data_realize(l, c, "written in place");
+            buf_mark_mutated(l, data_unwrap(c)->buf);
+            box_realize_hint(l, copy);
+            // Not stored, it would read here what it has written there: it reads the view's value,
+            // which is stored by now. PyTorch 2.11 does not look.
+            if (!copy->data->buf)
+                copy = clone_box(l, view);
+        }
         val = copy->data;
     }
     if (swings) {

@@ -324,8 +324,7 @@ void buf_decide(Lower *l, LBuf *b) {
 // ---- inputs of library kernels
 
 Data *data_copy(Lower *l, Data *d) {
-    Box *b = pointwise_new(l, data_dtype(d), data_device(d), data_ndim(d), data_size(d),
-                           data_loader(l, d));
+    Box *b = clone_box(l, &(Box){d});
     box_realize(l, b, "copied for a kernel");
     return b->data;
 }

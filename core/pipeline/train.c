@@ -117,7 +117,7 @@ static const Expr *const *saved_strides(const Artifact *lowered, const Graph *fo
 
 static bool same_strides(const TensorMeta *m, const Expr *const *stride) {
     for (int i = 0; i < m->ndim; i++)
-        if (m->stride[i] != stride[i] && !expr_is(m->size[i], 1))
+        if (m->stride[i] != stride[i])
             return false;
     return true;
 }

@@ -281,8 +281,9 @@ static bool leads_with_minus(const Expr *e) {
     int minus = 0;
     for (int i = 0; i < e->n; i++)
         minus += leads_with_minus(e->args[i]);
+    const Expr *const *terms = expr_ordered(e);
     return 2 * minus != e->n ? 2 * minus > e->n
-                             : leads_with_minus(e->args[e->args[0]->kind == SYM_int]);
+                             : leads_with_minus(terms[terms[0]->kind == SYM_int]);
 }
 
 const Expr *sym_abs(Sym *s, const Expr *a) {

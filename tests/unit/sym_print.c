@@ -65,7 +65,7 @@ START_TEST(test_sympy) {
         ck_assert_str_eq(buf_str(&b), srepr);
         reads_back(s, &a, str);
     }
-    ck_assert_int_eq(n, 300);
+    ck_assert_int_eq(n, 301);
     arena_free(&a);
 }
 END_TEST

@@ -1,0 +1,89 @@
+// inductor_facts.c: what PyTorch 2.11 wrote for small models, one fact of its dumps each: the lines
+// that must be in ours, and those that must not.
+#include <string.h>
+
+#include "core/base/file.h"
+#include "core/session_private.h"
+#include "tests/unit/unit.h"
+
+#define HEAD "class GraphModule(torch.nn.Module):\n    def forward(self, "
+
+typedef struct Fact {
+    const char *text, *grad;
+    const char *file; // of the dump
+    const char *has, *hasnt;
+} Fact;
+
+static const Fact facts[] = {
+    // index_fill is taken apart in Python, where torch.scalar_tensor says every option
+    {HEAD "L_x_: \"f32[5, 6]\", L_i_: \"i64[2]\"):\n"
+          "        y = L_x_.index_fill(0, L_i_, 3.0)\n        return (y,)\n",
+     "none", "aot_graphs.txt",
+     "scalar_tensor.default(3.0, dtype = torch.float32, layout = torch.strided, "
+     "device = device(type='cpu'), pin_memory = False)",
+     NULL},
+    // torch.angle gives no layout
+    {HEAD "L_x_: \"f32[5, 6]\"):\n        y = torch.angle(L_x_)\n        return (y,)\n", "none",
+     "aot_graphs.txt",
+     "scalar_tensor.default(3.141592653589793, dtype = torch.float32, "
+     "device = device(type='cpu'), pin_memory = False)",
+     NULL},
+    // two NaNs are two objects in Python: backward does not wait for the one of forward
+    {HEAD "L_x_: \"f32[4, 6]\", L_y_: \"f32[4, 6]\"):\n"
+          "        p = L_x_.log_softmax(1)\n        q = L_y_.softmax(1)\n"
+          "        k = torch.nn.functional.kl_div(p, q, reduction = 'batchmean')\n"
+          "        return (k,)\n",
+     "inputs", "aot_graphs.txt", "where.self(isnan, full_default_3",
+     NULL},
+    // a value put through a mask that covers it is chosen where it is computed, not stored first
+    {HEAD "L_x_: \"f32[6, 5]\", L_y_: \"f32[6, 5]\"):\n        a = L_x_ * L_y_\n"
+          "        m = L_y_ > 0\n        a[m] = 0\n        b = a.tanh()\n        return (b,)\n",
+     "inputs", "model__0_backward_3.1/ir_pre_fusion.txt", "ops.where(", "op3: SchedulerNode"},
+    // a copy that reads more than one value is stored by itself, in the sizes of its target
+    {HEAD "L_x_: \"f32[4, 5]\", L_y_: \"f32[5]\"):\n"
+          "        row = L_x_[0]\n        m = row.mul_(L_y_)\n        v = L_x_.view(-1)\n"
+          "        e = v[(slice(-3, None, None),)]\n        z = e.zero_()\n"
+          "        s = L_x_.mean()\n        return (s,)\n",
+     "none", "model__0_inference_0.0/ir_pre_fusion.txt", "sizes = ([4, 5], [])",
+     "ModularIndexing"},
+    // saved values come with the strides of the compiled forward, of sizes of one too
+    {HEAD "L_x_: \"f32[2, 8, 9, 9]\", L_w_: \"f32[4, 8, 1, 1]\", L_v_: \"f32[8, 4, 1, 1]\"):\n"
+          "        p = torch.nn.functional.adaptive_avg_pool2d(L_x_, 1)\n"
+          "        c = torch.conv2d(p, L_w_)\n        r = torch.relu(c)\n"
+          "        d = torch.conv2d(r, L_v_)\n        e = d * d\n        return (e,)\n",
+     "inputs", "model__0_backward_3.1/ir_pre_fusion.txt",
+     "convolution_1_layout = FixedLayout('cpu', torch.float32, size=[2, 8, 1, 1], "
+     "stride=[8, 1, 8, 8])",
+     NULL},
+};
+
+START_TEST(dumps_say_it) {
+    const Fact *f = &facts[_i];
+    Arena a = {0};
+    Diag d = {.arena = &a};
+    char *folder = dir_temp(&a, &d), *path = path_join(&a, folder, "model.txt");
+    ck_assert(file_write(path, f->text, strlen(f->text), &d));
+    SessionOptions o = {.grad = f->grad, .toolchain = "tcc"};
+    Session *s = session_open(path, &o, &d);
+    ck_assert_msg(s != NULL, "%s", diag_first(&d));
+    ck_assert_int_eq(session_dump(s, folder, &d), 0);
+    Str read = file_read(&a, path_join(&a, folder, f->file), &d);
+    Diag quiet = {.arena = &a};
+    dir_remove(folder, &quiet);
+    ck_assert_msg(read.ptr != NULL, "%s", diag_first(&d));
+    const char *text = arena_strndup(&a, read.ptr, read.len);
+    ck_assert_msg(strstr(text, f->has) != NULL, "no %s", f->has);
+    ck_assert_msg(!f->hasnt || !strstr(text, f->hasnt), "%s", f->hasnt);
+    session_close(s);
+    arena_free(&a);
+}
+END_TEST
+
+Suite *suite_inductor_facts(void) {
+    Suite *s = suite_create("inductor_facts");
+    TCase *t = tcase_create("all");
+    tcase_set_timeout(t, 60);
+    tcase_add_loop_test(t, dumps_say_it, 0, COUNT(facts));
+    suite_add_tcase(s, t);
+    return s;
+}
