@@ -144,7 +144,7 @@ static void show_output(App *app, const char *line) {
         vec_push(a, &lines, arena_strndup(a, p, n));
         p += n + 1;
     }
-    app->output = (Lines){arena_strdup(a, line), lines.at, lines.n};
+    app->output = (Lines){arena_strdup(a, line), NULL, lines.at, lines.n};
     spot_push(app);
     int pane = app->home ? HOME : app->layout.focus;
     layout_widen(&app->layout); // `back` gives the panes again

@@ -227,8 +227,11 @@ void draw_popups(App *app, int bottom);
 void draw_progress(Screen *s, const char *what, double done, int64_t elapsed_ns);
 int app_units_row(const App *app);              // row of the list of graphs, -1: none
 int app_scrubber_row(const App *app);           // of the steps, -1: none
+int app_legend_row(const App *app);             // of the rule under the panes, -1: none
+void draw_legend_room(App *app, int *from, int *to);    // columns of it that are free
 void draw_scrubber(App *app, int row);          // draw_steps.c
-bool scrubber_hit(App *app, int col, int *step);    // from 0
+void draw_scrubber_brief(App *app, int row);    // in the rule, where it has no row
+bool scrubber_hit(App *app, int row, int col, int *step);   // from 0
 void draw_units(App *app, int row);             // draw_units.c
 bool unit_hit(App *app, int col, int *unit);
 bool rail_hit(const App *app, int col, int *stage);
@@ -331,5 +334,7 @@ extern const char session_mark[];       // how such a script begins
 // Opens a model and lays out the first screen. False with errors in app->diag.
 bool app_open(App *app, const char *path);
 void app_fill(App *app);        // chooses what panes show that the user has not touched
+// A pane shows this of the first graph from the next frame on; nothing is built now.
+void app_give(App *app, int pane, const View *view, int stage);
 
 #endif

@@ -189,6 +189,19 @@ static void show_pane(App *app, const PaneText *t) {
     pane_move(app, p, t->row);
 }
 
+// Of a layout kept for any model: the view and the stage, if this model has it and it wants no
+// words. It is made when it is drawn.
+static void show_kind(App *app, const PaneText *t) {
+    const View *v = view_find(t->view);
+    int stage = stage_find(t->stage);
+    if (!v || stage < 0 || *t->arg || v->flags & (VIEW_free | VIEW_work) ||
+        stage_state(app->session, 0, stage).never)
+        return;
+    app_give(app, t->number, v, stage);
+    app->pane[t->number].free = t->free;
+    app->pane[t->number].given = false;
+}
+
 // Scrolling asks how many rows a pane has, before anything is drawn.
 static void know_heights(App *app) {
     Rect rect[PANES];
@@ -214,9 +227,8 @@ bool arrange_read(App *app, const char *text, bool contents) {
     know_heights(app);
     for (int i = 0; i < got.n && contents && app->session; i++)
         show_pane(app, &got.pane[i]);
-    for (int i = 0; i < got.n; i++)
-        if (!app->pane[got.pane[i].number].ctx.view && app->session)
-            show_pane(app, &got.pane[i]);
+    for (int i = 0; i < got.n && !contents && app->session; i++)
+        show_kind(app, &got.pane[i]);
     return true;
 }
 

@@ -205,22 +205,43 @@ static bool names_step(const Artifact *a, const char *what) {
     return (a->pass && !strcmp(a->pass, what)) || (!a->pass && stage_find(what) == (int)a->stage);
 }
 
-static bool guard_hit(const App *app, const Artifact *a, const char *what, Buf *why) {
+// Guards belong to the whole model: those of a graph are about its inputs' sizes.
+static bool is_about(const Graph *g, const Expr *cond, Arena *a) {
+    const Expr **symbols;
+    int n = expr_symbols(a, cond, &symbols);
+    for (int i = 0; g && i < n; i++)
+        GRAPH_EACH (g, in) {
+            if (in->op != FX_placeholder)
+                break;
+            const TensorMeta *t = node_tensor(in);
+            bool here = in->val.kind == VAL_sym && expr_has(in->val.sym, symbols[i]);
+            for (int k = 0; t && k < t->ndim && !here; k++)
+                here = expr_has(t->size[k], symbols[i]);
+            if (here)
+                return true;
+        }
+    return false;
+}
+
+static bool guard_hit(App *app, int unit, const Artifact *a, const char *what, Buf *why) {
     const SymGuard *g;
-    Sym *sym = pipeline_sym(session_pipeline(app->session));
-    int n = sym_guards(sym, &g);
-    if (a->pass)
+    Pipeline *p = session_pipeline(app->session);
+    const Artifact *first = pipeline_at(p, unit, pipeline_first_stage(p, unit));
+    int n = sym_guards(pipeline_sym(p), &g), hits = 0;
+    if (a->pass || !first || first->kind != ART_graph)
         return false;
     for (int i = 0; i < n; i++) {
-        Buf text = {.arena = why->arena};
-        sym_print(&text, g[i].cond);
-        if (g[i].stage != (int)a->stage || (*what && !strstr(buf_str(&text), what)))
+        const char *text = sym_str(&app->frame, g[i].cond);
+        if (g[i].stage != (int)a->stage || (*what && !strstr(text, what)) ||
+            !is_about(first->graph, g[i].cond, &app->frame))
             continue;
-        buf_printf(why, "guard %s%s%s", buf_str(&text), g[i].reason ? ": " : "",
-                   g[i].reason ? g[i].reason : "");
-        return true;
+        if (!hits++)
+            buf_printf(why, "guard %s%s%s", text, g[i].reason ? ": " : "",
+                       g[i].reason ? g[i].reason : "");
     }
-    return false;
+    if (hits > 1)
+        buf_printf(why, " and %d more, vg lists them", hits - 1);
+    return hits > 0;
 }
 
 // Graphs captured one behind the other: between two of them the model was left.
@@ -245,7 +266,7 @@ static int find_whole(App *app, const Break *b, Window *w, Buf *why) {
     if (b->kind == BREAK_pass && (hit = names_step(a, b->what)))
         buf_printf(why, "%s is done", artifact_title(a));
     else if (b->kind == BREAK_guard)
-        hit = guard_hit(app, a, b->what, why);
+        hit = guard_hit(app, w->step.unit, a, b->what, why);
     else if (b->kind == BREAK_graph_break)
         hit = graph_break_hit(app, w->step.unit, a, why);
     else if (b->kind == BREAK_diverge)

@@ -2,26 +2,10 @@
 // step are compared as steps; any other is taken as text, as it is now.
 #include "app/model.h"
 #include "app/step.h"
+#include "views/brief.h"
 
 #include <stdio.h>
 #include <string.h>
-
-// What was changed by hand, and what runs: both sides say under which settings they came about.
-static void put_override(void *ctx, DecisionKind kind, const char *key, bool result) {
-    buf_printf(ctx, ", %s %s %s", decision_kind_name(kind), key, result ? "on" : "off");
-}
-
-static const char *settings_text(App *app) {
-    Buf b = {.arena = &app->frame};
-    buf_puts(&b, app_backend_text(app));
-    for (int i = 0; i < settings_count(); i++) {
-        SettingInfo now = settings_at(app->session, i, &app->frame);
-        if (strcmp(now.value, settings_at(NULL, i, &app->frame).value))
-            buf_printf(&b, ", %s=%s", now.name, now.value);
-    }
-    decide_override_each(session_overrides(app->session), put_override, &b);
-    return buf_str(&b);
-}
 
 static void take_pane(App *app, Pane *p, int slot, const char *name) {
     Arena *a = &app->taken_arena[slot];
@@ -39,8 +23,8 @@ static void take_pane(App *app, Pane *p, int slot, const char *name) {
         q += n + (q[n] == '\n');
     }
     const char *what = left.len ? buf_str(&left) : p->ctx.view ? p->ctx.view->name : "";
-    app->taken[slot] =
-        (Lines){arena_printf(a, "%s: %s (%s)", name, what, settings_text(app)), lines.at, lines.n};
+    app->taken[slot] = (Lines){arena_printf(a, "%s: %s", name, what),
+                               brief_settings(a, app->session, p->ctx.unit), lines.at, lines.n};
 }
 
 // `#4.2@1` for a pane that shows a step, else `pane:N`, taken now; NULL and an error if there is

@@ -83,10 +83,27 @@ bool cmd_enter(App *app, Args *args) {
     return true;
 }
 
+// The thing under the cursor stays where it is on the screen while all else moves.
+static void hold_place(App *app, Pane *p, int row, int from, int row_before, int from_before) {
+    int left = p->left + from - from_before, top = p->top + row - row_before;
+    p->row = row;
+    p->left = left > 0 ? left : 0;
+    p->top = top > 0 ? top : 0;
+    pane_move(app, p, row);
+}
+
+static int middle(Pane *p) {
+    int from, cols;
+    p->ctx.view->plane->columns(&p->ctx, &from, &cols);
+    return from + cols / 2;
+}
+
 bool cmd_toggle(App *app, Args *args) {
     (void)args;
     Pane *p = app_pane(app);
     const char *line = NULL;
+    bool plane = pane_has_row(app, p) && p->ctx.view->plane;
+    int row = p->row, from = plane ? middle(p) : 0;
     if (!pane_has_row(app, p) || !p->ctx.view->toggle ||
         !p->ctx.view->toggle(&p->ctx, p->row, &line)) {
         app_message(app, ST_dim, "nothing to fold or choose on this line");
@@ -94,18 +111,35 @@ bool cmd_toggle(App *app, Args *args) {
     }
     if (line)
         return app_run(app, line);
-    pane_move(app, p, p->row);
+    if (plane)
+        hold_place(app, p, p->ctx.view->start(&p->ctx), middle(p), row, from);
+    else
+        pane_move(app, p, p->row);
     return true;
 }
 
 bool cmd_detail(App *app, Args *args) {
     Pane *p = app_pane(app);
-    if (!p->ctx.view || !p->ctx.view->plane) {
+    const Plane *plane = pane_ready(app, p) ? p->ctx.view->plane : NULL;
+    if (!plane || !plane->levels) {
         app_message(app, ST_dim, "detail is of drawings: view drawing");
         return true;
     }
-    p->ctx.opt.detail = args->at[0][0] == 'm';
-    p->ready = false;
+    const char *word = args->at[0];
+    int now = plane->detail(&p->ctx), to = !strcmp(word, "more") ? now + 1 : now - 1, n = 0;
+    for (; plane->levels[n]; n++)
+        if (!strcmp(word, plane->levels[n]))
+            to = n + 1;
+    if (to < 1 || to > n) {
+        app_message(app, ST_dim, to < 1 ? "no less: Space folds groups, a groups otherwise"
+                                        : "no more: i tells all of a node");
+        return true;
+    }
+    int row = p->row, from = middle(p), row_now = plane->zoom(&p->ctx, to);
+    if (row_now < 0)
+        return true;
+    p->ctx.opt.detail = to;
+    hold_place(app, p, row_now, middle(p), row, from);
     return true;
 }
 

@@ -4,6 +4,7 @@
 #include "app/app.h"
 #include "app/interrupt.h"
 #include "app/model.h"
+#include "views/brief.h"
 #include "core/base/file.h"
 #include "core/debug/bisect.h"
 
@@ -67,6 +68,7 @@ static RunRow row_of(App *app, const RunResult *r, const RunRequest *what, const
                   .compile_ns = r->compile_ns,
                   .cached = r->cached,
                   .unit = unit,
+                  .settings = brief_settings(&app->arena, app->session, unit),
                   .code_id = code ? code->id : -1};
     row.timing.kernels = ARENA_ARRAY(&app->arena, timing->n_kernels + 1, KernelTime);
     for (int i = 0; i < timing->n_kernels; i++) {

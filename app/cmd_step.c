@@ -109,6 +109,13 @@ typedef struct Stop {
 
 typedef bool Finder(App *app, Window *w, int dir, int *k, Buf *why);
 
+// From graph to graph; backwards out of a gradient's own steps into its forward.
+static bool walk_on(App *app, At *at, int dir) {
+    const Unit *u = pipeline_unit(session_pipeline(app->session), at->unit);
+    bool first = dir < 0 && u->parent && u == u->parent->backward && at->step <= u->parent->steps.n;
+    return (!first && step_walk(app, at, dir, STEP_pass)) || step_other_graph(app, at, dir);
+}
+
 // Walks from s->at until the finder stops it. False at the end, or if the user stopped it.
 static bool walk(App *app, Stop *s, int dir, Finder *find, Buf *why) {
     Window w = window_at(app, s->at, dir);
@@ -121,7 +128,7 @@ static bool walk(App *app, Stop *s, int dir, Finder *find, Buf *why) {
             return true;
         }
         At next = w.step;
-        if (!step_walk(app, &next, dir, STEP_pass) || !goes_on(app, next))
+        if (!walk_on(app, &next, dir) || !goes_on(app, next))
             break;
         s->at = next;
         w = (Window){step_before(app, next), next, 0, window_size(app, next), NULL};

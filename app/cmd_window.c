@@ -81,6 +81,27 @@ bool layout_take(App *app, const char *text) {
                              : app_run(app, arena_printf(&app->arena, "layout %s", text));
 }
 
+// Panes stand in the order of the pipeline; what shows no stage comes last.
+static int place_of(const App *app, int pane) {
+    const ViewCtx *c = &app->pane[pane].ctx;
+    return c->view && c->view->flags & VIEW_stage ? c->stage : STAGE_count;
+}
+
+static void put_in_order(App *app) {
+    int order[PANES], n = 0;
+    Windows *l = &app->layout;
+    for (int c = 0; c < l->n; c++)
+        for (int i = 0; i < l->col[c].n; i++) {
+            int pane = l->col[c].pane[i], k = n++;
+            for (; k > 0 && place_of(app, order[k - 1]) > place_of(app, pane); k--)
+                order[k] = order[k - 1];
+            order[k] = pane;
+        }
+    for (int c = 0, k = 0; c < l->n; c++)
+        for (int i = 0; i < l->col[c].n; i++)
+            l->col[c].pane[i] = order[k++];
+}
+
 bool cmd_layout(App *app, Args *args) {
     int n = 0;
     const char *named = layout_word(app, args);
@@ -91,11 +112,13 @@ bool cmd_layout(App *app, Args *args) {
     app->layout.by_hand = strcmp(args->at[0], "auto") != 0;
     if (!app->layout.by_hand || !args_int(args->at[0], &n))
         n = layout_auto(app->screen.cols, app->screen.rows);
+    if (!app->home)
+        app_pane(app)->given = false; // what somebody looks at stays
     app->layout.zoom = false;
-    layout_columns(&app->layout, n);
-    for (int i = 1; i < n; i++)
-        fill_pane(app, i, i - 1);
     app->home = false;
+    layout_tiles(&app->layout, n, app_body(app).cols, app_body(app).rows);
+    app_fill(app);
+    put_in_order(app);
     return true;
 }
 
@@ -250,9 +273,9 @@ void app_mouse(App *app, int row, int col, int kind) {
         app_run(app, arena_printf(&app->frame, "graph %d", stage));
         return;
     }
-    if (row > 0 && row == app_scrubber_row(app) && (kind == MOUSE_click || kind == MOUSE_drag)) {
-        if (scrubber_hit(app, col, &stage))
-            app_run(app, arena_printf(&app->frame, "scrub %d", stage + 1));
+    if ((kind == MOUSE_click || (kind == MOUSE_drag && app->drag_border < 0)) &&
+        scrubber_hit(app, row, col, &stage)) {
+        app_run(app, arena_printf(&app->frame, "scrub %d", stage + 1));
         return;
     }
     if (kind == MOUSE_click)

@@ -156,8 +156,13 @@ static void draw_rail(App *app) {
         text = p + 2;
         width = utf8_columns(text);
     }
-    if (width <= s->cols - col - 3)
-        screen_put(s, 0, s->cols - width - 1, s->cols, ST_dim, text);
+    const char *star = width > s->cols - col - 3 ? strchr(text, '*') : NULL;
+    if (star) { // how many changes there are is told in any case
+        text = arena_strndup(&app->frame, star, strcspn(star, " "));
+        width = utf8_columns(text);
+    }
+    if (width <= s->cols - col - 2)
+        screen_put(s, 0, s->cols - width - 1, s->cols, *text == '*' ? ST_edited : ST_dim, text);
 }
 
 bool rail_hit(const App *app, int at, int *stage) {
@@ -183,18 +188,44 @@ static int shown_panes(const App *app) {
     return app->home || app->layout.zoom ? 1 : layout_panes(&app->layout);
 }
 
+// The name of what the cursor is on, "" if it is nothing.
+static const char *name_here(App *app) {
+    Pane *p = app_pane(app);
+    bool mine = p->ctx.art && p->last.artifact == p->ctx.art->id;
+    return mine && app->session && p->ok ? item_name(p->ctx.art, p->last.id) : "";
+}
+
+int app_legend_row(const App *app) {
+    int n = bottom_rows(app);
+    return n >= BOTTOM_rule ? app->screen.rows - n : -1;
+}
+
+// Whole words where the scrubber is not in the same row.
+static bool legend_is_wide(const App *app) {
+    return app->screen.cols >= (app_scrubber_row(app) >= 0 ? 120 : 150);
+}
+
+static int legend_columns(const App *app) {
+    return shown_panes(app) < 2 ? 0 : legend_is_wide(app) ? 82 : 26;
+}
+
+void draw_legend_room(App *app, int *from, int *to) {
+    int cols = app->screen.cols, name = utf8_columns(name_here(app));
+    *from = 2 + (name > cols / 2 ? cols / 2 : name + 2 * (name > 0));
+    *to = cols - legend_columns(app) - 1;
+}
+
 static void draw_legend(App *app, int row) {
     Screen *s = &app->screen;
     rule(s, row, ST_head);
-    Pane *p = app_pane(app);
-    bool mine = p->ctx.art && p->last.artifact == p->ctx.art->id;
-    const char *name = mine ? item_name(p->ctx.art, p->last.id) : "";
+    const char *name = name_here(app);
     int col = 1;
-    if (*name && app->session && p->ok) {
+    if (*name) {
         col = screen_put(s, row, col, s->cols - 1, ST_text, " ");
         col = screen_put(s, row, col, s->cols / 2, ST_head_focus, name);
         col = screen_put(s, row, col, s->cols - 1, ST_text, " ");
     }
+    draw_scrubber_brief(app, row);
     if (shown_panes(app) < 2)
         return;
     static const struct {
@@ -203,8 +234,8 @@ static void draw_legend(App *app, int row) {
     } legend[] = {{ST_link_same, "●", " same ", " same value "},
                   {ST_link_part, "◐", " part ", " holds it, or is part of it "},
                   {ST_link_kin, "○", " kin ", " kin: same origin or gradient "}};
-    bool wide = s->cols >= 120;
-    int at = s->cols - (wide ? 82 : 26);
+    bool wide = legend_is_wide(app);
+    int at = s->cols - legend_columns(app);
     for (int i = 0; i < COUNT(legend) && at > col; i++) {
         at = screen_put(s, row, at, s->cols - 1, ST_text, " ");
         at = screen_put(s, row, at, s->cols - 1, legend[i].style, legend[i].mark);

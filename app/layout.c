@@ -6,6 +6,7 @@
 #include <string.h>
 
 enum { UNIT = 1000 }; // weight of a fresh column or pane
+enum { READABLE_COLS = 38, READABLE_ROWS = 5 };
 
 void layout_widen(Windows *l) {
     l->zoom_by_hand = l->zoom && l->zoom_by_hand;
@@ -14,12 +15,29 @@ void layout_widen(Windows *l) {
 
 void layout_columns(Windows *l, int n) {
     assert(n >= 1 && n <= PANES);
-    int focus = l->focus;
     memset(l->col, 0, sizeof l->col);
     l->n = n;
     for (int i = 0; i < n; i++)
         l->col[i] = (Column){.weight = UNIT, .n = 1, .pane = {i}, .share = {UNIT}};
-    l->focus = focus < n ? focus : n - 1;
+    l->focus = l->focus < n ? l->focus : n - 1;
+}
+
+void layout_tiles(Windows *l, int n, int cols, int rows) {
+    int deep = 1;
+    while (deep < n && cols / ((n + deep - 1) / deep) < READABLE_COLS &&
+           rows / (deep + 1) >= READABLE_ROWS)
+        deep++;
+    int columns = (n + deep - 1) / deep, pane = 0, focus = l->focus < n ? l->focus : n - 1;
+    layout_columns(l, columns);
+    l->focus = focus;
+    for (int c = 0; c < columns; c++) {
+        Column *col = &l->col[c];
+        col->n = (n - pane) / (columns - c);
+        for (int i = 0; i < col->n; i++) {
+            col->pane[i] = pane++;
+            col->share[i] = UNIT;
+        }
+    }
 }
 
 int layout_auto(int cols, int rows) {

@@ -22,10 +22,13 @@ typedef struct Windows {
     bool by_hand;           // arranged by the user: a resize does not rearrange
 } Windows;
 
-// n panes side by side, numbered 0..n-1.
 // A pane alone for as long as it shows what wants the whole width.
 void layout_widen(Windows *l);
+// n panes side by side, numbered 0..n-1.
 void layout_columns(Windows *l, int n);
+// n panes numbered down the columns, side by side as far as they are wide enough to be read, the
+// last columns in stacks.
+void layout_tiles(Windows *l, int n, int cols, int rows);
 // How many panes suit a terminal: 1 below 72 columns, 2 below 120, 3 below 150, else 4.
 int layout_auto(int cols, int rows);
 // A new pane right of the focused one, or below it; takes the focus. Its number, -1 if there are

@@ -130,11 +130,23 @@ uint64_t model_version(Session *s) {
     return v;
 }
 
+// Decisions that were overridden, and settings that are not as they begin; --grad is no change.
+static int changes_of(Session *s) {
+    Arena tmp = {0};
+    int n = overrides_count(session_overrides(s));
+    for (int i = 0; i < settings_count(); i++) {
+        SettingInfo now = settings_at(s, i, &tmp);
+        n += strcmp(now.name, "grad") && strcmp(now.value, settings_at(NULL, i, &tmp).value);
+    }
+    arena_free(&tmp);
+    return n;
+}
+
 void model_status(Session *s, Buf *out) {
     buf_printf(out, "%s  %s", session_name(s), backend_info[session_backend(s)].name);
     if (session_backend(s) == BACKEND_full && session_toolchain(s))
         buf_printf(out, "  %s", session_toolchain(s)->name);
-    int n = overrides_count(session_overrides(s));
+    int n = changes_of(s);
     if (n)
         buf_printf(out, "  *%d changed", n);
 }

@@ -61,6 +61,15 @@ static int columns_of(const App *app, const Pane *p) {
     return cols ? cols - GUTTER : p->ctx.opt.cols;
 }
 
+// And rows; those of a pane that is not shown are as they were.
+static int rows_of(const App *app, const Pane *p) {
+    Rect rect[PANES];
+    if (p == &app->pane[HOME])
+        return app_body(app).rows - 1;
+    app_rects(app, rect);
+    return rect[p - app->pane].rows ? rect[p - app->pane].rows - 1 : p->ctx.opt.rows;
+}
+
 static uint64_t version_of(const App *app, const Pane *p, const Artifact *art) {
     if (!app->session)
         return 0;
@@ -173,6 +182,7 @@ bool pane_ready(App *app, Pane *p) {
     Diag d = {.arena = &app->frame};
     const Artifact *art = wanted(app, p, &d);
     p->ctx.opt.cols = columns_of(app, p);
+    p->ctx.opt.rows = rows_of(app, p);
     uint64_t version = version_of(app, p, art);
     if (p->ready && p->version == version)
         return p->ok;
@@ -186,7 +196,7 @@ bool pane_ready(App *app, Pane *p) {
     p->art_id = art ? art->id : -1;
     if (p->ok && p->fresh && p->ctx.view->start)
         p->row = p->ctx.view->start(&p->ctx);
-    if (p->ok && id >= 0 && art && p->ctx.view->row_of && p->row > 0) {
+    if (p->ok && !p->fresh && id >= 0 && art && p->ctx.view->row_of && p->row > 0) {
         int row = p->ctx.view->row_of(&p->ctx, (Item){art->id, id});
         if (row >= 0)
             p->row = row;

@@ -102,6 +102,31 @@ bool step_walk(App *app, At *at, int dir, StepBy by) {
     return next_step(app, at, dir, by == STEP_stage);
 }
 
+// Where the steps begin that are the unit's own.
+static int own_steps(const Unit *u) {
+    return u->parent ? u->parent->steps.n : 0;
+}
+
+// In the order of the list of graphs; a joint graph's walk has gone on in its forward.
+bool step_other_graph(App *app, At *at, int dir) {
+    Pipeline *pl = pipeline_of(app);
+    const Unit *to = NULL;
+    for (int i = at->unit + dir; i >= 0 && i < pipeline_n_units(pl) && !to; i += dir) {
+        const Unit *next = pipeline_unit(pl, i);
+        if (dir < 0 ? !next->forward : !(next->parent && next == next->parent->forward))
+            to = next;
+    }
+    int step = to ? own_steps(to) : 0;
+    if (!to)
+        return false;
+    if (dir < 0)
+        model_artifact(app->session, to->index, STAGE_kernels, &(Diag){.arena = &app->frame});
+    if (!step_exists(app, to->index, step))
+        return false;
+    *at = (At){to->index, dir > 0 ? step : unit_n_steps(to) - 1, -1};
+    return true;
+}
+
 const Artifact *step_artifact(App *app, At at, Diag *d) {
     const Artifact *a = model_step(app->session, at.unit, at.step);
     if (!a || at.rewrite < 0)

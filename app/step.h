@@ -17,6 +17,8 @@ typedef enum StepBy { STEP_pass, STEP_stage, STEP_rewrite } StepBy;
 bool step_here(App *app, At *out);
 // One on; false at the end, and *at stays. A joint graph's walk goes on in its forward.
 bool step_walk(App *app, At *at, int dir, StepBy by);
+// From the last step of a graph to the first of the next one's own, or back; false: there is none.
+bool step_other_graph(App *app, At *at, int dir);
 // The artifact at a position; NULL and an error if it cannot be built.
 const Artifact *step_artifact(App *app, At at, Diag *d);
 // What came before it: the rewrite before, or the step.

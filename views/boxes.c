@@ -5,7 +5,9 @@
 #include <string.h>
 
 enum { GROUPS_MAX = 48, BOXES_MAX = 100, OPEN_MAX = 64 };
+enum { SHORT_COLUMNS = 8, SPREAD = 8 };
 
+const char *const box_details[] = {"dots", "short", "names", "types", NULL};
 const char *const boxes_by[] = {"kernel", "module", "line", "half", "nothing", NULL};
 
 // ---- a graph
@@ -65,7 +67,8 @@ static void key_of_node(ViewCtx *c, BoxPart *p, const Node *n, BoxesBy by, const
     }
 }
 
-// Parameters are many and say little; what the user gives is drawn.
+// Parameters are many and say little; what the user gives is drawn, if not all of a large graph
+// reads it.
 static bool is_parameter(ViewCtx *c, const Node *n) {
     const Unit *u = pipeline_unit(session_pipeline(c->session), c->unit);
     const LoadedGraph *g = u->loaded;
@@ -95,10 +98,11 @@ static void add_part(Boxes *b, BoxPart part) {
 
 static void graph_parts(Boxes *b, ViewCtx *c, BoxesBy by, int depth) {
     const uint8_t *half = by == BY_half ? session_halves(c->art->graph, c->arena) : NULL;
+    bool many = graph_ops(c->art->graph) > OPEN_MAX; // where lines to everywhere hide all others
     b->parts.n = b->inputs_hidden = 0;
     GRAPH_EACH (c->art->graph, n) {
         bool input = n->op == FX_placeholder || n->op == FX_get_attr;
-        if (input && (!n->n_users || is_parameter(c, n))) {
+        if (input && (!n->n_users || (many && n->n_users > SPREAD) || is_parameter(c, n))) {
             b->inputs_hidden++;
             continue;
         }
@@ -297,25 +301,73 @@ bool boxes_open(Boxes *b, ViewCtx *c, BoxesBy by, Buf *why) {
 
 // ---- drawing
 
-static void part_box(Boxes *b, BoxPart *p, bool types) {
-    DrawBox box = {.text = {p->name}, .group = p->group};
-    if (types && *p->type)
+// `A fused_gelu` by its letter, `layers.0.attn` by its last name, `getitem_17` as `getit…17`.
+static const char *short_name(Arena *a, const char *name) {
+    const char *dot = strrchr(name, '.'), *blank = strchr(name, ' ');
+    if (blank)
+        return arena_strndup(a, name, (size_t)(blank - name));
+    const char *from = dot ? dot + 1 : name, *digits = from + strlen(from), *p = from;
+    if (utf8_columns(from) <= SHORT_COLUMNS)
+        return from;
+    while (digits > from && digits[-1] >= '0' && digits[-1] <= '9')
+        digits--;
+    int columns = 0, room = SHORT_COLUMNS - 1 - utf8_columns(digits);
+    while (*p && columns < room)
+        columns += utf8_cluster(&p);
+    return arena_printf(a, "%.*s…%s", (int)(p - from), from, digits);
+}
+
+static void part_box(Boxes *b, BoxPart *p, BoxDetail detail) {
+    DrawBox box = {.text = {p->name}, .label = p->name, .group = p->group};
+    if (detail == DETAIL_short) {
+        box.text[0] = short_name(b->arena, p->name);
+    } else if (detail == DETAIL_types && *p->type) {
         box.text[1] = p->type;
-    box.framed = types && !p->quiet;
+        box.label = NULL;
+    }
+    box.framed = detail == DETAIL_types && !p->quiet;
     vec_push(b->arena, &b->graph.box, box);
 }
 
-static void group_box(Boxes *b, const BoxGroup *g) {
-    const char *what = arena_printf(b->arena, "%d op%s", g->n, g->n == 1 ? "" : "s");
-    vec_push(b->arena, &b->graph.box,
-             (DrawBox){.text = {g->title, what}, .framed = true, .group = -1});
+// A closed group tells how many ops it holds at every level.
+static void group_box(Boxes *b, const BoxGroup *g, BoxDetail detail) {
+    Arena *a = b->arena;
+    const char *what = arena_printf(a, "%d op%s", g->n, g->n == 1 ? "" : "s");
+    DrawBox box = {.label = arena_printf(a, "%s\n%s", g->title, what), .group = -1};
+    switch (detail) {
+    case DETAIL_short:
+        box.text[0] = arena_printf(a, "[%s %d]", short_name(a, g->title), g->n);
+        break;
+    case DETAIL_names:
+        box.text[0] = arena_printf(a, "%s  %s", g->title, what);
+        box.framed = true;
+        break;
+    case DETAIL_dots: // draw_dots
+    case DETAIL_types:
+    case DETAIL_end:
+        box.text[0] = g->title;
+        box.text[1] = what;
+        box.framed = true;
+        break;
+    }
+    vec_push(b->arena, &b->graph.box, box);
 }
 
-void boxes_draw(Boxes *b, bool types) {
-    b->graph = (DrawGraph){.arena = b->arena, .name = "fxray"};
-    b->first_part = ARENA_ARRAY(b->arena, b->parts.n + 1, int);
+int boxes_count(const Boxes *b) {
+    int n = 0;
+    for (int i = 0; i < b->parts.n; i++) {
+        const BoxGroup *g = b->parts.at[i].group >= 0 ? &b->groups.at[b->parts.at[i].group] : NULL;
+        n += !g || g->open || g->first == i;
+    }
+    return n;
+}
+
+// Boxes of parts and closed groups.
+static void draw_names(Boxes *b, BoxDetail detail) {
     for (int i = 0; i < b->groups.n; i++)
-        vec_push(b->arena, &b->graph.group, b->groups.at[i].title);
+        vec_push(b->arena, &b->graph.group,
+                 detail == DETAIL_short ? short_name(b->arena, b->groups.at[i].title)
+                                        : b->groups.at[i].title);
     for (int i = 0; i < b->parts.n; i++) {
         BoxPart *p = &b->parts.at[i];
         const BoxGroup *g = p->group >= 0 ? &b->groups.at[p->group] : NULL;
@@ -324,14 +376,17 @@ void boxes_draw(Boxes *b, bool types) {
             p->box--;
             continue;
         }
-        b->first_part[p->box] = i;
         if (g && !g->open)
-            group_box(b, g);
+            group_box(b, g, detail);
         else
-            part_box(b, p, types);
+            part_box(b, p, detail);
     }
-    // One line for all that goes from one box to another.
+}
+
+// One line for all that goes from one box to another.
+static void join_boxes(Boxes *b) {
     Map seen = {.arena = b->arena};
+    b->graph.edge.n = 0;
     for (int i = 0; i < b->edges.n; i++) {
         int from = b->parts.at[b->edges.at[i].from].box, to = b->parts.at[b->edges.at[i].to].box;
         uint64_t key = (uint64_t)from << 32 | (uint64_t)to;
@@ -340,5 +395,65 @@ void boxes_draw(Boxes *b, bool types) {
         map_put_id(&seen, key + 1, b);
         vec_push(b->arena, &b->graph.edge, (DrawEdge){from, to});
         b->graph.box.at[to].ports++;
+    }
+}
+
+// What is one op and has one reader, which is one op and reads nothing else, lies in the reader's
+// box: only where the graph forks and joins is drawn. Closed groups stay what they are.
+static void join_chains(Boxes *b) {
+    int n = b->graph.box.n;
+    const DrawBox *box_at = b->graph.box.at; // framed: a closed group
+    int *in = ARENA_ARRAY(b->arena, n + 1, int), *out = ARENA_ARRAY(b->arena, n + 1, int);
+    int *head = ARENA_ARRAY(b->arena, n + 1, int), *box = ARENA_ARRAY(b->arena, n + 1, int);
+    for (int i = 0; i < n; i++)
+        head[i] = i;
+    for (int i = 0; i < b->graph.edge.n; i++) {
+        out[b->graph.edge.at[i].from]++;
+        in[b->graph.edge.at[i].to]++;
+    }
+    for (int i = 0; i < b->graph.edge.n; i++) {
+        DrawEdge e = b->graph.edge.at[i];
+        bool groups = box_at[e.from].framed || box_at[e.to].framed;
+        if (out[e.from] == 1 && in[e.to] == 1 && !groups)
+            head[e.to] = e.from;
+    }
+    b->graph.box.n = 0;
+    for (int i = 0; i < n; i++) { // a head comes before what hangs on it
+        head[i] = head[head[i]];
+        box[i] = head[i] == i ? b->graph.box.n : box[head[i]];
+        if (head[i] == i)
+            vec_push(b->arena, &b->graph.box, (DrawBox){.group = -1});
+    }
+    for (int i = 0; i < b->parts.n; i++)
+        b->parts.at[i].box = box[b->parts.at[i].box];
+}
+
+static void draw_dots(Boxes *b) {
+    draw_names(b, DETAIL_dots);
+    join_boxes(b);
+    join_chains(b);
+    int *n = ARENA_ARRAY(b->arena, b->graph.box.n + 1, int);
+    for (int i = 0; i < b->parts.n; i++)
+        n[b->parts.at[i].box]++;
+    for (int i = 0; i < b->graph.box.n; i++)
+        b->graph.box.at[i].text[0] = n[i] > 1 ? arena_printf(b->arena, "[%d]", n[i]) : "•";
+    b->graph.group.n = 0;
+}
+
+void boxes_draw(Boxes *b, BoxDetail detail) {
+    b->graph = (DrawGraph){.arena = b->arena, .name = "fxray"};
+    if (detail == DETAIL_dots)
+        draw_dots(b);
+    else
+        draw_names(b, detail);
+    join_boxes(b);
+    b->first_part = ARENA_ARRAY(b->arena, b->parts.n + 1, int);
+    b->next_part = ARENA_ARRAY(b->arena, b->parts.n + 1, int);
+    for (int i = 0; i < b->parts.n; i++)
+        b->first_part[i] = -1;
+    for (int i = b->parts.n - 1; i >= 0; i--) {
+        int box = b->parts.at[i].box;
+        b->next_part[i] = b->first_part[box];
+        b->first_part[box] = i;
     }
 }

@@ -11,6 +11,17 @@
 typedef enum BoxesBy { BY_kernel, BY_module, BY_line, BY_half, BY_nothing, BOXES_BYS } BoxesBy;
 extern const char *const boxes_by[];    // kernel, module, …
 
+// How much a box tells, from the least on. How many ops it stands for, chains of them drawn as one;
+// names cut short; whole names; what each makes as well.
+typedef enum BoxDetail {
+    DETAIL_dots = 1,
+    DETAIL_short,
+    DETAIL_names,
+    DETAIL_types,
+    DETAIL_end
+} BoxDetail;
+extern const char *const box_details[]; // dots, short, names, types, NULL
+
 typedef struct BoxPart {
     int item;               // of the artifact
     const char *name, *type;    // type "": none
@@ -40,12 +51,15 @@ typedef struct Boxes {
     bool merged;            // there were too many groups: equal runs took their place
     DrawGraph graph;        // by boxes_draw
     int *first_part;        // by box
+    int *next_part;         // by part: the next in the same box, -1
 } Boxes;
 
 // Parts, edges and groups; false and why if the artifact cannot be drawn. Groups begin open if all
 // boxes together are few.
 bool boxes_open(Boxes *b, ViewCtx *c, BoxesBy by, Buf *why);
-// The graph to draw with the groups as they are now; with types each box tells what it makes.
-void boxes_draw(Boxes *b, bool types);
+// The graph to draw with the groups as they are now.
+void boxes_draw(Boxes *b, BoxDetail detail);
+// Boxes that it has then.
+int boxes_count(const Boxes *b);
 
 #endif

@@ -32,6 +32,9 @@ int kernel_of_node(const CModule *code, int node);
 bool is_library_call(const SchedNode *n);   // an extern call, not a mere part of another's result
 // Its place among all launches, library calls included: the number of its letter.
 int launch_of_kernel(const Schedule *s, const CModule *code, int kernel);
+// settings.c: what would run it, what kind of graph it is, and all settings and decisions that are
+// not as they are by default: full gcc · inference · static sizes · cse=off · fuse op0+op1 off.
+const char *brief_settings(Arena *a, Session *s, int unit);
 // Splits text into lines; *n set. The lines live in a.
 const char **split_lines(Arena *a, const char *text, int *n);
 

@@ -16,14 +16,15 @@ typedef struct Pair {
 } Pair;
 
 typedef struct Row {
-    int pair;     // -1: a fold, -2: a line of the summary
-    int from, to; // fold: pairs hidden; summary: from is its line
+    int pair;     // -1: a fold, -2: a line of the summary, -3: the settings of a side
+    int from, to; // fold: pairs hidden; summary, settings: from is its line
     int run;      // first pair of the run of equal lines that it is in
 } Row;
 
 typedef struct Doc {
     const Artifact *art_a, *art_b;
-    const char *title_a, *title_b;
+    DiffSide side_a, side_b;
+    int labels; // first rows: the settings of both sides, in one if they are the same
     DiffText a, b;
     VEC(Pair) pairs;
     VEC(Row) rows;
@@ -167,6 +168,8 @@ static void join_moved(ViewCtx *c, Doc *d) {
 
 static void build_rows(ViewCtx *c, Doc *d) {
     d->rows.n = 0;
+    for (int i = 0; i < d->labels; i++)
+        vec_push(c->arena, &d->rows, (Row){-3, i, 0, d->pairs.n});
     for (int i = 0; i < d->pairs.n;) {
         int run = i;
         while (run < d->pairs.n && sign_of(d, &d->pairs.at[run]) == '=')
@@ -200,10 +203,11 @@ static bool diff_open(ViewCtx *c, Buf *why) {
         return false;
     }
     const char *a = arena_strndup(c->tmp, c->arg, (size_t)(blank - c->arg));
-    if (!(d->art_a = diff_side(c, a, &d->title_a, why)) ||
-        !(d->art_b = diff_side(c, blank + 1, &d->title_b, why)))
+    if (!diff_side(c, a, &d->side_a, why) || !diff_side(c, blank + 1, &d->side_b, why))
         return false;
-    c->art = d->art_b;
+    d->labels = strcmp(d->side_a.settings, d->side_b.settings) ? 2 : 1;
+    d->art_a = d->side_a.art;
+    c->art = d->art_b = d->side_b.art;
     d->a = diff_text(c, d->art_a);
     d->b = diff_text(c, d->art_b);
     diff_match(c, d->art_a, d->art_b, &d->a, &d->b);
@@ -285,9 +289,21 @@ static ViewCtx summary_of(const ViewCtx *c) {
     return page;
 }
 
+static const char *label_of(const Doc *d, int i, const char **side) {
+    *side = d->labels == 1 ? "A and B" : i ? "B" : "A";
+    return i ? d->side_b.settings : d->side_a.settings;
+}
+
 static void diff_line(ViewCtx *c, int row, Line *l) {
     const Doc *d = c->doc;
     const Row *r = &d->rows.at[row];
+    if (r->pair == -3) {
+        const char *side, *text = label_of(d, r->from, &side);
+        line_printf(l, ST_name, "%s  ", side);
+        line_add(l, ST_dim, text);
+        l->passive = true;
+        return;
+    }
     if (r->pair == -2) {
         ViewCtx page = summary_of(c);
         page_line_of(&page, r->from, l);
@@ -341,7 +357,7 @@ static int diff_row_of(ViewCtx *c, Item item) {
 
 static void diff_title(ViewCtx *c, Buf *left, Buf *right) {
     const Doc *d = c->doc;
-    buf_printf(left, "A  %s   B  %s", d->title_a, d->title_b);
+    buf_printf(left, "A  %s   B  %s", d->side_a.title, d->side_b.title);
     if (d->added + d->gone + d->altered)
         buf_printf(right, "+%d −%d ~%d", d->added, d->gone, d->altered);
     else
@@ -353,6 +369,11 @@ static void diff_title(ViewCtx *c, Buf *left, Buf *right) {
 static void diff_node(ViewCtx *c, int row, Buf *out) {
     const Doc *d = c->doc;
     const Row *r = &d->rows.at[row];
+    if (r->pair == -3) {
+        const char *side, *text = label_of(d, r->from, &side);
+        buf_printf(out, "%s: %s", side, text);
+        return;
+    }
     if (r->pair == -2) {
         ViewCtx page = summary_of(c);
         page_node(&page, r->from, out);
@@ -400,12 +421,16 @@ static int diff_next_change(ViewCtx *c, int row, int dir) {
 static bool diff_toggle(ViewCtx *c, int row, const char **command) {
     Doc *d = c->doc;
     (void)command;
-    if (row >= d->rows.n || d->rows.at[row].pair == -2)
+    if (row >= d->rows.n || d->rows.at[row].pair < -1)
         return false;
     const Row *r = &d->rows.at[row];
     d->open[r->run] = !d->open[r->run];
     build_rows(c, d);
     return true;
+}
+
+static int diff_head(ViewCtx *c) {
+    return ((const Doc *)c->doc)->labels;
 }
 
 const View view_diff = {
@@ -421,5 +446,7 @@ const View view_diff = {
     .enter = diff_enter,
     .toggle = diff_toggle,
     .next_change = diff_next_change,
+    .start = diff_head,
+    .head = diff_head,
     .alters = 2,
 };

@@ -80,8 +80,7 @@ static const Artifact *read_artifact(ViewCtx *c, StageId stage, Str text, const 
 }
 
 // theirs[:STAGE[:FOLDER]]
-static const Artifact *theirs(ViewCtx *c, int unit, const char *word, const char **title,
-                              Buf *why) {
+static const Artifact *theirs(ViewCtx *c, int unit, const char *word, DiffSide *out, Buf *why) {
     Diag d = {.arena = c->tmp};
     const char *rest = strchr(word, ':'), *dir = rest ? strchr(rest + 1, ':') : NULL, *path = "";
     size_t n = !rest ? 0 : dir ? (size_t)(dir - rest - 1) : strlen(rest + 1);
@@ -92,7 +91,8 @@ static const Artifact *theirs(ViewCtx *c, int unit, const char *word, const char
     }
     Str text =
         session_theirs(c->session, unit, (StageId)stage, dir ? dir + 1 : NULL, c->arena, &path, &d);
-    *title = arena_printf(c->arena, "PyTorch's %s", path_base(path));
+    out->title = arena_printf(c->arena, "PyTorch's %s", path_base(path));
+    out->settings = arena_printf(c->arena, "as PyTorch wrote it · %s", path);
     const Artifact *a =
         text.ptr ? read_artifact(c, (StageId)stage, text, path, 0, ID_theirs, &d) : NULL;
     if (!a)
@@ -101,7 +101,7 @@ static const Artifact *theirs(ViewCtx *c, int unit, const char *word, const char
 }
 
 // bisect:on, bisect:off: what the stage of the decision at fault makes with it and without.
-static const Artifact *state_side(ViewCtx *c, const char *word, const char **title, Buf *why) {
+static const Artifact *state_side(ViewCtx *c, const char *word, DiffSide *out, Buf *why) {
     const Bisect *b = c->work ? c->work->bisect : NULL;
     const BisectChoice *k = b ? bisect_choice(b) : NULL;
     bool on = !strcmp(word, "bisect:on");
@@ -112,7 +112,9 @@ static const Artifact *state_side(ViewCtx *c, const char *word, const char **tit
     }
     StageId stage = bisect_text_stage(k);
     const char *text = on ? b->on_text : b->off_text;
-    *title = arena_printf(c->arena, "%s %s, %s %s", on ? "N" : "N-1", stage_info[stage].name,
+    out->settings = arena_printf(c->arena, "%s %s · %s", on ? "with" : "without",
+                                 choice_words(k, c->arena), out->settings);
+    out->title = arena_printf(c->arena, "%s %s, %s %s", on ? "N" : "N-1", stage_info[stage].name,
                           on ? "fails: with" : "passes: without", choice_words(k, c->arena));
     if (!*text) {
         buf_printf(why, "stage %s cannot be built in the state that %s", stage_info[stage].name,
@@ -125,16 +127,17 @@ static const Artifact *state_side(ViewCtx *c, const char *word, const char **tit
     return a ? a : text_artifact(c, stage, text, id);
 }
 
-static const Artifact *lines_side(ViewCtx *c, const Lines *l, int id, const char **title) {
+static const Artifact *lines_side(ViewCtx *c, const Lines *l, int id, DiffSide *out) {
     Buf b = {.arena = c->arena};
     for (int i = 0; i < l->n; i++)
         buf_printf(&b, "%s%s", i ? "\n" : "", l->at[i]);
-    *title = arena_strdup(c->arena, l->title);
+    out->title = arena_strdup(c->arena, l->title);
+    out->settings = arena_strdup(c->arena, l->settings);
     return text_artifact(c, STAGE_source, buf_str(&b), id);
 }
 
 // pane:N, held: as `diff` took them.
-static const Artifact *taken(ViewCtx *c, const char *word, const char **title, Buf *why) {
+static const Artifact *taken(ViewCtx *c, const char *word, DiffSide *out, Buf *why) {
     bool held = !strcmp(word, "held");
     long n = held ? DIFF_HELD : strtol(word + strlen("pane:"), NULL, 10) - 1;
     if (!c->taken || n < 0 || n > DIFF_HELD || !c->taken[n].title) {
@@ -142,10 +145,10 @@ static const Artifact *taken(ViewCtx *c, const char *word, const char **title, B
                            : "no such pane");
         return NULL;
     }
-    return lines_side(c, &c->taken[n], ID_pane - (int)n, title);
+    return lines_side(c, &c->taken[n], ID_pane - (int)n, out);
 }
 
-static const Artifact *run_side(ViewCtx *c, const char *word, const char **title, Buf *why) {
+static const Artifact *run_side(ViewCtx *c, const char *word, DiffSide *out, Buf *why) {
     long n = strtol(word + strlen("run:"), NULL, 10) - 1;
     if (!c->runs || n < 0 || n >= c->runs->rows.n) {
         buf_printf(why, "no run %ld: there are %d", n + 1, c->runs ? c->runs->rows.n : 0);
@@ -158,49 +161,65 @@ static const Artifact *run_side(ViewCtx *c, const char *word, const char **title
         buf_printf(&b, "%s%-8s %-18s mean %.9g  low %.9g  high %.9g  digest %016llx", i ? "\n" : "",
                    o->name, o->type, o->mean, o->low, o->high, (unsigned long long)o->digest);
     }
-    *title = arena_printf(c->arena, "run %ld: %s", n + 1, r->label);
+    out->title = arena_printf(c->arena, "run %ld: %s", n + 1, r->label);
+    out->settings = r->settings;
     return text_artifact(c, STAGE_source, buf_str(&b), ID_run - (int)n);
 }
 
-const Artifact *diff_side(ViewCtx *c, const char *word, const char **title, Buf *why) {
+static const Artifact *text_side(ViewCtx *c, int unit, const char *word, DiffSide *out, Buf *why,
+                                 bool *is_text) {
+    *is_text = true;
+    if (str_starts(word, "theirs"))
+        return theirs(c, unit, word, out, why);
+    if (str_starts(word, "pane:") || !strcmp(word, "held"))
+        return taken(c, word, out, why);
+    if (str_starts(word, "bisect:"))
+        return state_side(c, word, out, why);
+    if (str_starts(word, "run:"))
+        return run_side(c, word, out, why);
+    *is_text = false;
+    return NULL;
+}
+
+static const Artifact *built_side(ViewCtx *c, int unit, const char *word, DiffSide *out, Buf *why) {
+    Pipeline *p = session_pipeline(c->session);
+    if (word[0] == '#')
+        return numbered(c, unit, word, why);
+    int stage = stage_find(word);
+    const Artifact *a =
+        stage >= 0 ? pipeline_build(p, unit, (StageId)stage) : pass_step(p, unit, word);
+    if (a && stage >= 0)
+        out->title = arena_printf(c->arena, "%c %s", stage_info[stage].key, stage_info[stage].name);
+    if (!a)
+        buf_printf(why, stage < 0 ? "no stage and no pass '%s'" : "stage %s is not there", word);
+    return a;
+}
+
+bool diff_side(ViewCtx *c, const char *word, DiffSide *out, Buf *why) {
     Pipeline *p = session_pipeline(c->session);
     const char *at = strchr(word, '@');
     long unit = at ? strtol(at + 1, NULL, 10) : c->unit;
-    const Artifact *a = NULL;
+    bool is_text;
+    *out = (DiffSide){.art = NULL};
     if (at)
         word = arena_strndup(c->tmp, word, (size_t)(at - word));
     if (unit < 0 || unit >= pipeline_n_units(p)) {
         buf_printf(why, "no graph %ld", unit);
-        return NULL;
+        return false;
     }
-    *title = NULL;
-    if (str_starts(word, "theirs"))
-        return theirs(c, (int)unit, word, title, why);
-    if (str_starts(word, "pane:") || !strcmp(word, "held"))
-        return taken(c, word, title, why);
-    if (str_starts(word, "bisect:"))
-        return state_side(c, word, title, why);
-    if (str_starts(word, "run:"))
-        return run_side(c, word, title, why);
-    if (word[0] == '#') {
-        a = numbered(c, (int)unit, word, why);
-    } else {
-        int stage = stage_find(word);
-        a = stage >= 0 ? pipeline_build(p, (int)unit, (StageId)stage)
-                       : pass_step(p, (int)unit, word);
-        if (a && stage >= 0)
-            *title = arena_printf(c->arena, "%c %s", stage_info[stage].key, stage_info[stage].name);
-        if (!a)
-            buf_printf(why, stage < 0 ? "no stage and no pass '%s'" : "stage %s is not there",
-                       word);
-    }
+    out->settings = brief_settings(c->arena, c->session, (int)unit);
+    out->art = text_side(c, (int)unit, word, out, why, &is_text);
+    if (is_text)
+        return out->art != NULL;
+    const Artifact *a = out->art = built_side(c, (int)unit, word, out, why);
+    if (!a)
+        return false;
     int k = -1;
-    if (a)
-        pipeline_state_of(p, a, &k);
-    if (a && !*title)
-        *title = k < 0
-                     ? arena_printf(c->arena, "%c %s", stage_info[a->stage].key, artifact_title(a))
-                     : arena_printf(c->arena, "%c %s rewrite %d", stage_info[a->stage].key,
-                                    artifact_title(a), k);
-    return a;
+    pipeline_state_of(p, a, &k);
+    if (!out->title)
+        out->title = k < 0 ? arena_printf(c->arena, "%c %s", stage_info[a->stage].key,
+                                          artifact_title(a))
+                           : arena_printf(c->arena, "%c %s rewrite %d", stage_info[a->stage].key,
+                                          artifact_title(a), k);
+    return true;
 }

@@ -22,10 +22,14 @@ DiffText diff_text(ViewCtx *c, const Artifact *art);
 void diff_match(ViewCtx *c, const Artifact *art_a, const Artifact *art_b, const DiffText *a,
                 DiffText *b);
 
-// diff_side.c: an artifact for a side of a diff: a stage, a pass, #N (a step), #N.K (after K of its
-// rewrites), each with @U of graph U; `theirs[:STAGE[:FOLDER]]`, PyTorch's own; `pane:N`, `held`,
-// `run:N`, texts. NULL: why not is said. *title: what it is, with its settings where those are its
-// own.
-const Artifact *diff_side(ViewCtx *c, const char *word, const char **title, Buf *why);
+// diff_side.c: one side of a diff: a stage, a pass, #N (a step), #N.K (after K of its rewrites),
+// each with @U of graph U; `theirs[:STAGE[:FOLDER]]`, PyTorch's own; `pane:N`, `held`, `run:N`,
+// `bisect:on`, `bisect:off`, texts. False: why not is said.
+typedef struct DiffSide {
+    const Artifact *art;
+    const char *title;    // what it is
+    const char *settings; // under which it came about
+} DiffSide;
+bool diff_side(ViewCtx *c, const char *word, DiffSide *out, Buf *why);
 
 #endif

@@ -4,20 +4,22 @@
 
 #include <string.h>
 
-enum { COLUMNS_MAX = 4096 };
+enum { COLUMNS_MAX = 4096, FEW = 24 };
 
 typedef struct Doc {
     Boxes boxes;
     Drawing *drawing;
     int selected; // box
-    bool types, by_graphviz;
+    int part;     // in it, that the cursor is on
+    BoxDetail detail;
+    bool by_graphviz;
     bool *from_selected; // by box: the selected one reads it
 } Doc;
 
 static bool draw(ViewCtx *c, Doc *d, Buf *why) {
     Diag diag = {.arena = c->arena};
     Buf places = {.arena = c->tmp};
-    boxes_draw(&d->boxes, d->types);
+    boxes_draw(&d->boxes, d->detail);
     d->by_graphviz = session_layout(c->session, &d->boxes.graph, c->opt.plain_layout, &places);
     d->drawing = draw_new(c->arena, &d->boxes.graph, buf_str(&places), &diag);
     d->from_selected = ARENA_ARRAY(c->arena, d->boxes.graph.box.n + 1, bool);
@@ -26,13 +28,27 @@ static bool draw(ViewCtx *c, Doc *d, Buf *why) {
     return d->drawing != NULL;
 }
 
-static void choose(Doc *d, int box) {
+static void choose(Doc *d, int part) {
     const DrawGraph *g = &d->boxes.graph;
+    int box = d->boxes.parts.at[part].box;
     d->selected = box;
+    d->part = part;
     memset(d->from_selected, 0, (size_t)g->box.n + 1);
     for (int i = 0; i < g->edge.n; i++)
         if (g->edge.at[i].to == box)
             d->from_selected[g->edge.at[i].from] = true;
+}
+
+// Types as well, if all of it is seen then.
+static bool draw_detail(ViewCtx *c, Doc *d, Buf *why) {
+    if (d->detail)
+        return draw(c, d, why);
+    d->detail = DETAIL_types;
+    if (boxes_count(&d->boxes) <= FEW && draw(c, d, why) &&
+        draw_rows(d->drawing) <= c->opt.rows && draw_cols(d->drawing) <= c->opt.cols)
+        return true;
+    d->detail = DETAIL_names;
+    return draw(c, d, why);
 }
 
 static bool drawing_open(ViewCtx *c, Buf *why) {
@@ -40,14 +56,14 @@ static bool drawing_open(ViewCtx *c, Buf *why) {
     c->doc = d;
     // What a schedule's kernels are is seen best by kernel; a graph's nodes by module.
     BoxesBy first = c->art && c->art->kind == ART_graph ? BY_module : BY_kernel;
-    d->types = c->opt.detail > 0;
     if (!boxes_open(&d->boxes, c, (BoxesBy)((first + c->opt.alter) % BOXES_BYS), why))
         return false;
     if (!d->boxes.parts.n) {
         buf_puts(why, "there is nothing to draw");
         return false;
     }
-    if (!draw(c, d, why))
+    d->detail = (BoxDetail)c->opt.detail;
+    if (!draw_detail(c, d, why))
         return false;
     choose(d, 0);
     return true;
@@ -62,8 +78,24 @@ static int selected_row(const Doc *d) {
     return r.row + r.rows / 2;
 }
 
+static void choose_box(Doc *d, int box) {
+    if (d->boxes.parts.at[d->part].box != box || box != d->selected)
+        choose(d, d->boxes.first_part[box]);
+}
+
 static const BoxPart *part_of_box(const Doc *d, int box) {
     return &d->boxes.parts.at[d->boxes.first_part[box]];
+}
+
+static const BoxPart *part_here(const Doc *d) {
+    return &d->boxes.parts.at[d->part];
+}
+
+static int parts_of_box(const Doc *d, int box, int *last) {
+    int n = 0;
+    for (int i = d->boxes.first_part[box]; i >= 0; i = d->boxes.next_part[i], n++)
+        *last = i;
+    return n;
 }
 
 static const BoxGroup *folded(const Doc *d, int box) {
@@ -74,9 +106,8 @@ static const BoxGroup *folded(const Doc *d, int box) {
 
 // The strongest link of the cursor's thing to what a box stands for.
 static int strength(const ViewCtx *c, const Doc *d, int box) {
-    const BoxGroup *g = folded(d, box);
-    int first = d->boxes.first_part[box], n = g ? g->n : 1, best = 0;
-    for (int i = first; c->linked && i < first + n; i++) {
+    int best = 0;
+    for (int i = d->boxes.first_part[box]; c->linked && i >= 0; i = d->boxes.next_part[i]) {
         int item = d->boxes.parts.at[i].item;
         if (item < c->n_linked && c->linked[item] > best)
             best = c->linked[item];
@@ -92,7 +123,8 @@ static StyleId box_style(const ViewCtx *c, const Doc *d, int box, DrawInk ink) {
         return ink == DRAW_frame && k == 3 ? ST_link_part : by_strength[k];
     if (ink == DRAW_more)
         return ST_type;
-    if (p->kernel >= 0 && (ink == DRAW_frame || folded(d, box)))
+    bool whole = ink == DRAW_frame || d->detail == DETAIL_dots || folded(d, box);
+    if (p->kernel >= 0 && whole)
         return style_kernel(p->kernel);
     return ink == DRAW_frame || p->quiet ? ST_dim : ST_text;
 }
@@ -139,7 +171,7 @@ static void drawing_line(ViewCtx *c, int row, Line *l) {
         line_add(l, style, buf_str(&text));
     }
     if (row == selected_row(d) && c->art)
-        l->item = (Item){c->art->id, part_of_box(d, d->selected)->item};
+        l->item = (Item){c->art->id, part_here(d)->item};
 }
 
 static int drawing_row_of(ViewCtx *c, Item item) {
@@ -149,7 +181,7 @@ static int drawing_row_of(ViewCtx *c, Item item) {
     int part = d->boxes.part_of[item.id];
     if (part < 0)
         return -1;
-    choose(d, d->boxes.parts.at[part].box);
+    choose(d, part);
     return selected_row(d);
 }
 
@@ -176,7 +208,7 @@ static int drawing_near(ViewCtx *c, int row, int col) {
             best = i;
         }
     }
-    choose(d, best);
+    choose_box(d, best);
     return selected_row(d);
 }
 
@@ -184,7 +216,7 @@ static int drawing_walk(ViewCtx *c, int dx, int dy) {
     Doc *d = c->doc;
     int to = draw_beside(d->drawing, d->selected, dx, dy);
     if (to >= 0)
-        choose(d, to);
+        choose_box(d, to);
     return to < 0 ? -1 : selected_row(d);
 }
 
@@ -197,9 +229,10 @@ static void drawing_columns(ViewCtx *c, int *col, int *cols) {
 
 static void drawing_title(ViewCtx *c, Buf *left, Buf *right) {
     const Doc *d = c->doc;
-    buf_printf(left, "drawing · %s · by %s", artifact_title(c->art),
-               d->boxes.merged ? "neighbours" : boxes_by[d->boxes.by]);
-    buf_printf(right, "%d boxes of %d", d->boxes.graph.box.n, d->boxes.parts.n);
+    buf_printf(left, "drawing · %s · by %s · %s", artifact_title(c->art),
+               d->boxes.merged ? "neighbours" : boxes_by[d->boxes.by], box_details[d->detail - 1]);
+    buf_printf(right, "%d box%s of %d", d->boxes.graph.box.n,
+               d->boxes.graph.box.n == 1 ? "" : "es", d->boxes.parts.n);
     if (!d->by_graphviz && !c->opt.plain_layout)
         buf_puts(right, " · plain layout: graphviz took too long");
 }
@@ -207,40 +240,65 @@ static void drawing_title(ViewCtx *c, Buf *left, Buf *right) {
 static void drawing_node(ViewCtx *c, int row, Buf *out) {
     const Doc *d = c->doc;
     const BoxGroup *g = folded(d, d->selected);
+    const BoxPart *p = part_here(d);
+    int last = 0, n = parts_of_box(d, d->selected, &last);
     (void)row;
-    if (g) {
-        buf_printf(out, "%s: %d ops, %s to %s   Space unfolds them", g->title, g->n,
-                   d->boxes.parts.at[g->first].name, d->boxes.parts.at[g->first + g->n - 1].name);
+    if (n > 1) {
+        const char *last_name = d->boxes.parts.at[last].name;
+        if (g && g->n == n)
+            buf_printf(out, "%s: %d ops, %s to %s   Space unfolds them", g->title, n,
+                       d->boxes.parts.at[g->first].name, last_name);
+        else
+            buf_printf(out, "%s  %s   in a chain of %d ops, %s to %s   ) draws them", p->name,
+                       p->type, n, part_of_box(d, d->selected)->name, last_name);
         return;
     }
-    const BoxPart *p = part_of_box(d, d->selected);
     buf_printf(out, "%s  %s", p->name, p->type);
     if (p->group >= 0)
         buf_printf(out, "   in %s", d->boxes.groups.at[p->group].title);
     if (d->boxes.inputs_hidden)
-        buf_printf(out, "   %d parameters and unused inputs are not drawn", d->boxes.inputs_hidden);
+        buf_printf(out, "   not drawn: %d input%s, parameters, unused or read by many",
+                   d->boxes.inputs_hidden, d->boxes.inputs_hidden == 1 ? "" : "s");
+}
+
+// Draws anew with the same thing under the cursor.
+static bool redraw(ViewCtx *c, Doc *d) {
+    Buf why = {.arena = c->tmp};
+    if (!draw(c, d, &why))
+        return false;
+    choose(d, d->part);
+    return true;
+}
+
+static int drawing_detail(ViewCtx *c) {
+    return (int)((const Doc *)c->doc)->detail;
 }
 
 static bool drawing_toggle(ViewCtx *c, int row, const char **command) {
     Doc *d = c->doc;
-    const BoxPart *p = part_of_box(d, d->selected);
-    int item = p->item;
-    Buf why = {.arena = c->tmp};
+    const BoxPart *p = part_here(d);
     (void)row;
     (void)command;
     if (p->group < 0)
         return false;
     d->boxes.groups.at[p->group].open ^= true;
-    if (!draw(c, d, &why))
-        return false;
-    choose(d, d->boxes.parts.at[d->boxes.part_of[item]].box);
-    return true;
+    return redraw(c, d);
+}
+
+static int drawing_zoom(ViewCtx *c, int detail) {
+    Doc *d = c->doc;
+    if (detail < DETAIL_dots || detail >= DETAIL_end)
+        return -1;
+    d->detail = (BoxDetail)detail;
+    return redraw(c, d) ? selected_row(d) : -1;
 }
 
 static const char *drawing_enter(ViewCtx *c, int row) {
     const Doc *d = c->doc;
     (void)row;
-    return folded(d, d->selected) ? "toggle" : "view node";
+    int last, n = parts_of_box(d, d->selected, &last);
+    const BoxGroup *g = folded(d, d->selected);
+    return n == 1 ? "view node" : g && g->n == n ? "toggle" : "detail more";
 }
 
 static int drawing_start(ViewCtx *c) {
@@ -251,7 +309,12 @@ const DrawGraph *drawing_graph(const ViewCtx *c) {
     return &((const Doc *)c->doc)->boxes.graph;
 }
 
-static const Plane plane = {drawing_near, drawing_walk, drawing_columns};
+static const Plane plane = {.near = drawing_near,
+                            .walk = drawing_walk,
+                            .columns = drawing_columns,
+                            .levels = box_details,
+                            .detail = drawing_detail,
+                            .zoom = drawing_zoom};
 
 const View view_drawing = {
     .name = "drawing",

@@ -19,6 +19,7 @@ typedef struct RunRow {
     int64_t compile_ns;
     bool cached;            // code came from the cache
     int code_id;            // of the generated code that ran: another one now, and it is stale
+    const char *settings;   // brief_settings then
     VEC(RunOutput) outputs;
 } RunRow;
 

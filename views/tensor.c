@@ -566,7 +566,7 @@ static void tensor_node(ViewCtx *c, int row, Buf *out) {
                *ulp == '=' ? "0" : ulp, is_wrong(a, flat) ? "   WRONG" : "");
 }
 
-static const Plane plane = {tensor_near, tensor_walk, tensor_columns};
+static const Plane plane = {.near = tensor_near, .walk = tensor_walk, .columns = tensor_columns};
 
 const View view_tensor = {
     .name = "tensor",

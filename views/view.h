@@ -97,9 +97,10 @@ typedef struct ViewOpt {
     bool hide_times;        // measured times are shown as ·
     bool ascii;             // no marks outside ASCII
     int cols;               // columns the text may use now
+    int rows;               // rows of text on the screen, 0 unknown
     int alter;              // which form of the view (`a` steps through them)
     int sort;               // which column sorts (`#`)
-    int detail;             // of a drawing: 0 names, 1 types as well
+    int detail;             // of a plane: its level, from 1; 0: the view chooses by what there is
     int left;               // of a plane: first column that is on the screen
     bool plain_layout;      // drawings are laid out without Graphviz
 } ViewOpt;
@@ -133,7 +134,8 @@ typedef struct ViewCtx {
 } ViewCtx;
 
 typedef struct Lines {
-    const char *title;      // command that printed them
+    const char *title;      // command that printed them; of a pane what it showed
+    const char *settings;   // of a pane: brief_settings then
     const char *const *at;
     int n;
 } Lines;
@@ -155,6 +157,11 @@ typedef struct Plane {
     // The next thing in a direction gets it; its row, -1: there is none.
     int (*walk)(ViewCtx *ctx, int dx, int dy);
     void (*columns)(ViewCtx *ctx, int *col, int *cols);     // that it takes
+    // Levels of detail from the least on, NULL-terminated: opt.detail is a place in them, from 1.
+    const char *const *levels;
+    int (*detail)(ViewCtx *ctx); // the one that is shown
+    // Shows another level with the same thing under the cursor; its row, -1: it cannot.
+    int (*zoom)(ViewCtx *ctx, int detail);
 } Plane;
 
 typedef struct View {

@@ -38,6 +38,38 @@ static const char *verdict(void) {
     return buf_str(&right);
 }
 
+// The settings that a side says it came about under.
+static const char *label(int side) {
+    Pane *p = app_pane(&app);
+    ck_assert(pane_ready(&app, p));
+    return line_text(pane_line(&app, p, side), &app.arena);
+}
+
+// Stages as well as texts say all that is not by default, and whether sizes are symbols.
+START_TEST(both_sides_tell_their_settings) {
+    open_model("samples/dynamic.txt");
+    run("backend eager ; stage joint graph 1 ; set cse=off ; fault gelu_constant on ; diff");
+    static const char *const words[] = {"A and B  eager", "inference", "dynamic s77", "cse=off",
+                                        "fault gelu_constant on"};
+    for (int i = 0; i < COUNT(words); i++)
+        ck_assert_msg(strstr(label(0), words[i]), "no %s: %s", words[i], label(0));
+    ck_assert(!strstr(label(0), "default"));
+    run("back ; stage joint graph 0 ; diff");
+    ck_assert_msg(strstr(label(0), "static sizes"), "%s", label(0));
+    close_model();
+    open_model("samples/block_debug");
+    run("stage post_fusion ; diff theirs");
+    ck_assert_msg(strstr(label(0), "as PyTorch wrote it") && strstr(label(0), "ir_post_fusion.txt"),
+                  "%s", label(0));
+    ck_assert_msg(strstr(label(1), "by default"), "%s", label(1));
+    close_model();
+    open_model("samples/block.pt2");
+    run("backend eager ; run ; backend full tcc ; run ; diff run 1 run 2");
+    ck_assert_msg(strstr(label(0), "A  eager") && strstr(label(1), "B  full tcc"), "%s", label(0));
+    close_model();
+}
+END_TEST
+
 // The same sum of two branches, written in another order and with other names.
 static const char one[] = "class A(torch.nn.Module):\n"
                           "    def forward(self, x: \"f32[4]\"):\n"
@@ -113,11 +145,10 @@ START_TEST(panes_and_what_is_held) {
     ck_assert_str_eq(verdict(), "no difference");
     run("back ; nofuse op0 op1 ; diff held");
     ck_assert_msg(strstr(verdict(), "−1"), "%s", verdict());
-    Pane *p = app_pane(&app);
-    Buf left = {.arena = &app.arena}, right = {.arena = &app.arena};
-    p->ctx.view->title(&p->ctx, &left, &right);
-    // Both sides say under which settings they came about.
-    ck_assert_msg(strstr(buf_str(&left), "fuse op0+op1 off"), "%s", buf_str(&left));
+    ck_assert_msg(strstr(label(0), "A  full tcc") && strstr(label(0), "by default"), "%s",
+                  label(0));
+    ck_assert_msg(strstr(label(1), "B  full tcc") && strstr(label(1), "fuse op0+op1 off"), "%s",
+                  label(1));
     run("back ; view passes ; diff pane 1 pane 2"); // a step against a list
     ck_assert(!app_run(&app, "back ; diff pane 5"));
     app.diag = (Diag){.arena = &app.frame};
@@ -133,6 +164,7 @@ Suite *suite_app_diff(void) {
         a_sample_is_what_pytorch_made_of_it,
         a_rewrite_shows_itself_alone,
         panes_and_what_is_held,
+        both_sides_tell_their_settings,
     };
     return unit_suite("app_diff", tests, COUNT(tests));
 }

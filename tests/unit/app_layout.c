@@ -53,6 +53,29 @@ START_TEST(columns_cover_any_width) {
 }
 END_TEST
 
+// Stacked only where columns would be too narrow, and never so flat that nothing is seen.
+START_TEST(tiles_are_wide_enough_to_be_read) {
+    for (int n = 1; n <= PANES; n++)
+        for (int cols = 70; cols < 310; cols += 7)
+            for (int rows = 10; rows < 60; rows += 9) {
+                Windows l = {0};
+                Rect at[PANES], r = {1, 0, rows, cols};
+                int deep = 1;
+                layout_tiles(&l, n, cols, rows);
+                ck_assert_int_eq(layout_panes(&l), n);
+                check_cover(&l, r);
+                layout_place(&l, r, at);
+                for (int c = 0; c < l.n; c++)
+                    deep = l.col[c].n > deep ? l.col[c].n : deep;
+                ck_assert(l.n == n || cols / n < 38);
+                int fewer = l.n > 1 ? (n + l.n - 2) / (l.n - 1) : n; // in a column, of one less
+                ck_assert(l.n == 1 || at[0].cols >= 37 || rows / fewer < 5);
+                for (int p = 0; p < n; p++)
+                    ck_assert(deep == 1 || at[p].rows >= 5);
+            }
+}
+END_TEST
+
 START_TEST(split_until_full_then_close_all) {
     Windows l = {0};
     layout_columns(&l, 1);
@@ -133,7 +156,7 @@ END_TEST
 Suite *suite_app_layout(void) {
     const TTest *const tests[] = {
         auto_follows_the_width,
-        columns_cover_any_width,
+        columns_cover_any_width, tiles_are_wide_enough_to_be_read,
         split_until_full_then_close_all,
         focus_goes_round_in_reading_order,
         resizing_moves_one_border_by_that_many_cells,

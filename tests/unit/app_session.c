@@ -125,6 +125,59 @@ START_TEST(layouts_are_kept_by_name) {
 }
 END_TEST
 
+// Six panes show six things, whatever one of them showed before.
+START_TEST(layouts_show_no_stage_twice) {
+    static const char *const first[] = {"stage joint", "stage kernels", "stage post_fusion",
+                                        "stage fx", "view timing", "stage functional"};
+    for (int i = 0; i < COUNT(first); i++)
+        for (int n = 2; n <= PANES; n++) {
+            start(120, 40);
+            const char *model = i % 2 ? "samples/block.pt2" : "tests/corpus/chain/graph_code.txt";
+            ck_assert(app_open(&app, model));
+            run(first[i]);
+            run(arena_printf(&app.arena, "layout %d", n));
+            app_draw(&app);
+            ck_assert_int_eq(layout_panes(&app.layout), n);
+            for (int p = 0; p < n; p++)
+                for (int q = 0; q < p; q++) {
+                    const ViewCtx *a = &app.pane[p].ctx, *b = &app.pane[q].ctx;
+                    ck_assert_msg(app.pane[q].ok, "%s, layout %d: %s", first[i], n,
+                                  app.pane[q].why);
+                    ck_assert_msg(a->view != b->view || a->stage != b->stage,
+                                  "%s, layout %d: panes %d and %d", first[i], n, q + 1, p + 1);
+                }
+            end();
+        }
+}
+END_TEST
+
+// In another sitting, with another model, the panes show the stages and views they showed.
+START_TEST(layouts_bring_back_what_panes_show) {
+    Arena a = {0};
+    Diag d = {.arena = &a};
+    char *dir = dir_temp(&a, &d);
+    setenv("XDG_STATE_HOME", dir, 1);
+    start(120, 40);
+    ck_assert(app_open(&app, "samples/norm.pt2"));
+    run("layout 3 ; focus 1 ; stage functional ; focus 2 ; view memory ; focus 3 ; help");
+    run("layout save mine");
+    end();
+    start(120, 40);
+    ck_assert(app_open(&app, "samples/block.pt2"));
+    run("layout mine");
+    app_draw(&app);
+    ck_assert_int_eq(app.pane[0].ctx.stage, STAGE_functional);
+    ck_assert_str_eq(app.pane[1].ctx.view->name, "memory");
+    ck_assert_str_ne(app.pane[2].ctx.view->name, "help"); // it is of the moment
+    for (int p = 0; p < 3; p++)
+        ck_assert(app.pane[p].ok);
+    end();
+    unsetenv("XDG_STATE_HOME");
+    dir_remove(dir, &d);
+    arena_free(&a);
+}
+END_TEST
+
 START_TEST(broken_arrangements_are_refused) {
     static const char *const bad[] = {
         "",
@@ -209,7 +262,8 @@ END_TEST
 Suite *suite_app_session(void) {
     const TTest *const tests[] = {
         a_session_does_it_again,
-        layouts_are_kept_by_name,
+        layouts_are_kept_by_name, layouts_show_no_stage_twice,
+        layouts_bring_back_what_panes_show,
         broken_arrangements_are_refused,
         grep_leads_to_what_it_found,
         a_search_without_results_leaves_nothing_to_read,

@@ -120,6 +120,95 @@ START_TEST(breakpoints_stop_where_it_happens) {
 }
 END_TEST
 
+// The first graph has fixed sizes; the second asks for 3 rows at least and an even number.
+START_TEST(guards_stop_where_they_were_added) {
+    open_model("samples/dynamic.txt", "none");
+    run("stage fx graph 0 ; break guard ; continue");
+    ck_assert_int_eq(here().unit, 1);
+    ck_assert_str_eq(pass_here(), "functional");
+    ck_assert_msg(strstr(app.message, "s77 >= 3") && strstr(app.message, "and 1 more"), "%s",
+                  app.message);
+    run("continue");
+    ck_assert_msg(strstr(app.message, "no breakpoint stops"), "%s", app.message);
+    run("delete all ; break guard s77//2 ; stage fx ; continue");
+    ck_assert_msg(strstr(app.message, "s77//2") && !strstr(app.message, "more"), "%s", app.message);
+    run("delete all ; break guard s78 ; stage fx ; continue");
+    ck_assert_msg(strstr(app.message, "no breakpoint stops"), "%s", app.message);
+    close_model();
+}
+END_TEST
+
+// On to the halves and to the next graph, and back the same way.
+START_TEST(continue_goes_from_graph_to_graph) {
+    // mm is made in the joint graph, gone in its forward, made in its backward.
+    static const char *const says[] = {"joint", "partition", "partition"};
+    open_model("samples/classifier.txt", "params");
+    run("break op mm ; stage fx");
+    for (int i = 0; i < COUNT(says); i++) {
+        run("continue");
+        ck_assert_str_eq(pass_here(), says[i]);
+    }
+    ck_assert_int_eq(here().unit, 2);
+    run("continue");
+    ck_assert_msg(strstr(app.message, "no breakpoint stops"), "%s", app.message);
+    for (int i = COUNT(says); i--;) {
+        run("continue -1");
+        ck_assert_str_eq(pass_here(), says[i]);
+        ck_assert_msg(strstr(app.message, "breakpoint 1"), "%s", app.message);
+    }
+    close_model();
+    open_model("samples/dynamic.txt", "none");
+    run("break op amax ; stage fx graph 0 ; continue");
+    ck_assert_int_eq(here().unit, 0);
+    run("continue");
+    ck_assert_int_eq(here().unit, 1);
+    ck_assert_msg(strstr(app.message, "amax was made"), "%s", app.message);
+    run("stage kernels ; continue -1 ; continue -1");
+    ck_assert_int_eq(here().unit, 0);
+    close_model();
+}
+END_TEST
+
+START_TEST(o_runs_on_to_what_happens_to_the_cursors_thing) {
+    open_model("samples/block.pt2", "none");
+    run("stage functional ; goto gelu");
+    app_key(&app, "O");
+    ck_assert_str_eq(pass_here(), "joint");
+    ck_assert_msg(strstr(app.message, "gelu is gone"), "%s", app.message);
+    close_model();
+}
+END_TEST
+
+// Where the steps have no row of their own they stand in the rule; a click on one goes there.
+START_TEST(steps_stand_in_the_rule_of_a_small_screen) {
+    static const int cols[] = {60, 80, 100};
+    for (int i = 0; i < COUNT(cols); i++) {
+        open_model("samples/block.pt2", "none");
+        app_resize(&app, cols[i], 24);
+        run("stage kernels ; zoom on ; goto 1");
+        int row = app_legend_row(&app), last = -1, step, n = here().step + 1;
+        ck_assert_int_lt(app_scrubber_row(&app), 0);
+        for (int col = 0; col < cols[i]; col++) {
+            uint32_t code = screen_at(&app.screen, row, col)->code;
+            bool cell = scrubber_hit(&app, row, col, &step);
+            ck_assert_int_eq(cell, code == 0x2588 || code == 0x25aa || code == 0xb7);
+            ck_assert(!cell || step > last);
+            last = cell ? step : last;
+        }
+        ck_assert_int_ge(last, n - 2);
+        ck_assert(!scrubber_hit(&app, row - 1, cols[i] / 2, &step));
+        for (int col = cols[i] - 1; col >= 0; col--)
+            if (scrubber_hit(&app, row, col, &step) && step < 3) {
+                app_mouse(&app, row, col, MOUSE_click);
+                ck_assert_int_eq(here().step, step);
+                break;
+            }
+        ck_assert_int_lt(here().step, 3);
+        close_model();
+    }
+}
+END_TEST
+
 START_TEST(shapes_are_compared_size_by_size) {
     open_model("samples/block.pt2", "none");
     run("stage fx ; break shape [8, 32, *] ; continue");
@@ -173,8 +262,14 @@ END_TEST
 
 Suite *suite_app_step(void) {
     const TTest *const tests[] = {
-        rewrites_there_and_back,          breakpoints_stop_where_it_happens,
-        shapes_are_compared_size_by_size, a_watched_value_is_found_at_every_stage,
+        rewrites_there_and_back,
+        breakpoints_stop_where_it_happens,
+        guards_stop_where_they_were_added,
+        continue_goes_from_graph_to_graph,
+        o_runs_on_to_what_happens_to_the_cursors_thing,
+        steps_stand_in_the_rule_of_a_small_screen,
+        shapes_are_compared_size_by_size,
+        a_watched_value_is_found_at_every_stage,
         until_goes_to_a_pass_or_a_node,
     };
     return unit_suite("app_step", tests, COUNT(tests));
