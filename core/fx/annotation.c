@@ -57,7 +57,7 @@ static bool read_tensor(Scan *r, DType dtype, const char *p, Place at, Annotatio
         return scan_fail(r, "%d sizes but %d strides", size.n, stride.n);
     Device device = {DEV_cpu, -1};
     out->device = *p != 0;
-    if (*p && !device_parse(p, &device)) {
+    if (*p && !scan_device(r, p, &device)) {
         out->val = (Value){.kind = VAL_none}; // of another device: kept as text
         return true;
     }

@@ -208,7 +208,8 @@ Graph *value_graph(const Value *v);             // a graph or the attribute that
 int node_graphs(const Node *n, const Graph **out, int max);
 
 // infer.c: gives the nodes without a value one by their ops' meta functions; the number of nodes
-// that stay without. Trouble is a warning.
+// that stay without. Trouble is a warning. Where a text told sizes without strides, and they are
+// numbers, the strides are the op's.
 int graph_infer(Graph *g, Diag *d);
 // The marked nodes (by id) get their values anew, and so does what stands behind one whose value
 // became another. False and an error at the first that its op refuses; *at is that node. stage: of

@@ -100,14 +100,45 @@ static void infer_node(Infer *f, Node *n) {
         diag_warning(f->d, m.at, "node %s: %s", n->name, diag_first(&quiet));
 }
 
+// Sizes that are symbols: to ask the op for strides might cost a guard.
+static bool is_static(const TensorMeta *t) {
+    int64_t size;
+    for (int i = 0; i < t->ndim; i++)
+        if (!expr_int(t->size[i], &size))
+            return false;
+    return true;
+}
+
+// A text without strides: those that the op gives to what it was told, if the sizes agree.
+static void infer_strides(Infer *f, Node *n) {
+    Diag quiet = {.arena = &f->tmp}, *was = f->d;
+    Value told = n->val;
+    f->d = &quiet;
+    n->val = val_none();
+    infer_node(f, n);
+    f->d = was;
+    const TensorMeta *got = node_tensor(n);
+    bool same = got && got->dtype == told.tensor->dtype && got->ndim == told.tensor->ndim;
+    for (int i = 0; same && i < got->ndim; i++)
+        same = got->size[i] == told.tensor->size[i];
+    if (same)
+        n->flags &= ~(unsigned)NODE_assumed_strides;
+    else
+        n->val = told;
+}
+
 int graph_infer(Graph *g, Diag *d) {
     Infer f = {.g = g, .d = d};
     int unknown = 0;
     GRAPH_EACH(g, n) {
-        if (n->val.kind != VAL_none || n->op == FX_output)
+        bool strides = n->val.kind == VAL_tensor && (n->flags & NODE_assumed_strides) &&
+                       n->op == FX_call_function && is_static(n->val.tensor);
+        if ((n->val.kind != VAL_none && !strides) || n->op == FX_output)
             continue;
         ArenaMark mark = arena_mark(&f.tmp);
-        if (n->op == FX_call_function)
+        if (strides)
+            infer_strides(&f, n);
+        else if (n->op == FX_call_function)
             infer_node(&f, n);
         if (n->op == FX_call_function && n->val.kind == VAL_none)
             infer_from_items(n);

@@ -59,7 +59,7 @@ static DType read_dtype(Scan *r, const char *text) {
 static Device read_device(Scan *r, const char *text) {
     Device d = {DEV_cpu, -1};
     const char *p = strstr(text, "device='");
-    if (p && !device_parse(arena_strndup(r->tmp, p + 8, strcspn(p + 8, "'")), &d))
+    if (p && !scan_device(r, arena_strndup(r->tmp, p + 8, strcspn(p + 8, "'")), &d))
         d = (Device){DEV_cpu, -1};
     return d;
 }

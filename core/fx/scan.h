@@ -26,6 +26,7 @@ typedef struct Scan {
     int depth;                  // of the value being read, limited
     bool percent;               // nodes are written %name
     bool failed;
+    bool stands_in;             // it was said that the cpu stands in for another device
     Map scope;                  // name in the text -> Node *, of the graph being read
     Map annotations;            // text -> TensorMeta *, shared in the whole text
     Map files;                  // text of a comment -> StackFrame *
@@ -41,6 +42,8 @@ bool line_blank(const TextLine *l);
 bool line_starts(const TextLine *l, const char *text);  // behind its indentation
 Place scan_place(const Scan *r, const char *at);
 Place scan_line(const Scan *r);             // the line without a column
+// A device as the text names it; the cpu, and once a warning, for one that no code is made for.
+bool scan_device(Scan *r, const char *text, Device *out);
 // Always false; the message is added once.
 bool scan_fail(Scan *r, const char *fmt, ...) FX_PRINTF(2, 3);
 void scan_space(Scan *r);                   // blanks; inside brackets line ends and comments, too

@@ -312,21 +312,35 @@ const char *scan_path(Scan *r) {
     return arena_strndup(r->tmp, from, (size_t)(to - from));
 }
 
+bool scan_device(Scan *r, const char *text, Device *out) {
+    if (device_parse(text, out))
+        return true;
+    if (!device_stand_in(text, out))
+        return false;
+    if (!r->stands_in)
+        diag_warning(r->diag, scan_line(r), "the cpu stands in for device `%s`", text)->hint =
+            "code is made for cpu and cuda";
+    r->stands_in = true;
+    return true;
+}
+
 // device(type='cuda', index=0), device('cpu').
 static bool read_device(Scan *r, const char *from, Value *out) {
     Arguments a = {0};
     if (!scan_arguments(r, &a))
         return false;
     Device d = {DEV_cpu, -1};
-    bool known = false;
+    bool known = false, other = false; // other: the cpu stands in
     if (a.args.n >= 1 && a.args.at[0].kind == VAL_str)
-        known = device_parse(a.args.at[0].s, &d);
+        known = scan_device(r, a.args.at[0].s, &d);
     for (int i = 0; i < a.kwargs.n; i++) {
         const Kwarg *k = &a.kwargs.at[i];
-        if (!strcmp(k->name, "type") && k->value.kind == VAL_str)
-            known = device_parse(k->value.s, &d);
-        else if (!strcmp(k->name, "index") && k->value.kind == VAL_int && k->value.i >= 0 &&
-                 k->value.i < 256)
+        if (!strcmp(k->name, "type") && k->value.kind == VAL_str) {
+            known = scan_device(r, k->value.s, &d);
+            other = device_stand_in(k->value.s, &d);
+        }
+        if (!strcmp(k->name, "index") && k->value.kind == VAL_int && k->value.i >= 0 &&
+                 k->value.i < 256 && !other)
             d.index = (int)k->value.i;
     }
     if (!known) {

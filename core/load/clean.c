@@ -129,12 +129,8 @@ static size_t take(const char **p, const char *end, bool html, char *to) {
     return 1;
 }
 
-Str load_clean(Arena *a, Str text) {
+static Str without_marks(Arena *a, Str text) {
     static const char mark[] = "\xef\xbb\xbf"; // of the byte order
-    if (is_utf16(text))
-        text = from_utf16(a, text);
-    if (!text.len || memchr(text.ptr, 0, text.len))
-        return text;
     bool marked = text.len >= 3 && !memcmp(text.ptr, mark, 3);
     bool html = is_html(text), quoted = has_quotation(text);
     if (!marked && !html && !quoted && !memchr(text.ptr, 27, text.len) &&
@@ -151,4 +147,12 @@ Str load_clean(Arena *a, Str text) {
     }
     *to = 0;
     return (Str){out, (size_t)(to - out)};
+}
+
+Str load_clean(Arena *a, Str text) {
+    if (is_utf16(text))
+        text = from_utf16(a, text);
+    if (!text.len || memchr(text.ptr, 0, text.len))
+        return text;
+    return load_tidy(a, without_marks(a, text));
 }

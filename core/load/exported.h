@@ -10,6 +10,7 @@ typedef struct Exported {
     const char *file;
     const char *node;           // name of the node being read, for messages
     Map tensors, symbols;       // name -> Json * of tensor_values; of sym_int_values and its like
+    const Json *specs;          // input_specs of the signature; NULL in nested graphs
     Graph *g;
     Map scope;                  // name in the file -> Node *
     Map frames;                 // stack_trace text -> StackFrame *
@@ -18,8 +19,10 @@ typedef struct Exported {
     bool failed;
 } Exported;
 
-// The Graph object as a graph in m->arena; NULL and one error if it cannot be.
-Graph *exported_graph(LoadedModel *m, const Json *graph, const char *file, Diag *d);
+// The Graph object as a graph in m->arena, with names of inputs that the signature's specs have;
+// NULL and one error if it cannot be.
+Graph *exported_graph(LoadedModel *m, const Json *graph, const Json *specs, const char *file,
+                      Diag *d);
 Graph *exported_subgraph(Exported *x, const Json *graph, const char *name);
 // Always false.
 bool exported_fail(Exported *x, const char *fmt, ...) FX_PRINTF(2, 3);

@@ -37,18 +37,49 @@ static const char *argument_name(const Json *arg) {
     return name ? name : json_str(json_get(member, "as_name"), NULL);
 }
 
+// What a named input or result holds, of the kind that its tag says.
+static bool typed_value(Exported *x, const char *tag, const char *name, Value *out) {
+    static const char *const symbols[] = {"as_sym_int", "as_sym_float", "as_sym_bool"};
+    bool tensor = !strcmp(tag, "as_tensor") || !strcmp(tag, "as_tensors") ||
+                  !strcmp(tag, "as_optional_tensor") || !strcmp(tag, "as_optional_tensors");
+    bool symbol = str_index(tag, symbols, COUNT(symbols)) >= 0 || !strcmp(tag, "as_sym_ints");
+    if (!tensor && !symbol && strcmp(tag, "as_custom_obj") != 0)
+        return exported_fail(x, "`%s` is named by an argument of kind `%s`", name, tag);
+    if (tensor && !map_get(&x->tensors, name))
+        return exported_fail(x, "tensor `%s` is not in tensor_values", name);
+    if (symbol && !map_get(&x->symbols, name))
+        return exported_fail(x, "`%s` is in no table of symbols", name);
+    return exported_named(x, name, out);
+}
+
+// The i-th input's name in the signature, NULL if it has none.
+static const char *spec_name(const Exported *x, int i) {
+    const Json *spec = x->specs ? x->specs->child : NULL;
+    for (; spec && i > 0; i--)
+        spec = spec->next;
+    const Json *body = only_member(spec), *arg = json_get(body, "arg");
+    const char *name = json_str(json_get(body, "name"), NULL); // of a constant
+    name = name ? name : argument_name(arg);
+    return name ? name : json_str(json_get(arg, "name"), NULL);
+}
+
 static bool add_input(Exported *x, const Json *arg, int i) {
-    const char *name = argument_name(arg);
+    const char *name = argument_name(arg), *told = spec_name(x, i);
     Value constant = {.kind = VAL_none};
-    // A constant given by the caller has a value and no name.
+    // A constant given by the caller has a value, and a name in the signature only.
     if (!name && !exported_argument(x, arg, &constant))
         return false;
-    if (!name)
-        name = arena_printf(x->tmp, "input_%d", i);
+    if (name && told && strcmp(name, told) != 0)
+        return exported_fail(x, "input %d is `%s` in the signature", i, told);
+    bool named = name != NULL;
+    if (!named)
+        name = told ? told : arena_printf(x->tmp, "input_%d", i);
+    if (map_get(&x->scope, name))
+        return exported_fail(x, "a second input `%s`", name);
     Node *n = graph_placeholder(x->g, name, name);
     map_put(&x->scope, arena_strdup(x->m->arena, name), n);
     n->val = constant.kind != VAL_none ? value_copy(x->m->arena, &constant, NULL) : n->val;
-    return constant.kind != VAL_none || exported_named(x, name, &n->val);
+    return !named || typed_value(x, only_member(arg)->key, name, &n->val);
 }
 
 // ---- results
@@ -91,7 +122,7 @@ static int collect_results(Exported *x, const Json *outputs, Result *out, int ma
                 name = name ? name : argument_name(item);
             }
             out[n].name = name;
-            if (name && !exported_named(x, name, &out[n].val))
+            if (name && !typed_value(x, member->key, name, &out[n].val))
                 return -1;
             n++;
         }
@@ -247,6 +278,7 @@ Graph *exported_subgraph(Exported *x, const Json *graph, const char *name) {
         return NULL;
     }
     Exported inner = {.m = x->m, .d = x->d, .file = x->file, .tmp = x->tmp, .depth = x->depth + 1};
+    inner.specs = x->depth ? NULL : x->specs;
     inner.scope.arena = inner.frames.arena = inner.tensors.arena = inner.symbols.arena =
         x->m->arena;
     static const char *const tables[] = {"sym_int_values", "sym_bool_values", "sym_float_values"};
@@ -260,9 +292,10 @@ Graph *exported_subgraph(Exported *x, const Json *graph, const char *name) {
     return ok ? inner.g : NULL;
 }
 
-Graph *exported_graph(LoadedModel *m, const Json *graph, const char *file, Diag *d) {
+Graph *exported_graph(LoadedModel *m, const Json *graph, const Json *specs, const char *file,
+                      Diag *d) {
     Arena tmp = {0};
-    Exported x = {.m = m, .d = d, .file = file, .tmp = &tmp};
+    Exported x = {.m = m, .d = d, .file = file, .specs = specs, .tmp = &tmp};
     Graph *g = exported_subgraph(&x, graph, "GraphModule");
     if (g)
         g->title = "ExportedProgram";

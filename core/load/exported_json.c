@@ -57,23 +57,45 @@ static const char *copy(LoadedModel *m, const char *text) {
     return text ? arena_strdup(m->arena, text) : NULL;
 }
 
-static void set_inputs(LoadedModel *m, LoadedGraph *g, const Json *specs) {
+// As many as the graph has, each of a kind that is known; without a signature all are the user's.
+static bool check_specs(const Json *specs, int n, const char *what, const char *file, Diag *d) {
+    bool ok = !specs || (specs->kind == JSON_array && specs->n == n);
+    if (!ok)
+        diag_error(d, (Place){.file = file}, "the signature has %d %ss, and the graph %d",
+                   specs->n, what, n);
+    return ok;
+}
+
+static bool unknown_spec(const Json *spec, const char *what, const char *file, Diag *d) {
+    diag_error(d, (Place){.file = file}, "`%s` in the signature is no kind of %s",
+               spec->child && spec->child->key ? spec->child->key : "", what);
+    return false;
+}
+
+static bool set_inputs(LoadedModel *m, LoadedGraph *g, const Json *specs, const char *file,
+                       Diag *d) {
     Node **nodes;
     g->n_inputs = graph_placeholders(g->graph, &nodes, m->arena);
+    if (!check_specs(specs, g->n_inputs, "input", file, d))
+        return false;
     g->inputs = ARENA_ARRAY(m->arena, g->n_inputs + 1, InputSpec);
     const Json *spec = specs ? specs->child : NULL;
     int user = 0;
     for (int i = 0; i < g->n_inputs; i++, spec = spec ? spec->next : NULL) {
         InputSpec *in = &g->inputs[i];
+        bool known = !spec;
         for (int k = 0; k < COUNT(input_tags); k++) {
             const Json *body = json_get(spec, input_tags[k].tag);
             if (!body)
                 continue;
+            known = true;
             in->kind = input_tags[k].kind;
             in->transient = !json_bool(json_get(body, "persistent"), true);
             if (input_tags[k].name_key)
                 in->state = copy(m, json_str(json_get(body, input_tags[k].name_key), NULL));
         }
+        if (!known)
+            return unknown_spec(spec, "input", file, d);
         if (in->kind == IN_user &&
             (nodes[i]->val.kind == VAL_sym || nodes[i]->val.kind == VAL_symfloat))
             in->kind = IN_symbol;
@@ -82,36 +104,51 @@ static void set_inputs(LoadedModel *m, LoadedGraph *g, const Json *specs) {
         const TensorMeta *t = node_tensor(nodes[i]);
         in->requires_grad = t && t->requires_grad;
     }
+    return true;
 }
 
-static void set_outputs(LoadedModel *m, LoadedGraph *g, const Json *specs) {
+static bool set_outputs(LoadedModel *m, LoadedGraph *g, const Json *specs, const char *file,
+                        Diag *d) {
     const Node *out = graph_output_node(g->graph);
     g->n_outputs = out->args[0].kind == VAL_tuple ? out->args[0].n : 1;
     g->outputs = ARENA_ARRAY(m->arena, g->n_outputs + 1, OutputSpec);
+    if (!check_specs(specs, g->n_outputs, "output", file, d))
+        return false;
     const Json *spec = specs ? specs->child : NULL;
     for (int i = 0; i < g->n_outputs && spec; i++, spec = spec->next) {
+        bool known = false;
         for (int k = 0; k < COUNT(output_tags); k++) {
             const Json *body = json_get(spec, output_tags[k].tag);
             if (!body)
                 continue;
+            known = true;
             g->outputs[i].kind = output_tags[k].kind;
             if (output_tags[k].target_key)
                 g->outputs[i].target =
                     copy(m, json_str(json_get(body, output_tags[k].target_key), NULL));
         }
+        if (!known)
+            return unknown_spec(spec, "output", file, d);
     }
+    return true;
 }
 
 // ---- the top
 
-static void set_ranges(LoadedModel *m, const Json *ranges) {
+static bool set_ranges(LoadedModel *m, const Json *ranges, const char *file, Diag *d) {
     for (const Json *r = ranges ? ranges->child : NULL; r; r = r->next) {
         const Json *lo = json_get(r, "min_val"), *hi = json_get(r, "max_val");
         if (!r->key || r->kind != JSON_object || !*r->key)
             continue;
-        sym_set_range(m->sym, sym_symbol(m->sym, r->key), json_int(lo, SYM_NEG_INF),
-                      json_int(hi, SYM_POS_INF));
+        int64_t from = json_int(lo, SYM_NEG_INF), to = json_int(hi, SYM_POS_INF);
+        if (from > to) {
+            diag_error(d, (Place){.file = file}, "range_constraints: no size `%s` is from %lld to "
+                       "%lld", r->key, (long long)from, (long long)to);
+            return false;
+        }
+        sym_set_range(m->sym, sym_symbol(m->sym, r->key), from, to);
     }
+    return true;
 }
 
 static bool check_version(const Json *program, const char *file, Diag *d) {
@@ -143,14 +180,17 @@ bool exported_load(LoadedModel *m, const Json *program, const char *file, Diag *
         return false;
     }
     // Ranges first: what is simplified depends on them.
-    set_ranges(m, json_get(program, "range_constraints"));
-    Graph *g = exported_graph(m, graph, file, d);
+    if (!set_ranges(m, json_get(program, "range_constraints"), file, d))
+        return false;
+    const Json *signature = json_get(module, "signature");
+    const Json *specs = json_get(signature, "input_specs");
+    Graph *g = exported_graph(m, graph, specs, file, d);
     if (!g)
         return false;
     LoadedGraph one = {.graph = g, .title = g->title, .kind = "", .level = LEVEL_export};
-    const Json *signature = json_get(module, "signature");
-    set_inputs(m, &one, json_get(signature, "input_specs"));
-    set_outputs(m, &one, json_get(signature, "output_specs"));
+    if (!set_inputs(m, &one, specs, file, d) ||
+        !set_outputs(m, &one, json_get(signature, "output_specs"), file, d))
+        return false;
     vec_push(m->arena, &m->graphs, one);
     return true;
 }

@@ -61,7 +61,7 @@ static bool read_layout(Exported *x, const Json *j, Layout *out) {
 
 static bool read_device(Exported *x, const Json *j, Device *out) {
     const char *type = json_str(json_get(j, "type"), "cpu");
-    if (!device_parse(type, out))
+    if (!device_parse(type, out) && !device_stand_in(type, out))
         return exported_fail(x, "device `%s` is none of cpu, cuda, meta", type);
     const Json *index = json_get(j, "index");
     if (index && index->kind == JSON_int && index->i >= 0 && index->i < 256 && out->type != DEV_cpu)
@@ -152,22 +152,22 @@ static bool read_int(Exported *x, const Json *j, Value *out) {
     return true;
 }
 
+// json_float takes numbers and the texts "Infinity", "-Infinity", "NaN".
 static bool read_float(Exported *x, const Json *j, Value *out) {
-    (void)x;
-    *out = val_float(json_float(j, 0));
-    return true;
+    double v = json_float(j, 0);
+    *out = val_float(v);
+    return json_float(j, 1) == v || v != v || exported_fail(x, "a number is expected");
 }
 
 static bool read_str(Exported *x, const Json *j, Value *out) {
     *out = val_str(json_str(j, ""));
-    (void)x;
-    return true;
+    return json_str(j, NULL) || exported_fail(x, "a text is expected");
 }
 
 static bool read_bool(Exported *x, const Json *j, Value *out) {
-    (void)x;
-    *out = val_bool(json_bool(j, false));
-    return true;
+    bool v = json_bool(j, false);
+    *out = val_bool(v);
+    return json_bool(j, true) == v || exported_fail(x, "true or false is expected");
 }
 
 static bool read_dtype(Exported *x, const Json *j, Value *out) {

@@ -77,9 +77,10 @@ static const char *option(const char *line, const char *name) {
 static Device read_device(Arena *a, const char *storage) {
     Device d = {DEV_cpu, -1};
     const char *type = option(storage, "device(type='"), *index = option(storage, "index=");
-    if (type)
-        device_parse(arena_strndup(a, type, strcspn(type, "'")), &d);
-    if (type && index)
+    const char *name = type ? arena_strndup(a, type, strcspn(type, "'")) : "cpu";
+    if (!device_parse(name, &d))
+        d = (Device){DEV_cpu, -1};
+    if (index && d.type != DEV_cpu)
         d.index = atoi(index) & 0xff;
     return d;
 }
@@ -166,8 +167,10 @@ static bool read_old_arg(Runnable *r, const char **p, Value *out) {
     const char *flag = quote ? quote + 1 : "";
     bool grad = str_starts(flag, ", True");
     flag += grad ? strlen(", True") : str_starts(flag, ", False") ? strlen(", False") : 0;
-    if (dtype == DT_none || !quote || *flag != ')' ||
-        !device_parse(arena_strndup(r->m->arena, type + 3, (size_t)(quote - type - 3)), &device))
+    size_t name_len = quote ? (size_t)(quote - type - 3) : 0;
+    const char *name = arena_strndup(r->m->arena, quote ? type + 3 : "", name_len);
+    if (dtype == DT_none || *flag != ')' ||
+        (!device_parse(name, &device) && !device_stand_in(name, &device)))
         return false;
     TensorMeta *t = meta_contiguous(r->m->arena, r->m->sym, dtype, n, size, device);
     for (int i = 0; i < n; i++)
@@ -325,31 +328,49 @@ static bool fits(const TensorMeta *a, const TensorMeta *b) {
     return true;
 }
 
-static const char *neighbour(Arena *a, const char *path) {
-    static const char *const names[] = {"fx_graph_readable.py", "fx_graph_transformed.py"};
-    for (int i = 0; i < COUNT(names); i++)
-        if (str_ends(path, names[i])) {
-            const char *dir = arena_strndup(a, path, strlen(path) - strlen(names[i]));
-            const char *file = arena_printf(a, "%sfx_graph_runnable.py", dir);
-            return file_exists(file) && !file_is_dir(file) ? file : NULL;
-        }
-    return NULL;
+static bool is_dump(const char *path) {
+    const char *name = path_base(path);
+    return !strcmp(name, "fx_graph_readable.py") || !strcmp(name, "fx_graph_transformed.py");
 }
 
-void fx_runnable_layouts(LoadedModel *m, Graph *g, const char *path) {
-    const char *file = path ? neighbour(m->arena, path) : NULL;
+static const char *neighbour(Arena *a, const char *path) {
+    const char *dir = arena_strndup(a, path, (size_t)(path_base(path) - path));
+    const char *file = arena_printf(a, "%sfx_graph_runnable.py", dir);
+    return file_exists(file) && !file_is_dir(file) ? file : NULL;
+}
+
+// The layouts of r's inputs go to those of g; false if it is another graph.
+static bool take_layouts(const Runnable *r, Graph *g) {
+    Node **mine;
+    int n = graph_placeholders(g, &mine, r->m->arena);
+    bool same = n == r->n_inputs;
+    for (int i = 0; i < n && same; i++) {
+        same = !strcmp(mine[i]->name, r->inputs[i]->name) &&
+               (!node_tensor(mine[i]) || fits(node_tensor(mine[i]), node_tensor(r->inputs[i])));
+        if (same && node_tensor(mine[i])) {
+            mine[i]->val = r->inputs[i]->val;
+            mine[i]->flags &= ~(unsigned)NODE_assumed_strides;
+        }
+    }
+    return same;
+}
+
+void fx_runnable_layouts(LoadedModel *m, Graph *g, const char *path, Diag *d) {
+    bool expected = path && is_dump(path);
+    const char *file = expected ? neighbour(m->arena, path) : NULL;
     Diag quiet = {.arena = m->arena};
     Str text = file ? file_read(m->arena, file, &quiet) : (Str){0};
     LoadedModel other = {.arena = m->arena, .sym = m->sym, .state = {.arena = m->arena}};
     Runnable r = {.m = &other, .d = &quiet, .file = file};
-    if (!text.ptr || memchr(text.ptr, 0, text.len) || !read_graph(&r, text))
+    bool read = text.ptr && !memchr(text.ptr, 0, text.len) && read_graph(&r, text);
+    if (!expected || (read && take_layouts(&r, g)))
         return;
-    Node **mine;
-    int n = graph_placeholders(g, &mine, m->arena);
-    for (int i = 0; i < n && n == r.n_inputs; i++)
-        if (!strcmp(mine[i]->name, r.inputs[i]->name) &&
-            fits(node_tensor(mine[i]), node_tensor(r.inputs[i])))
-            mine[i]->val = r.inputs[i]->val;
+    diag_warning(d, (Place){.file = path}, "the strides of inputs are taken as contiguous: %s",
+                 read      ? "fx_graph_runnable.py beside it is of another graph"
+                 : file    ? arena_printf(m->arena, "fx_graph_runnable.py beside it: %s",
+                                          diag_first(&quiet))
+                           : "no fx_graph_runnable.py beside it tells them")
+        ->hint = "TORCH_COMPILE_DEBUG=1 writes both into one folder";
 }
 
 static bool load(LoadedModel *m, const char *path, Diag *d) {

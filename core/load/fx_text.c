@@ -31,7 +31,7 @@ bool fx_text_add_part(LoadedModel *m, Str text, const char *path, int lines_befo
             .graph = doc.at[i].graph, .file = path, .line = lines_before + doc.at[i].line};
         if (!doc.at[i].graph->title)
             doc.at[i].graph->title = title;
-        fx_runnable_layouts(m, doc.at[i].graph, path);
+        fx_runnable_layouts(m, doc.at[i].graph, path, d);
         g.untyped = shapes_are_missing(doc.at[i].graph);
         graph_infer(doc.at[i].graph, d); // nodes with several results are printed without
         specs_of_text(m, &g, path);

@@ -20,6 +20,8 @@ Str load_text(LoadedModel *m, const char *path, Diag *d);
 // clean.c: a text without what terminals, mails and web pages put into it; the same bytes if that
 // is nothing.
 Str load_clean(Arena *a, Str text);
+// tidy.c: a part of it: what editors, web pages, log collectors and terminals do to lines.
+Str load_tidy(Arena *a, Str text);
 
 // foreign.c: what a file that no loader takes is, in words ("a TorchScript archive"), and what to
 // do.
@@ -75,8 +77,7 @@ bool fx_text_add_part(LoadedModel *m, Str text, const char *path, int lines_befo
 void fx_consts_read(LoadedModel *m, Graph *g, Str init);
 bool fx_runnable_add(LoadedModel *m, Str text, const char *path, Diag *d);
 // Readable and transformed graphs are printed without strides; the fx_graph_runnable.py beside them
-// has those of the inputs, and hints of symbols. Nothing happens if it is not there or does not
-// fit.
-void fx_runnable_layouts(LoadedModel *m, Graph *g, const char *path);
+// has those of the inputs, and hints of symbols. A warning if it is not there or does not fit.
+void fx_runnable_layouts(LoadedModel *m, Graph *g, const char *path, Diag *d);
 
 #endif

@@ -304,6 +304,38 @@ static bool load_state(Archive *z, const char *model, const char *folder,
     return !*file || load_saved(z, file, NULL);
 }
 
+static bool same_kind(const TensorMeta *m, const Tensor *t) {
+    bool same = m->dtype == t->dtype && m->ndim == t->ndim;
+    int64_t size;
+    for (int i = 0; same && i < m->ndim; i++)
+        same = !expr_int(m->size[i], &size) || size == t->size[i];
+    return same;
+}
+
+// What the archive has for a weight is what the graph says of it. Values that are missing are made
+// up where the graph runs: that is said, unless the archive has none at all.
+static bool check_state(Archive *z) {
+    const LoadedGraph *g = &z->m->graphs.at[0];
+    Node **nodes;
+    int n = graph_placeholders(g->graph, &nodes, &z->tmp);
+    for (int i = 0; i < n && i < g->n_inputs; i++) {
+        const TensorMeta *m = node_tensor(nodes[i]);
+        const Tensor *t = g->inputs[i].state ? map_get(&z->m->state, g->inputs[i].state) : NULL;
+        if (g->inputs[i].state && m && !t && z->m->state.live)
+            diag_warning(z->d, (Place){.file = z->path}, "the archive has no values for `%s`",
+                         g->inputs[i].state);
+        if (!m || !t || same_kind(m, t))
+            continue;
+        Buf in_graph = {.arena = &z->tmp}, sizes = {.arena = &z->tmp};
+        meta_print(&in_graph, m, false, false);
+        for (int k = 0; k < t->ndim; k++)
+            buf_printf(&sizes, k ? ", %lld" : "%lld", (long long)t->size[k]);
+        return refuse(z, "`%s` is %s[%s] in the archive, and %s in the graph", g->inputs[i].state,
+                      dtype_info[t->dtype].abbr, buf_str(&sizes), buf_str(&in_graph));
+    }
+    return true;
+}
+
 static bool load_parts(Archive *z) {
     static const char *const weights[] = {"data/weights/*_weights_config.json",
                                           "data/weights/*_model_param_config.json"};
@@ -317,7 +349,7 @@ static bool load_parts(Archive *z) {
     const char *name;
     return open_root(z) && load_program(z, &name) &&
            load_state(z, name, "data/weights/", weights, saved_weights) &&
-           load_state(z, name, "data/constants/", constants, saved_constants);
+           load_state(z, name, "data/constants/", constants, saved_constants) && check_state(z);
 }
 
 static bool load(LoadedModel *m, const char *path, Diag *d) {

@@ -162,6 +162,20 @@ bool device_parse(const char *text, Device *out) {
     return false;
 }
 
+bool device_stand_in(const char *text, Device *out) {
+    static const char *const names[] = {
+        "mps",  "xpu", "hpu", "xla",    "mtia",  "npu",    "mlu",    "musa",   "maia",  "ipu", "hip",
+        "fpga", "ve",  "ort", "vulkan", "metal", "mkldnn", "opengl", "opencl", "ideep", "lazy",
+        "privateuseone"};
+    size_t n = strcspn(text, ":");
+    for (int i = 0; i < COUNT(names); i++)
+        if (strlen(names[i]) == n && !strncmp(text, names[i], n)) {
+            *out = (Device){DEV_cpu, -1};
+            return !text[n] || (text[n + 1] && !text[n + 1 + strspn(text + n + 1, "0123456789")]);
+        }
+    return false;
+}
+
 void device_print(Buf *out, Device d) {
     buf_puts(out, device_name[d.type]);
     if (d.index >= 0)

@@ -45,6 +45,9 @@ typedef struct Device {
     int index;                  // -1: none given
 } Device;
 bool device_parse(const char *text, Device *out);   // cpu, cuda, cuda:0
+// A graph of an accelerator that nothing here compiles for (mps, xpu, hpu, xla:1, …) is read as one
+// of the cpu: true if text names one.
+bool device_stand_in(const char *text, Device *out);
 void device_print(Buf *out, Device d);              // cpu, cuda:0
 bool device_equal(Device a, Device b);
 

@@ -25,3 +25,13 @@ const char *unit_file(const char *name, const void *bytes, size_t n) {
     ck_assert_msg(file_write(path, bytes, n, &d), "%s", diag_first(&d));
     return path;
 }
+
+uint32_t unit_crc(const char *bytes, size_t n) {
+    uint32_t crc = ~0u;
+    for (size_t i = 0; i < n; i++) {
+        crc ^= (unsigned char)bytes[i];
+        for (int k = 0; k < 8; k++)
+            crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
+    }
+    return ~crc;
+}

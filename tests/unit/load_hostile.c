@@ -18,16 +18,6 @@ static Diag diag;
 
 // ---- zip files made here
 
-static uint32_t crc_of(const char *p, size_t n) {
-    uint32_t crc = ~0u;
-    for (size_t i = 0; i < n; i++) {
-        crc ^= (unsigned char)p[i];
-        for (int k = 0; k < 8; k++)
-            crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
-    }
-    return ~crc;
-}
-
 typedef struct ZipOut {
     Buf body, directory;
     int n;
@@ -44,7 +34,7 @@ static void put_header(Buf *b, const char *name, Str data, uint32_t claim) {
     put(b, 0, 2);
     put(b, 0, 2);
     put(b, 0, 4);
-    put(b, crc_of(data.ptr, data.len), 4);
+    put(b, unit_crc(data.ptr, data.len), 4);
     put(b, claim ? claim : (uint32_t)data.len, 4);
     put(b, claim ? claim : (uint32_t)data.len, 4);
     put(b, (uint32_t)strlen(name), 2);

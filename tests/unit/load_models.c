@@ -118,7 +118,7 @@ START_TEST(json_with_everything) {
         "        return (add, getitem_1, None)\n"
         "\n"
         "    class true_graph_0(torch.nn.Module):\n"
-        "        def forward(self, a):\n"
+        "        def forward(self, a: \"f32[s77, 4][4, 1]cuda:1\"):\n"
         "            return (a,)\n");
     ck_assert_int_eq(g->inputs[0].kind, IN_buffer);
     ck_assert_str_eq(g->inputs[0].state, "m.w");

@@ -5,6 +5,7 @@
 
 #include <check.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define SUITE(name) Suite *suite_##name(void);
 #include "tests/unit/suites.def"
@@ -19,5 +20,7 @@ void unit_folder_make(void);
 void unit_folder_drop(void);
 // Writes a file of that name; its path, which lives as long as the folder.
 const char *unit_file(const char *name, const void *bytes, size_t n);
+// The checksum that a zip entry carries.
+uint32_t unit_crc(const char *bytes, size_t n);
 
 #endif
