@@ -12,7 +12,7 @@ static bool ask(Session *s, const char *dot, const char *format, int timeout_ms,
     message_text(&m, "dot", dot);
     message_text(&m, "format", format);
     Request *q = session_helpers(s)
-                     ? helpers_send(s->helpers, SERVICE_draw, &m, (RequestLimits){timeout_ms, 0})
+                     ? helpers_send(s->helpers, SERVICE_draw, &m, (RequestLimits){.timeout_ms = timeout_ms})
                      : NULL;
     bool ok = q && request_wait(s->helpers, q, NULL);
     const Field *f = ok ? message_find(request_reply(q), "drawn") : NULL;

@@ -299,7 +299,8 @@ Request *bisect_ask_build(Helpers *h, const ProbeQuery *q, int stage) {
     message_text(&m, "call", stage < 0 ? "list" : "text");
     message_int(&m, "stage", stage);
     probe_write(&m, q);
-    Request *r = helpers_send(h, SERVICE_call, &m, (RequestLimits){.timeout_ms = 60000});
+    Request *r = helpers_send(h, SERVICE_call, &m,
+                              (RequestLimits){.timeout_ms = 60000, .by_step = true});
     message_drop(&m);
     arena_free(&arena);
     return r;

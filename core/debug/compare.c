@@ -203,7 +203,8 @@ Request *divergence_send(Helpers *h, const ProbeQuery *q) {
     Message m = {.arena = &arena};
     message_text(&m, "call", "diverge");
     probe_write(&m, q);
-    Request *r = helpers_send(h, SERVICE_call, &m, (RequestLimits){.timeout_ms = 60000});
+    Request *r = helpers_send(h, SERVICE_call, &m,
+                              (RequestLimits){.timeout_ms = 60000, .by_step = true});
     message_drop(&m);
     arena_free(&arena);
     return r;

@@ -28,7 +28,8 @@ Request *look_send(Helpers *h, const LookQuery *q) {
     message_text(&m, "at_name", q->place.name);
     message_int(&m, "at_result", q->place.result);
     message_text(&m, "beside", q->against);
-    Request *r = helpers_send(h, SERVICE_call, &m, (RequestLimits){.timeout_ms = 60000});
+    Request *r = helpers_send(h, SERVICE_call, &m,
+                              (RequestLimits){.timeout_ms = 60000, .by_step = true});
     message_drop(&m);
     arena_free(&arena);
     return r;

@@ -152,8 +152,8 @@ Request *values_send(Helpers *h, const ProbeQuery *q, int half) {
     message_text(&msg, "call", "values");
     message_int(&msg, "half", half);
     probe_write(&msg, q);
-    Request *r =
-        helpers_send(h, SERVICE_call, &msg, (RequestLimits){.timeout_ms = VALUES_LIMIT_MS});
+    Request *r = helpers_send(h, SERVICE_call, &msg,
+                              (RequestLimits){.timeout_ms = VALUES_LIMIT_MS, .by_step = true});
     message_drop(&msg);
     arena_free(&arena);
     return r;

@@ -195,7 +195,8 @@ Request *probe_send(Helpers *h, const ProbeQuery *q) {
     message_text(&m, "call", "probe");
     probe_write(&m, q);
     int limit = q->limit_ms > 0 ? q->limit_ms : DEFAULT_LIMIT_MS;
-    Request *r = helpers_send(h, SERVICE_call, &m, (RequestLimits){.timeout_ms = limit});
+    Request *r = helpers_send(h, SERVICE_call, &m,
+                              (RequestLimits){.timeout_ms = limit, .by_step = true});
     message_drop(&m);
     arena_free(&arena);
     return r;

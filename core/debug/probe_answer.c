@@ -47,6 +47,15 @@ const RtValue *probe_value(const ProbeRun *r, const char *name) {
 
 // ---- reference
 
+// No rung, interpreted or not optimised, is so many times slower than the reference, however busy
+// the machine or large the model is.
+enum { SLOWEST_TIMES = 50 };
+
+static void tell_pace(const Answer *x, int64_t reference_ns) {
+    if (x->c->slow_ms)
+        *x->c->slow_ms = SLOWEST_TIMES * (reference_ns / 1000000);
+}
+
 static bool run_reference(Answer *x) {
     Arena *a = x->c->arena;
     Diag d = {.arena = a}, quiet = {.arena = a};
@@ -55,11 +64,13 @@ static bool run_reference(Answer *x) {
     // Eager is what it is whatever is planted or set.
     bool plain = x->q->against == RUNG_eager;
     x->want = (ProbeRun){.rung = x->q->against, .toolchain = x->q->toolchain, .plain = plain};
-    if (!x->runner->build(x->runner->ctx, x->q->against, plain, &failed, &d) ||
-        !x->runner->run(x->runner->ctx, &x->want, a, &d)) {
+    bool built = x->runner->build(x->runner->ctx, x->q->against, plain, &failed, &d);
+    int64_t start = clock_ns();
+    if (!built || !x->runner->run(x->runner->ctx, &x->want, a, &d)) {
         put_failure(x, FAIL_error, failed, &d);
         return false;
     }
+    tell_pace(x, clock_ns() - start);
     say(x, "float64");
     x->exact = (ProbeRun){.rung = RUNG_eager, .in_f64 = true, .plain = true};
     x->has_exact = x->runner->run(x->runner->ctx, &x->exact, a, &quiet);
@@ -108,6 +119,8 @@ static bool same_bits(const RtValue *a, const RtValue *b) {
 static void run_again(Answer *x, uint8_t poison, bool *changed) {
     Diag quiet = {.arena = x->c->arena};
     ProbeRun r = {.rung = x->q->rung, .toolchain = x->q->toolchain, .poison = poison};
+    say(x, poison ? arena_printf(x->c->arena, "rung run filled with 0x%02x", poison)
+                  : "rung run again");
     if (x->runner->run(x->runner->ctx, &r, x->c->arena, &quiet))
         for (int i = 0; i < x->got.values.n; i++) {
             const RtValue *v = probe_value(&r, x->got.values.at[i].name);

@@ -136,6 +136,7 @@ static void rt_call(FxRuntime *rt, const char *name, FxTensor *const out[], int3
 static bool call_once(Runner *r, FxTensor *const *in, FxTensor *out) {
     memset(out, 0, sizeof *out * (size_t)(r->run->n_out ? r->run->n_out : 1));
     r->n_events = r->n_calls = 0;
+    say_where(r, "call()");
     generator_seed(&r->generator, r->run->seed);
     if (setjmp(r->escape))
         return false;

@@ -48,14 +48,15 @@ bool helper_serve(HelperCall *c, ServiceId s, const Message *m, Message *reply) 
     return services[s](&x, m);
 }
 
-static void serve(int sock, int service, const Message *m, Arena *arena, char *where,
+static void serve(int sock, int service, const Message *m, Arena *arena, HelperShared *shared,
                   HelperCallFn *call) {
     Diag d = {.arena = arena};
     Message reply = {.arena = arena};
     ServiceCtx c = {.arena = arena,
                     .diag = &d,
-                    .where = where,
-                    .phase = where + EXEC_WHERE_BYTES,
+                    .where = shared->where,
+                    .phase = shared->phase,
+                    .slow_ms = &shared->slow_ms,
                     .reply = &reply,
                     .call = call};
     bool ok = service >= 0 && service < SERVICE_count && services[service](&c, m);
@@ -81,7 +82,7 @@ static void on_term(int sig) {
     _exit(1);
 }
 
-void helper_main(int sock, char *shared, HelperCallFn *call) {
+void helper_main(int sock, HelperShared *shared, HelperCallFn *call) {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     prctl(PR_SET_NAME, "fxray-helper");
     // Ctrl-C belongs to the program; crashes and broken pipes end a helper, as they should.
@@ -105,7 +106,8 @@ void helper_main(int sock, char *shared, HelperCallFn *call) {
         Message m = {.arena = &arena};
         WireKind kind;
         int code;
-        shared[0] = shared[EXEC_WHERE_BYTES] = '\0';
+        shared->where[0] = shared->phase[0] = '\0';
+        shared->slow_ms = 0;
         if (wire_receive(sock, &kind, &code, &m, true) <= 0 || kind != WIRE_request)
             _exit(0);
         limit_memory(message_get_int(&m, "limit.memory", 0));

@@ -55,6 +55,8 @@ typedef struct HelperCall {
     Diag *diag;   // errors go back with the reply
     char *where;  // (EXEC_WHERE_BYTES) gets what is running, for a report of a crash
     char *phase;  // (EXEC_WHERE_BYTES) likewise, of the caller's own: services leave it alone
+    int64_t *slow_ms; // a step may take at least this from here on, whatever the request's limit:
+                      // set by who has measured how slow things are here. NULL: nobody asks
     const Message *message;
     Message *reply;
     // Sees each value as it is made by what helper_serve runs, by the name of its node or buffer;
@@ -73,6 +75,11 @@ void helpers_free(Helpers *h);
 typedef struct RequestLimits {
     int timeout_ms;      // 0: 60 s
     size_t memory_bytes; // 0: 3/4 of the machine's
+    // The time is that of one step, not of all: it begins anew whenever the helper says that it is
+    // at another one (where, phase). A helper that gets no processor is not to blame: what counts
+    // is the less of its processor time and what the clock says; but three times the limit, by the
+    // clock, is over in any case. A compiler has a limit of its own.
+    bool by_step;
 } RequestLimits;
 Request *helpers_send(Helpers *h, ServiceId s, const Message *m, RequestLimits limits);
 // For poll(2): descriptors that become readable when something may have happened.

@@ -9,19 +9,22 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/base/file.h"
 #include "core/helper/internal.h"
 #include "core/base/work.h"
 
-enum { DEFAULT_TIMEOUT_MS = 60000, SHARED_BYTES = 2 * EXEC_WHERE_BYTES };
+enum { DEFAULT_TIMEOUT_MS = 60000, STARVED = 3, NS_PER_MS = 1000000, SLOWEST_MS = 3600000 };
 
 typedef struct Worker {
     pid_t pid; // 0: none
     int sock;
-    char *where;      // (SHARED_BYTES) shared with the child: what is running, then its phase
-    Request *request; // under way, NULL if idle
+    HelperShared *shared;
+    Request *request;            // under way, NULL if idle
+    uint64_t step;               // of the request: what it was at when the step was seen to begin
+    int64_t step_ns, step_cpu_ns; // then, by the clock and of the helper's processor time
 } Worker;
 
 struct Request {
@@ -31,7 +34,7 @@ struct Request {
     RequestLimits limits;
     Message message; // until it is sent
     RequestState state;
-    int64_t deadline_ns; // while running
+    int64_t sent_ns; // while running
     Message reply;
     Diag diag;
     const char *where; // what ran when it failed; NULL: unknown
@@ -77,7 +80,7 @@ static bool start_worker(const Helpers *h, Worker *w, Diag *d) {
         dup2(pair[1], 3);
         for (int fd = 4; fd < 256; fd++)
             close(fd);
-        helper_main(3, w->where, h->call);
+        helper_main(3, w->shared, h->call);
     }
     close(pair[1]);
     w->pid = pid;
@@ -96,8 +99,8 @@ Helpers *helpers_new(int n, HelperCallFn *call, Diag *d) {
     bool ok = true;
     for (int i = 0; i < n; i++) {
         void *page =
-            mmap(NULL, SHARED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-        h->workers[i].where = page == MAP_FAILED ? NULL : page;
+            mmap(NULL, sizeof(HelperShared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        h->workers[i].shared = page == MAP_FAILED ? NULL : page;
         ok = ok && page != MAP_FAILED && start_worker(h, &h->workers[i], d);
     }
     if (!ok) {
@@ -133,8 +136,8 @@ static int stop_worker(Worker *w) {
 void helpers_free(Helpers *h) {
     for (int i = 0; i < h->n; i++) {
         stop_worker(&h->workers[i]);
-        if (h->workers[i].where)
-            munmap(h->workers[i].where, SHARED_BYTES);
+        if (h->workers[i].shared)
+            munmap(h->workers[i].shared, sizeof(HelperShared));
         if (h->workers[i].request)
             h->workers[i].request->pool = NULL;
     }
@@ -181,6 +184,49 @@ static bool hand_over(const Helpers *h, Worker *w, Request *r) {
            wire_send(w->sock, WIRE_request, (int)r->service, &r->message, &r->diag);
 }
 
+static int64_t cpu_ns(const Worker *w) {
+    clockid_t clock;
+    struct timespec t;
+    if (clock_getcpuclockid(w->pid, &clock) != 0 || clock_gettime(clock, &t) != 0)
+        return 0;
+    return (int64_t)t.tv_sec * 1000 * NS_PER_MS + t.tv_nsec;
+}
+
+static void begin_step(Worker *w, uint64_t step) {
+    w->step = step;
+    w->step_ns = clock_ns();
+    w->step_cpu_ns = cpu_ns(w);
+}
+
+// What the helper says it is at, which it may be writing just now.
+static uint64_t step_of(const Worker *w) {
+    const HelperShared *s = w->shared;
+    return hash_mix(hash_bytes(s->where, strnlen(s->where, sizeof s->where)),
+                    hash_bytes(s->phase, strnlen(s->phase, sizeof s->phase)));
+}
+
+// Milliseconds that are over: of the request, or of its step and counted for it.
+static int64_t spent_ms(Worker *w) {
+    const Request *r = w->request;
+    if (!r->limits.by_step)
+        return (clock_ns() - r->sent_ns) / NS_PER_MS;
+    uint64_t step = step_of(w);
+    if (step != w->step)
+        begin_step(w, step);
+    int64_t wall = clock_ns() - w->step_ns, cpu = cpu_ns(w) - w->step_cpu_ns;
+    if (!strncmp(w->shared->where, "compiler", sizeof w->shared->where))
+        return 0;
+    int64_t counts = cpu < wall ? cpu : wall;
+    return (counts > wall / STARVED ? counts : wall / STARVED) / NS_PER_MS;
+}
+
+// Of a request, or of its step.
+static int64_t limit_ms(const Worker *w) {
+    const Request *r = w->request;
+    int64_t slow = r->limits.by_step ? w->shared->slow_ms : 0;
+    return slow > r->limits.timeout_ms && slow < SLOWEST_MS ? slow : r->limits.timeout_ms;
+}
+
 // Hands waiting requests to idle helpers.
 static void dispatch(Helpers *h) {
     for (int i = 0; i < h->n && h->first; i++) {
@@ -196,8 +242,9 @@ static void dispatch(Helpers *h) {
             r->state = REQ_failed;
         } else {
             r->state = REQ_running;
-            r->deadline_ns = clock_ns() + (int64_t)r->limits.timeout_ms * 1000000;
+            r->sent_ns = clock_ns();
             w->request = r;
+            begin_step(w, 0);
         }
         message_drop(&r->message);
     }
@@ -260,14 +307,15 @@ static void take_errors(Request *r) {
 }
 
 static void keep_where(const Worker *w, Request *r) {
-    w->where[EXEC_WHERE_BYTES - 1] = w->where[SHARED_BYTES - 1] = '\0';
-    r->where = arena_strdup(&r->arena, w->where);
-    r->phase = arena_strdup(&r->arena, w->where + EXEC_WHERE_BYTES);
+    HelperShared *s = w->shared;
+    s->where[EXEC_WHERE_BYTES - 1] = s->phase[EXEC_WHERE_BYTES - 1] = '\0';
+    r->where = arena_strdup(&r->arena, s->where);
+    r->phase = arena_strdup(&r->arena, s->phase);
 }
 
 static void fail_dead(Worker *w, Request *r, int status) {
     keep_where(w, r);
-    const char *where = w->where[0] ? w->where : NULL;
+    const char *where = *r->where ? r->where : NULL;
     if (WIFSIGNALED(status))
         diag_tool(&r->diag, "the helper crashed: %s%s%s", strsignal(WTERMSIG(status)),
                   where ? " in " : "", where ? where : "");
@@ -308,12 +356,13 @@ static void poll_worker(Worker *w) {
     } else if (got < 0) {
         fail_dead(w, r, reap(w));
         w->request = NULL;
-    } else if (clock_ns() > r->deadline_ns) {
+    } else if (spent_ms(w) > limit_ms(w)) {
+        int limit = (int)limit_ms(w);
         stop_worker(w);
         keep_where(w, r);
         r->timed_out = true;
-        diag_tool(&r->diag, "no answer within %d ms%s%s: stopped", r->limits.timeout_ms,
-                  w->where[0] ? " in " : "", w->where);
+        diag_tool(&r->diag, "no answer within %d ms%s%s: stopped", limit, *r->where ? " in " : "",
+                  r->where);
         r->state = REQ_failed;
         w->request = NULL;
     }
@@ -339,8 +388,8 @@ const char *request_progress(const Request *r, double *fraction) {
     if (r->state == REQ_waiting)
         return "waiting for a helper";
     for (int i = 0; r->pool && i < r->pool->n; i++)
-        if (r->pool->workers[i].request == r && r->pool->workers[i].where[0])
-            return r->pool->workers[i].where;
+        if (r->pool->workers[i].request == r && r->pool->workers[i].shared->where[0])
+            return r->pool->workers[i].shared->where;
     return "running";
 }
 

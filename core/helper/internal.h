@@ -11,6 +11,7 @@ typedef struct ServiceCtx {
     Diag *diag;   // errors go back with the reply
     char *where;  // (EXEC_WHERE_BYTES) shared with the parent: what is running
     char *phase;  // (EXEC_WHERE_BYTES) likewise, of a HelperCallFn
+    int64_t *slow_ms; // likewise
     Message *reply;
     HelperCallFn *call;       // as the pool was given it
     const HelperCall *caller; // of helper_serve, whose tap sees values; NULL: a request
@@ -68,7 +69,13 @@ bool wire_send(int sock, WireKind kind, int code, const Message *m, Diag *d);
 // 1: a message, 0: nothing there, -1: the other side is gone. Tensors are views of the mapped file.
 int wire_receive(int sock, WireKind *kind, int *code, Message *m, bool wait);
 
-// child.c: the life of a helper. shared: where, then phase.
-void helper_main(int sock, char *shared, HelperCallFn *call) __attribute__((noreturn));
+// Memory that a helper and the program share: what the helper is at, as HelperCall has it.
+typedef struct HelperShared {
+    char where[EXEC_WHERE_BYTES], phase[EXEC_WHERE_BYTES];
+    int64_t slow_ms;
+} HelperShared;
+
+// child.c: the life of a helper.
+void helper_main(int sock, HelperShared *shared, HelperCallFn *call) __attribute__((noreturn));
 
 #endif

@@ -259,6 +259,7 @@ bool service_call(ServiceCtx *c, const Message *m) {
         .diag = c->diag,
         .where = c->where,
         .phase = c->phase,
+        .slow_ms = c->slow_ms,
         .message = m,
         .reply = c->reply,
     };

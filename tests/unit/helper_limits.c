@@ -55,7 +55,8 @@ static Request *send(Session *s, Arena *a, const char *code, const Bad *b) {
         message_tensor(&m, arena_printf(a, "in%d", i), &in[i].tensor);
         tensor_drop(&in[i].tensor);
     }
-    RequestLimits limits = {b ? b->timeout_ms : 0, b ? b->memory_bytes : 0};
+    RequestLimits limits = {.timeout_ms = b ? b->timeout_ms : 0,
+                            .memory_bytes = b ? b->memory_bytes : 0};
     Request *r = helpers_send(session_helpers(s), SERVICE_code, &m, limits);
     message_drop(&m);
     return r;
