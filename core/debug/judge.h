@@ -34,9 +34,9 @@ typedef struct Tolerance {
 // float64 by root mean squares.
 typedef struct SameRule {
     bool allclose, passes;
-    double got_rmse, want_rmse; // from float64; -1: there is none
+    double got_rmse, want_rmse; // from float64, NaN by any NaN; -1: there is none
     double multiplier;          // of want_rmse
-    double cosine;              // similarity of got and want as vectors; NaN if one is zero
+    double cosine;              // similarity of got and want as vectors; 0 if one is zero
 } SameRule;
 
 // A result against another one.

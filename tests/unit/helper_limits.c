@@ -1,11 +1,15 @@
 // helper_limits.c: generated code that never ends, crashes or eats all memory costs one message;
 // the next run gets its results as if nothing had been.
+#include "core/base/file.h"
 #include "core/helper/helper.h"
 #include "core/session.h"
 #include "tests/unit/unit.h"
 
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define KERNEL  "static void cpp_fused"
 #define WRAPPER "int call("
@@ -160,8 +164,89 @@ START_TEST(calls_are_handed_on) {
 }
 END_TEST
 
+// Works for some time at each of several steps; the last may never end.
+static bool slow(HelperCall *c) {
+    const char *mood = message_get_text(c->message, "mood", "");
+    bool endless = !strcmp(mood, "endless"), paced = !strcmp(mood, "paced");
+    if (paced)
+        *c->slow_ms = 20000;
+    for (int step = 0; step < 5; step++) {
+        int64_t until = clock_ns() + (paced ? 700 : 150) * INT64_C(1000000);
+        snprintf(c->where, EXEC_WHERE_BYTES, "step %d", step);
+        while (clock_ns() < until || (endless && step == 3))
+            ;
+        if (paced)
+            break;
+    }
+    return true;
+}
+
+static Request *send_slow(Helpers *h, Arena *a, const char *mood) {
+    Message m = {.arena = a};
+    message_text(&m, "mood", mood);
+    return helpers_send(h, SERVICE_call, &m, (RequestLimits){.timeout_ms = 400, .by_step = true});
+}
+
+// The limit is that of a step: many may take longer, one that never ends is found. Who has measured
+// that everything is slow here may ask for more.
+START_TEST(a_step_has_the_time) {
+    static const struct {
+        const char *mood, *says; // NULL: an answer
+    } moods[] = {{"fine", NULL}, {"endless", "no answer within 400 ms in step 3"}, {"paced", NULL},
+                 {"endless", "no answer within 400 ms in step 3"}};
+    Arena a = {0};
+    Diag d = {.arena = &a};
+    Helpers *h = helpers_new(1, slow, &d);
+    ck_assert_ptr_nonnull(h);
+    for (int i = 0; i < COUNT(moods); i++) {
+        Request *r = send_slow(h, &a, moods[i].mood);
+        bool done = request_wait(h, r, NULL);
+        const char *said = done ? "" : diag_first(request_diag(r));
+        ck_assert_msg(done == !moods[i].says, "%s: %s", moods[i].mood, said);
+        ck_assert_msg(done || strstr(said, moods[i].says), "%s", said);
+        ck_assert_int_eq(request_timed_out(r), !done);
+        request_free(r);
+    }
+    helpers_free(h);
+    arena_free(&a);
+}
+END_TEST
+
+static pid_t child_of_this(void) {
+    Arena a = {0};
+    Diag d = {.arena = &a};
+    Str text = file_read(&a, arena_printf(&a, "/proc/self/task/%d/children", (int)getpid()), &d);
+    long pid = text.ptr ? strtol(text.ptr, NULL, 10) : 0;
+    arena_free(&a);
+    return (pid_t)pid;
+}
+
+// One that gets no processor for longer than the limit is not taken for one that hangs.
+START_TEST(waiting_for_a_processor_is_no_hang) {
+    Arena a = {0};
+    Diag d = {.arena = &a};
+    Helpers *h = helpers_new(1, slow, &d);
+    ck_assert_ptr_nonnull(h);
+    pid_t pid = child_of_this();
+    if (pid > 0) { // the kernel tells children
+        Request *r = send_slow(h, &a, "fine");
+        helpers_poll(h);
+        kill(pid, SIGSTOP);
+        for (int64_t until = clock_ns() + INT64_C(700000000); clock_ns() < until;)
+            helpers_poll(h);
+        ck_assert_int_eq(request_state(r), REQ_running);
+        kill(pid, SIGCONT);
+        ck_assert_msg(request_wait(h, r, NULL), "%s", diag_first(request_diag(r)));
+        request_free(r);
+    }
+    helpers_free(h);
+    arena_free(&a);
+}
+END_TEST
+
 Suite *suite_helper_limits(void) {
     const TTest *const tests[] = {bad_code_costs_one_message, cancelling_ends_a_loop,
-                                  calls_are_handed_on};
+                                  calls_are_handed_on, a_step_has_the_time,
+                                  waiting_for_a_processor_is_no_hang};
     return unit_suite("helper_limits", tests, COUNT(tests));
 }
