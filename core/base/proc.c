@@ -322,3 +322,8 @@ bool proc_run(const ProcSpec *spec, Arena *a, ProcResult *r, Diag *d) {
     r->ns = clock_ns() - start;
     return true;
 }
+
+size_t proc_machine_memory(void) {
+    int64_t pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGE_SIZE);
+    return pages > 0 && bytes > 0 ? (size_t)pages * (size_t)bytes : 0;
+}

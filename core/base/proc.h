@@ -30,4 +30,7 @@ void proc_kill_running(void);
 // Absolute path of a program in PATH, NULL if there is none.
 char *proc_which(Arena *a, const char *name);
 
+// Bytes of memory that the machine has; 0: unknown.
+size_t proc_machine_memory(void);
+
 #endif

@@ -1,6 +1,7 @@
 // pool.c: blocks of generated code's buffers. Sizes are rounded up to 64 bytes; a freed block waits
 // in the list of its size. Large blocks come from storages of their own, small ones are cut from
 // shared slabs.
+#include "core/base/proc.h"
 #include "core/exec/internal.h"
 
 enum { SLAB = 1 << 20, ALIGN = 64 };
@@ -21,11 +22,13 @@ struct Pool {
     char *slab; // rest of the newest slab
     int64_t slab_left;
     int64_t in_use, peak;
+    int64_t most; // that may be in use: what the machine has; 0: no limit
 };
 
 Pool *pool_new(Arena *a) {
     Pool *p = ARENA_NEW(a, Pool);
     p->arena = a;
+    p->most = (int64_t)proc_machine_memory();
     p->by_size.arena = p->by_data.arena = a;
     return p;
 }
@@ -57,6 +60,8 @@ void *pool_alloc(Pool *p, int64_t bytes) {
     if (bytes < 0 || bytes > INT64_MAX / 2)
         return NULL;
     bytes = bytes ? (bytes + ALIGN - 1) / ALIGN * ALIGN : ALIGN;
+    if (p->most && bytes > p->most - p->in_use)
+        return NULL;
     MapEntry *e = map_at_id(&p->by_size, (uint64_t)bytes);
     Block *b = e->ptr;
     if (b) {

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/base/file.h"
+#include "core/base/proc.h"
 #include "core/helper/internal.h"
 #include "core/base/work.h"
 
@@ -168,10 +169,7 @@ static void copy_message(Message *to, const Message *from) {
 }
 
 static size_t memory_limit(size_t asked) {
-    if (asked)
-        return asked;
-    int64_t pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGE_SIZE);
-    return pages > 0 && bytes > 0 ? (size_t)pages / 4 * 3 * (size_t)bytes : 0;
+    return asked ? asked : proc_machine_memory() / 4 * 3;
 }
 
 // A helper that died while it was idle shows when it is sent something: another takes its place.

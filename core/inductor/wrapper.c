@@ -200,6 +200,15 @@ static const char *kernel_args(CGen *g, const KernelUse *use) {
     return buf_str(&b);
 }
 
+static void plant_allocation(CGen *g, const KernelUse *use, int position) {
+    Buf names = {.arena = g->arena};
+    for (int i = 0; i < use->nodes.n; i++)
+        buf_printf(&names, "%s%s", i ? "_" : "", g->s->nodes.at[use->nodes.at[i]]->name);
+    if (fault(g->r->decisions, FAULT_endless_allocation, buf_str(&names)))
+        c_line(&g->text, NULL, position,
+               "for (;;) fx_empty(rt, 1, 4, 1, FX_DIMS(1 << 28), FX_DIMS(1));");
+}
+
 static void print_kernel_call(CGen *g, const KernelUse *use, int position) {
     const CKernel *k = &g->module->kernels.at[use->kernel];
     const char *args = kernel_args(g, use);
@@ -212,6 +221,7 @@ static void print_kernel_call(CGen *g, const KernelUse *use, int position) {
         c_line(&g->text, NULL, -1, "/* [Provenance debug handles] %s:%d */", k->name,
                g->module->calls.n + 1);
     record_call(g, k->name, use->kernel, use->nodes.at, use->nodes.n);
+    plant_allocation(g, use, position);
     c_line(&g->text, NULL, position, "FX_KERNEL(\"%s\", %s(%s));", k->name, k->name, args);
 }
 

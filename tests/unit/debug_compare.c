@@ -141,7 +141,7 @@ static const FaultId scored[] = {
     FAULT_alias_missed,        FAULT_gradients_swapped, FAULT_folded_wrong,
     FAULT_cse_of_random,       FAULT_saved_swapped,     FAULT_addmm_bias_doubled,
     FAULT_cat_order,           FAULT_inplace_too_early, FAULT_scatter_overwrites,
-    FAULT_out_of_memory_write, FAULT_broken_c,
+    FAULT_out_of_memory_write, FAULT_broken_c,          FAULT_endless_allocation,
 };
 
 START_TEST(the_score) {

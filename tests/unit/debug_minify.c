@@ -168,6 +168,7 @@ START_TEST(other_failures_keep_their_kind) {
         int limit;
     } cases[] = {{"broken_c", FAIL_compile, 0},
                  {"out_of_memory_write", FAIL_crash, 0},
+                 {"endless_allocation", FAIL_error, 0},
                  {"endless_loop", FAIL_hang, 400}};
     for (int i = 0; i < COUNT(cases); i++) {
         Case c;
