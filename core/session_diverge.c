@@ -5,43 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/debug/minify.h"
-#include "core/debug/probe_impl.h"
-#include "core/session_probe.h"
+#include "core/session_diverge.h"
 
 enum { MOST_ELEMENTS = 1 << 26 }; // of the values that are kept of a step
-
-typedef struct Shown {
-    int half;
-    const char *name;
-    Tensor t;
-} Shown;
-typedef struct Trace {
-    Arena *arena;
-    VEC(Shown) at;
-    int64_t elements;
-    Map by_name; // "half name" -> place + 1
-} Trace;
-
-// A step: what ran, and what was seen.
-typedef struct Level {
-    const Artifact *art; // of a graph; NULL: a rung
-    CaseRung rung;
-    Trace trace;
-    bool ok;  // it ran
-    const char *bad; // the first of its results that is wrong: out0; NULL
-} Level;
-
-typedef struct Search {
-    HelperCall *call;
-    HelperCall tapped; // the same, with a tap
-    ProbeSession *probe;
-    const ProbeQuery *q;
-    Arena *arena;
-    ProbeRun want, exact;
-    VEC(Level *) levels;
-    Divergence *out;
-} Search;
 
 // ---- traces
 
@@ -65,7 +31,7 @@ static void see(void *ctx, int half, const char *name, const Tensor *t) {
     map_put_int(&x->by_name, key, x->at.n);
 }
 
-static const Shown *seen(const Trace *x, int half, const char *name) {
+const Shown *diverge_seen(const Trace *x, int half, const char *name) {
     Arena tmp = {0};
     int64_t place = map_get_int(&x->by_name, trace_key(&tmp, half, name), 0);
     arena_free(&tmp);
@@ -121,7 +87,7 @@ static Level *run_level(Search *x, const Artifact *art, CaseRung rung, bool plai
 
 // ---- what was found
 
-static void found(Search *x, const Shown *got, const Shown *want, const Judged *j) {
+void diverge_found(Search *x, const Shown *got, const Shown *want, const Judged *j) {
     Divergence *o = x->out;
     Buf at = {.arena = x->arena}, type = {.arena = x->arena};
     double rtol, atol;
@@ -150,7 +116,7 @@ static void found(Search *x, const Shown *got, const Shown *want, const Judged *
 }
 
 // The nodes of the graph asked about that items of an artifact come from, each once.
-static void name_origins(Search *x, const Artifact *from, const int *items, int n) {
+void diverge_origins(Search *x, const Artifact *from, const int *items, int n) {
     Pipeline *p = probe_session_pipeline(x->probe);
     int root = probe_session_unit(x->probe)->index;
     const Artifact *first = pipeline_at(p, root, pipeline_first_stage(p, root));
@@ -178,7 +144,7 @@ static const Artifact *unchanged_from(const Artifact *a) {
     return a;
 }
 
-static const Level *level_of(const Search *x, const Artifact *a) {
+const Level *diverge_level(const Search *x, const Artifact *a) {
     for (int i = 0; i < x->levels.n; i++)
         if (x->levels.at[i]->art && unchanged_from(x->levels.at[i]->art) == unchanged_from(a))
             return x->levels.at[i];
@@ -186,7 +152,7 @@ static const Level *level_of(const Search *x, const Artifact *a) {
 }
 
 // In which half of a request the nodes of an artifact's graph ran.
-static int half_of(const Search *x, const Artifact *a) {
+int diverge_half(const Search *x, const Artifact *a) {
     const Unit *u = probe_session_unit(x->probe);
     if (!u->forward || a->stage == STAGE_fx)
         return 0;
@@ -208,14 +174,14 @@ static const Node *node_named(const Graph *g, const char *name) {
 // The value in the step before that a node equals.
 static const Shown *counterpart(const Search *x, const Artifact *a, const Node *n) {
     const Artifact *parent = unchanged_from(a->parent);
-    const Level *before = parent ? level_of(x, parent) : NULL;
+    const Level *before = parent ? diverge_level(x, parent) : NULL;
     int count = 0;
     const Link *links = a->origins ? origins_from(a->origins, n->id, &count) : NULL;
     const Graph *g =
         parent && parent->kind == ART_graph ? parent->whole ? parent->whole : parent->graph : NULL;
     for (int i = 0; before && g && i < count; i++) {
         const Node *from = links[i].strength == LINK_same ? graph_by_id(g, links[i].item) : NULL;
-        const Shown *s = from ? seen(&before->trace, half_of(x, parent), from->name) : NULL;
+        const Shown *s = from ? diverge_seen(&before->trace, diverge_half(x, parent), from->name) : NULL;
         if (s)
             return s;
     }
@@ -247,7 +213,7 @@ static void name_reads(Search *x, const Artifact *a, const Node *n, const Node *
             items[k++] = got.at.at[i]->id;
         }
     if (k > 1)
-        name_origins(x, a, items, k);
+        diverge_origins(x, a, items, k);
     x->out->reads = buf_str(&out);
 }
 
@@ -256,7 +222,7 @@ static const Graph *graph_at(const Artifact *a) {
 }
 
 // Inputs whose new values a graph returns stand before what the user gets.
-static int result_place(const Search *x, const char *result) {
+int diverge_result_place(const Search *x, const char *result) {
     const Unit *u = probe_session_unit(x->probe);
     const Artifact *traced = pipeline_at(probe_session_pipeline(x->probe), u->index, STAGE_joint);
     int before = traced && traced->meta ? traced->meta->n_mutated : 0;
@@ -277,14 +243,14 @@ static void name_returned(Search *x, const Level *l, const Artifact *a, const Ar
         return;
     }
     int n = graph_results(g, &got, x->arena), n_want = graph_results(fx, &want, x->arena);
-    int i = result_place(x, l->bad), k = str_starts(l->bad, "out") ? atoi(l->bad + 3) : -1;
+    int i = diverge_result_place(x, l->bad), k = str_starts(l->bad, "out") ? atoi(l->bad + 3) : -1;
     if (i < 0 || i >= n || k >= n_want || !got[i] || !want[k])
         return;
     x->out->node = got[i]->name;
     x->out->op = got[i]->target ? got[i]->target : "";
     x->out->against = want[k]->name;
     x->out->pattern = arena_printf(x->arena, "returned as %s", l->bad);
-    name_origins(x, a, &got[i]->id, 1);
+    diverge_origins(x, a, &got[i]->id, 1);
 }
 
 // A write through a view after which its base is the node that it was: it is lost.
@@ -309,134 +275,28 @@ static void name_lost_writes(Search *x, const Artifact *a) {
 
 static bool search_graph(Search *x, const Level *l, const Artifact *a, const Level *plain) {
     const Graph *g = graph_at(a);
-    int half = half_of(x, a);
+    int half = diverge_half(x, a);
     for (int i = 0; i < l->trace.at.n; i++) {
         const Shown *s = &l->trace.at.at[i];
         const Node *n = s->half == half ? node_named(g, s->name) : NULL;
         const Shown *want = n && n->op != FX_placeholder ? counterpart(x, a, n) : NULL;
         Judged j;
         if (n && n->op != FX_placeholder && !want && plain)
-            want = seen(&plain->trace, half, s->name);
+            want = diverge_seen(&plain->trace, half, s->name);
         if (!want)
             continue;
         x->out->nodes++;
         if (!judge_apart(&s->t, &want->t, &j))
             continue;
-        found(x, s, want, &j);
+        diverge_found(x, s, want, &j);
         x->out->op = n->target ? n->target : "";
-        name_origins(x, a, &n->id, 1);
+        diverge_origins(x, a, &n->id, 1);
         const Node *twin = plain ? node_named(graph_at(plain->art), n->name) : NULL;
         if (twin)
             name_reads(x, a, n, twin);
         return true;
     }
     return false;
-}
-
-// ---- loops and code
-
-static const Artifact *schedule_of(const Search *x, int half, StageId stage) {
-    const Unit *u = probe_session_unit(x->probe);
-    const Unit *owner = u->forward ? half ? u->backward : u->forward : u;
-    return pipeline_at(probe_session_pipeline(x->probe), owner->index, stage);
-}
-
-// The node of the lowered graph that a buffer holds: the last of its origins.
-static const Node *node_of_buffer(const Search *x, int half, const char *buf, const IrOp **op) {
-    const Artifact *a = schedule_of(x, half, STAGE_pre_fusion);
-    *op = NULL;
-    const IrModule *m = a ? a->schedule->module : NULL;
-    for (int i = 0; m && i < m->ops.n && !*op; i++)
-        for (int k = 0; k < m->ops.at[i]->outputs.n; k++)
-            if (!strcmp(m->ops.at[i]->outputs.at[k]->name, buf))
-                *op = m->ops.at[i];
-    const Node *last = NULL;
-    if (*op && m->graph)
-        GRAPH_EACH (m->graph, n)
-            for (int i = 0; i < (*op)->origins.n; i++)
-                if ((*op)->origins.at[i] == n->id)
-                    last = n;
-    return last;
-}
-
-// The last of the origins first.
-static void name_op_origins(Search *x, int half, const IrOp *op, const Node *last) {
-    const Artifact *lowered = schedule_of(x, half, STAGE_post_grad);
-    int *items = ARENA_ARRAY(x->arena, op ? op->origins.n + 1 : 1, int), n = 0;
-    if (!op || !last || !lowered || lowered->kind != ART_graph)
-        return;
-    items[n++] = last->id;
-    for (int i = 0; i < op->origins.n; i++)
-        if (op->origins.at[i] != last->id)
-            items[n++] = op->origins.at[i];
-    name_origins(x, lowered, items, n);
-}
-
-static const char *kernel_of(const Search *x, int half, const IrOp *op) {
-    const Artifact *code = schedule_of(x, half, STAGE_kernels),
-                   *fused = schedule_of(x, half, STAGE_post_fusion);
-    for (int i = 0; code && fused && op && i < code->code->calls.n; i++) {
-        const CCall *c = &code->code->calls.at[i];
-        for (int k = 0; k < c->nodes.n; k++) {
-            const SchedNode *n = fused->schedule->nodes.at[c->nodes.at[k]];
-            for (int q = 0; q < n->outputs.n; q++)
-                for (int z = 0; z < op->outputs.n; z++)
-                    if (!strcmp(n->outputs.at[q]->ir->name, op->outputs.at[z]->name))
-                        return c->name;
-        }
-    }
-    return "";
-}
-
-// The buffers of forward are what they should be, and a result is not: call() hands out another.
-static bool name_handed(Search *x, const Level *l) {
-    const Artifact *a = schedule_of(x, 0, STAGE_pre_fusion);
-    const IrModule *m = a && l->bad ? a->schedule->module : NULL;
-    int i = m ? result_place(x, l->bad) : -1;
-    const IrOp *op;
-    if (i < 0 || i >= m->outputs.n || !m->outputs.at[i].buf)
-        return false;
-    x->out->node = m->outputs.at[i].buf;
-    x->out->half = probe_session_unit(x->probe)->forward ? "forward" : "";
-    x->out->pattern =
-        arena_printf(x->arena, "it is right, and not what is handed out as %s", l->bad);
-    const Node *n = node_of_buffer(x, 0, x->out->node, &op);
-    x->out->op = n ? arena_printf(x->arena, "%s: %s", op->name, n->name) : "";
-    name_op_origins(x, 0, op, n);
-    return true;
-}
-
-static bool search_buffers(Search *x, const Level *l, const Level *before) {
-    bool forward = l->rung == RUNG_full; // its results are call()'s
-    for (int i = 0; i < l->trace.at.n; i++) {
-        const Shown *s = &l->trace.at.at[i];
-        const IrOp *op;
-        const Node *n = node_of_buffer(x, s->half, s->name, &op);
-        const Shown *want = before && !before->art ? seen(&before->trace, s->half, s->name) : NULL;
-        if (s->half && forward && name_handed(x, l))
-            return true;
-        forward = forward && !s->half;
-        // Before loops there are graphs: the node's value in the one that is lowered.
-        const Artifact *lowered = want || !n ? NULL : schedule_of(x, s->half, STAGE_post_grad);
-        const Level *graph = lowered ? level_of(x, lowered) : NULL;
-        if (graph)
-            want = seen(&graph->trace, half_of(x, graph->art), n->name);
-        Judged j;
-        if (!want)
-            continue;
-        x->out->nodes++;
-        if (!judge_apart(&s->t, &want->t, &j))
-            continue;
-        found(x, s, want, &j);
-        x->out->op = n ? arena_printf(x->arena, "%s: %s", op->name, n->name) : "";
-        x->out->half =
-            probe_session_unit(x->probe)->forward ? s->half ? "backward" : "forward" : "";
-        if (l->rung == RUNG_full)
-            x->out->kernel = kernel_of(x, s->half, op);
-        name_op_origins(x, s->half, op, n);
-        return true;
-    }
-    return forward && name_handed(x, l);
 }
 
 static void find_nan(Search *x, const Level *l) {
@@ -466,11 +326,29 @@ static void blame(Search *x, Level *l, const Level *before, const Level *plain) 
             name_lost_writes(x, l->art);
         const Unit *u = probe_session_unit(x->probe);
         bool halves = u->forward && l->art->stage >= STAGE_partition;
-        o->half = halves ? half_of(x, l->art) ? "backward" : "forward" : "";
+        o->half = halves ? diverge_half(x, l->art) ? "backward" : "forward" : "";
     } else {
-        search_buffers(x, l, before);
+        diverge_buffers(x, l, before);
     }
     find_nan(x, l);
+}
+
+// Every value is right in the run that was looked at: what of the code changes from run to run?
+static void find_unsteady(Search *x, const Level *before) {
+    enum { RUNS = 6 };
+    const Level *first = x->levels.at[x->levels.n - 1];
+    x->out->found = true;
+    x->out->stage = STAGE_kernels;
+    x->out->pass = "";
+    for (int i = 0; i < RUNS && !x->out->node; i++) {
+        Level *l = run_level(x, NULL, RUNG_full, false);
+        if (l->bad) {
+            blame(x, l, before, NULL);
+            return;
+        }
+        if (l->ok)
+            diverge_changed(x, l, first);
+    }
 }
 
 // Steps of a unit that are graphs and were changed, up to a stage; true if one is at fault.
@@ -516,6 +394,8 @@ static void walk(Search *x) {
         done = l->bad != NULL;
         if (done)
             blame(x, l, before, NULL);
+        if (!done && r == (int)x->q->rung && r == RUNG_full)
+            find_unsteady(x, before);
         before = l;
     }
 }

@@ -115,18 +115,44 @@ static bool same_bits(const RtValue *a, const RtValue *b) {
     return j.verdict == VERDICT_same_bits;
 }
 
-// Another run of the rung, with memory as it comes or filled: which results change?
-static void run_again(Answer *x, uint8_t poison, bool *changed) {
+// Another run of the rung, with memory as it comes or filled: which results differ from those of a
+// run before?
+static ProbeRun run_again(Answer *x, uint8_t poison, const ProbeRun *before, bool *differs) {
     Diag quiet = {.arena = x->c->arena};
     ProbeRun r = {.rung = x->q->rung, .toolchain = x->q->toolchain, .poison = poison};
     say(x, poison ? arena_printf(x->c->arena, "rung run filled with 0x%02x", poison)
                   : "rung run again");
     if (x->runner->run(x->runner->ctx, &r, x->c->arena, &quiet))
-        for (int i = 0; i < x->got.values.n; i++) {
-            const RtValue *v = probe_value(&r, x->got.values.at[i].name);
-            changed[i] = changed[i] || !same_bits(v, &x->got.values.at[i].v);
+        for (int i = 0; i < before->values.n; i++) {
+            const RtValue *v = probe_value(&r, before->values.at[i].name);
+            differs[i] = differs[i] || !same_bits(v, &before->values.at[i].v);
         }
-    drop(&r);
+    return r;
+}
+
+// By result of the rung: does another run change it, does it show what memory held? What changes
+// whatever memory holds is unsteady, what is the same for the same memory is not.
+static void run_more(Answer *x, bool *unsteady, bool *unwritten) {
+    int n = x->got.values.n, shown = 0;
+    ProbeRun runs[4] = {{0}}; // as it comes, NaN in every float, another pattern, NaN again
+    if (x->q->twice)
+        runs[0] = run_again(x, 0, &x->got, unsteady);
+    if (x->q->poison) {
+        runs[1] = run_again(x, 0xff, &x->got, unwritten);
+        runs[2] = run_again(x, 0xab, &x->got, unwritten);
+    }
+    for (int i = 0; i < n; i++)
+        shown += unwritten[i];
+    if (shown && runs[1].values.n == n) {
+        bool *changes = ARENA_ARRAY(x->c->arena, n + 1, bool);
+        runs[3] = run_again(x, 0xff, &runs[1], changes);
+        for (int i = 0; i < n; i++) {
+            unsteady[i] = changes[i] || (unsteady[i] && !unwritten[i]);
+            unwritten[i] = unwritten[i] && !changes[i];
+        }
+    }
+    for (int i = 0; i < COUNT(runs); i++)
+        drop(&runs[i]);
 }
 
 // What a rung left as it was is not among its results.
@@ -143,7 +169,7 @@ static void put_result(Answer *x, int i, const char *name, bool unsteady, bool u
     ProbeRow row = {.name = name,
                     .type = type_of(a, want ? want : got),
                     .unwritten = unwritten,
-                    .unsteady = unsteady && !unwritten};
+                    .unsteady = unsteady};
     judge_value(got, want, exact, &x->q->tolerance, &row.judged);
     if (x->q->values) {
         row.got = got ? *got : (RtValue){0}; // borrowed: the message keeps them
@@ -157,12 +183,7 @@ static void put_rows(Answer *x) {
     Arena *a = x->c->arena;
     int n = 0, n_got = x->got.values.n;
     bool *unsteady = ARENA_ARRAY(a, n_got + 1, bool), *unwritten = ARENA_ARRAY(a, n_got + 1, bool);
-    if (x->q->twice)
-        run_again(x, 0, unsteady);
-    if (x->q->poison) {
-        run_again(x, 0xff, unwritten); // NaN in every float
-        run_again(x, 0xab, unwritten);
-    }
+    run_more(x, unsteady, unwritten);
     for (int i = 0; i < x->want.values.n; i++) {
         const char *name = x->want.values.at[i].name;
         int k = 0;

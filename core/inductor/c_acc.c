@@ -227,8 +227,6 @@ void acc_declare(Nest *n, CText *t) {
 
 const char *acc_clause(Nest *n) {
     Buf clause = {.arena = n->k->g->arena};
-    if (n->racy)
-        return "";
     for (int i = 0; i < n->accs.n; i++) {
         Part part[3];
         int count = parts_of(n, &n->accs.at[i], part);
@@ -237,6 +235,20 @@ const char *acc_clause(Nest *n) {
                        part[k].join, n->accs.at[i].name, part[k].suffix, n->lanes);
     }
     return buf_str(&clause);
+}
+
+const char *acc_shared_clause(Nest *n) {
+    Buf clause = {.arena = n->k->g->arena};
+    for (int i = 0; n->racy && i < n->accs.n; i++) {
+        Part part[3];
+        int count = parts_of(n, &n->accs.at[i], part);
+        for (int k = 0; k < count; k++) {
+            const char *name = n->accs.at[i].name, *suffix = part[k].suffix;
+            buf_printf(&clause, " firstprivate(%s%s) lastprivate(%s%s)", name, suffix, name,
+                       suffix);
+        }
+    }
+    return n->racy ? buf_str(&clause) : acc_clause(n);
 }
 
 // --- chunks

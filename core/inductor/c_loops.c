@@ -218,7 +218,8 @@ static void print_reduction_loops(Nest *n, CText *t) {
     for (int i = n->n_iter; i < end; i++) {
         bool shared = i == n->n_iter && n->inside;
         const char *pragma =
-            shared ? loops_pragma(a, 1, simd && i == last && !n->chunked, acc_clause(n)) : "";
+            shared ? loops_pragma(a, 1, simd && i == last && !n->chunked, acc_shared_clause(n))
+                   : "";
         const char *vector =
             loops_pragma(a, 0, simd, n->chunked ? acc_part_clause(n) : acc_clause(n));
         if (i == last && n->chunked) {
@@ -330,7 +331,7 @@ static void print_lanes(Nest *n, CText *t) {
     acc_declare(n, t);
     for (int i = n->n_iter; i < total; i++) {
         const char *pragma =
-            i == n->n_iter && n->inside ? loops_pragma(a, 1, false, acc_clause(n)) : "";
+            i == n->n_iter && n->inside ? loops_pragma(a, 1, false, acc_shared_clause(n)) : "";
         if (i == total - 1 && n->chunked)
             open_chunks(n, t, i, pragma);
         if (i == total - 1 && rows)

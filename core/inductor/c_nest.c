@@ -255,10 +255,10 @@ static bool is_empty(const Nest *n) {
 static void print_nest(KernelGen *k, const SchedNode **members, int n_members, int position,
                        int first, CText *t) {
     Nest n = nest_new(k, members, n_members, position, first);
+    n.racy = n.inside && fault(k->g->r->decisions, FAULT_race_in_reduction, members[0]->name);
     for (int i = 0; i < n_members; i++)
         emit_member(&n, members[i]);
-    n.racy = n.inside && fault(k->g->r->decisions, FAULT_race_in_reduction, members[0]->name);
-    n.chunked &= acc_any_part(&n) && !n.racy;
+    n.chunked &= acc_any_part(&n);
     if (!is_empty(&n))
         loops_print(&n, t);
 }

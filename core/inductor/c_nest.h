@@ -66,7 +66,7 @@ struct Nest {
     int *order;      // (n_iter + n_red) loops from the outermost to the innermost
     VEC(Tile) tiles;
     int parallel; // outer loops that the threads share
-    bool racy;    // planted: without the clause that it needs
+    bool racy;    // planted: what threads have is not added up
     bool inside;  // the threads share the first reduction loop instead
     // (n_iter + n_red + 1) statements that need that many loops open, in order of nesting
     CText *level;
@@ -85,6 +85,7 @@ bool nest_is_wide(const Nest *n);             // its innermost loop may be vecto
 
 // c_acc.c
 const char *acc_clause(Nest *n); // reduction clauses of a simd or parallel loop
+const char *acc_shared_clause(Nest *n); // of one that threads share
 void acc_declare(Nest *n, CText *t);
 bool acc_any_part(const Nest *n);
 void acc_part_declare(Nest *n, CText *t); // sums of a chunk: before its loop,

@@ -1,6 +1,6 @@
 // debug_probe.c: questions of the debugger: answers of healthy graphs on every rung, of graphs that
 // cannot be built or run, that never end; what counts as the same failure; verdicts.
-#include "core/debug/probe.h"
+#include "core/debug/probe_impl.h"
 #include "core/session.h"
 #include "tests/unit/unit.h"
 
@@ -125,6 +125,103 @@ START_TEST(time_is_limited) {
     ck_assert_int_eq(answer.failure.kind, FAIL_none);
     drop(&q);
     drop(&good);
+    session_close(s);
+    arena_free(&a);
+}
+END_TEST
+
+// A runner whose results are made up: some change with each run, some with what memory held.
+typedef struct Moody {
+    int runs;
+} Moody;
+enum { STEADY, CHANGES, SHOWS_MEMORY, DOES_BOTH, N_MOODS };
+
+static bool build_nothing(void *ctx, CaseRung rung, bool plain, StageId *failed, Diag *d) {
+    (void)ctx, (void)rung, (void)plain, (void)failed, (void)d;
+    return true;
+}
+
+static bool run_moody(void *ctx, ProbeRun *r, Arena *a, Diag *d) {
+    Moody *m = ctx;
+    int64_t size[1] = {2};
+    for (int i = 0; i < N_MOODS; i++) {
+        RtValue v = {.kind = RT_tensor};
+        double x = 1;
+        if (!r->plain && (i == CHANGES || i == DOES_BOTH))
+            x += 1e-7 * m->runs;
+        if (i == SHOWS_MEMORY || i == DOES_BOTH)
+            x += 1e-6 * r->poison;
+        if (!tensor_new(&v.tensor, r->in_f64 ? DT_f64 : DT_f32, 1, size, d))
+            return false;
+        tensor_set_f64(&v.tensor, 0, x);
+        vec_push(a, &r->values, (ProbeValue){arena_printf(a, "out%d", i), v});
+    }
+    m->runs += !r->plain;
+    return true;
+}
+
+static int none_fired(void *ctx) {
+    (void)ctx;
+    return 0;
+}
+
+// What the next run changes and what shows what memory held are told apart, each by itself; within
+// rounding they are failures all the same.
+START_TEST(runs_and_memory_are_looked_at) {
+    static const struct {
+        bool twice, poison, unsteady[N_MOODS], unwritten[N_MOODS];
+    } cases[] = {{false, false, {0}, {0}},
+                 {true, false, {[CHANGES] = true, [DOES_BOTH] = true}, {0}},
+                 {false, true, {[CHANGES] = true, [DOES_BOTH] = true}, {[SHOWS_MEMORY] = true}},
+                 {true, true, {[CHANGES] = true, [DOES_BOTH] = true}, {[SHOWS_MEMORY] = true}}};
+    for (int i = 0; i < COUNT(cases); i++) {
+        Arena a = {0};
+        Diag d = {.arena = &a};
+        Message reply = {.arena = &a};
+        Moody mood = {0};
+        char where[EXEC_WHERE_BYTES] = "", phase[EXEC_WHERE_BYTES] = "";
+        HelperCall c = {.arena = &a, .diag = &d, .where = where, .phase = phase, .reply = &reply};
+        ProbeQuery q = {.rung = RUNG_full, .twice = cases[i].twice, .poison = cases[i].poison};
+        ProbeRunner runner = {&mood, build_nothing, run_moody, none_fired, 1, false};
+        ck_assert(probe_answer(&c, &q, &runner));
+        ck_assert_int_eq(message_get_int(&reply, "rows", 0), N_MOODS);
+        for (int k = 0; k < N_MOODS; k++) {
+            ProbeRow row = {0};
+            probe_take_row(&reply, &a, k, &row);
+            ck_assert_msg(row.unsteady == cases[i].unsteady[k], "case %d, %s", i, row.name);
+            ck_assert_msg(row.unwritten == cases[i].unwritten[k], "case %d, %s", i, row.name);
+            ck_assert(!verdict_info[row.judged.verdict].bad);
+        }
+        message_drop(&reply);
+        arena_free(&a);
+    }
+}
+END_TEST
+
+// Of a loop that stops early the last elements keep what memory held.
+START_TEST(a_planted_tail_is_unwritten) {
+    Arena a = {0};
+    Session *s = opened(&a);
+    Overrides *planted = overrides_new(&a);
+    ProbeQuery q = query(&a,
+                         "class GraphModule(torch.nn.Module):\n"
+                         "    def forward(self, L_x_: \"f32[4, 24][24, 1]cpu\", L_w_: \"f32[24, "
+                         "24][24, 1]cpu\"):\n"
+                         "        l_x_ = L_x_\n        l_w_ = L_w_\n"
+                         "        a = torch.sin(l_w_)\n        n = l_x_.narrow(1, 3, 13)\n"
+                         "        r = n.narrow(0, 1, 1)\n        b = torch.cos(r)\n"
+                         "        return (a, b)\n",
+                         false);
+    ProbeAnswer answer;
+    decide_override(planted, DECIDE_fault, "tail_off_by_one", true);
+    q.overrides = planted;
+    q.rung = RUNG_full;
+    q.poison = q.twice = true;
+    probe_ask(session_helpers(s), &q, &a, &answer);
+    ck_assert_int_eq(answer.n_rows, 2);
+    ck_assert(!answer.rows[0].unwritten && !answer.rows[0].unsteady);
+    ck_assert(answer.rows[1].unwritten && !answer.rows[1].unsteady);
+    drop(&q);
     session_close(s);
     arena_free(&a);
 }
@@ -270,6 +367,8 @@ Suite *suite_debug_probe(void) {
     tcase_add_test(t, healthy_graphs_do_not_fail);
     tcase_add_test(t, what_eager_cannot_run_is_no_failure);
     tcase_add_test(t, time_is_limited);
+    tcase_add_test(t, runs_and_memory_are_looked_at);
+    tcase_add_test(t, a_planted_tail_is_unwritten);
     tcase_add_test(t, several_are_under_way_at_once);
     tcase_add_test(t, same_failures);
     tcase_add_test(t, verdicts);
