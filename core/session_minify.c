@@ -67,7 +67,7 @@ bool session_aot_query(Session *s, int unit, Arena *a, ProbeQuery *out, Diag *d)
         RtValue v = q.inputs[i];
         rt_drop(&v);
     }
-    out->n_inputs = 0;
+    out->n_inputs = out->n_aliases = 0;
     out->graph = art->graph;
     out->level = LEVEL_compiler;
     out->kind = u->kind;

@@ -114,6 +114,15 @@ static bool apply_sets(Session *s, const char *const *sets, Diag *d) {
     return true;
 }
 
+static bool apply_aliases(Session *s, const ProbeQuery *q, Diag *d) {
+    const Graph *g = s->model->graphs.at[0].graph;
+    for (int i = 0; i < q->n_aliases; i++)
+        if (probe_alias_is_met(&q->aliases[i], g) &&
+            !session_alias(s, q->aliases[i].input, probe_alias_text(&q->aliases[i], &s->arena), d))
+            return false;
+    return true;
+}
+
 static Session *open_query(ProbeSession *o, bool plain, bool taps, Diag *d) {
     Arena arena = {0};
     Session *s = ARENA_NEW(&arena, Session);
@@ -128,7 +137,8 @@ static Session *open_query(ProbeSession *o, bool plain, bool taps, Diag *d) {
     s->toolchain = o->q->toolchain;
     s->overrides = overrides_new(&s->arena);
     s->options.overrides = plain ? NULL : o->q->overrides;
-    if (!load_graph(s, o->q, d) || (!plain && !apply_sets(s, o->q->sets, d))) {
+    if (!load_graph(s, o->q, d) || !apply_aliases(s, o->q, d) ||
+        (!plain && !apply_sets(s, o->q->sets, d))) {
         s->model = NULL; // its tensors are the message's
         session_close(s);
         return NULL;
@@ -408,6 +418,54 @@ static const char **sets_of(Session *s, Arena *a) {
     return sets.at;
 }
 
+// `4, 4` of a tensor that inputs are views of; of memory that nobody describes what they reach.
+static const char *base_sizes(const Session *s, const InputAliases *al, int storage,
+                              const RtValue *in, Arena *a) {
+    const TensorMeta *m = al->storages[storage].base;
+    Buf out = {.arena = a};
+    int64_t reach = 0;
+    for (int i = 0; m && i < m->ndim; i++)
+        buf_printf(&out, "%s%lld", i ? ", " : "",
+                   (long long)sym_size_hint(s->model->sym, m->size[i], 1));
+    for (int i = 0; i < al->n; i++)
+        if (al->of[i].storage == storage && in[i].kind == RT_tensor) {
+            const Tensor *t = &in[i].tensor;
+            int64_t all = (int64_t)storage_bytes(t->storage) / dtype_info[t->dtype].bytes;
+            reach = all > reach ? all : reach;
+        }
+    if (!m)
+        buf_printf(&out, "%lld", (long long)reach);
+    return buf_str(&out);
+}
+
+static void put_aliases(const Session *s, const Unit *root, const RtValue *in, Arena *a,
+                        ProbeQuery *out) {
+    const InputAliases *al = root->aliases;
+    Node **p;
+    int n = graph_placeholders(root->loaded->graph, &p, a);
+    VEC(ProbeAlias) all = {0};
+    for (int i = 0; al && i < al->n && i < n; i++) {
+        const InputAlias *at = &al->of[i];
+        const SharedStorage *of = at->storage < 0 ? NULL : &al->storages[at->storage];
+        if (!of || of->input == i)
+            continue;
+        ProbeAlias x = {.input = p[i]->name, .detached = at->detached};
+        x.offset = at->offset ? sym_size_hint(s->model->sym, at->offset, 0) : 0;
+        if (at->same >= 0) {
+            x.of = p[at->same]->name;
+            x.offset = -1;
+        } else if (of->input >= 0) {
+            x.of = p[of->input]->name;
+        } else {
+            x.of = arena_printf(a, "@%s", *of->name == '@' ? of->name + 1 : of->name);
+            x.base = base_sizes(s, al, at->storage, in, a);
+        }
+        vec_push(a, &all, x);
+    }
+    out->aliases = all.at;
+    out->n_aliases = all.n;
+}
+
 bool session_probe_query(Session *s, int unit, Arena *a, ProbeQuery *out, Diag *d) {
     const Unit *u = pipeline_unit(s->pipeline, unit), *root = u->parent ? u->parent : u;
     const LoadedGraph *g = root->loaded;
@@ -437,5 +495,6 @@ bool session_probe_query(Session *s, int unit, Arena *a, ProbeQuery *out, Diag *
         .seed = s->given.seed,
         .threads = session_threads(s),
     };
+    put_aliases(s, root, inputs, a, out);
     return true;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/debug/minify.h"
+#include "core/load/alias_decl.h"
 #include "core/record/fault.h"
 #include "core/session_private.h"
 
@@ -67,6 +68,29 @@ static const char *const head[] = {
     NULL,
 };
 
+static const char *const share[] = {
+    "",
+    "",
+    "# Inputs of one memory are views of it; two that are the same in everything are one tensor.",
+    "def share(args):",
+    "    made = {}",
+    "    for memory in {m for m, _, _ in SHARED}:",
+    "        parts = [(i, at) for m, i, at in SHARED if m == memory]",
+    "        ends = [at + 1 + sum((n - 1) * s for n, s in zip(args[i].shape, args[i].stride()))",
+    "                for i, at in parts]",
+    "        flat = torch.zeros(max(ends), dtype=args[parts[0][0]].dtype)",
+    "        for i, at in parts:",
+    "            key = (memory, at, args[i].shape, args[i].stride())",
+    "            if key not in made:",
+    "                made[key] = flat.as_strided(args[i].shape, args[i].stride(), at)",
+    "                made[key].copy_(args[i])",
+    "            args[i] = made[key]",
+    "    return args",
+    "",
+    "",
+    NULL,
+};
+
 static const char *const tail[] = {
     "",
     "",
@@ -90,6 +114,8 @@ static const char *const tail[] = {
     "def run(f, wide=False):",
     "    torch.manual_seed(SEED)",
     "    args = load_args()",
+    "    if wide and SHARED:",
+    "        raise ValueError('inputs in float64 would not share memory')",
     "    if wide:",
     "        args = [a.double() if is_tensor(a) and a.is_floating_point() else a for a in args]",
     "    for i, needed in enumerate(NEEDS_GRAD):",
@@ -282,14 +308,33 @@ static void put_input(Buf *out, int i, const RtValue *v) {
     }
 }
 
+// Inputs that lie in one memory: (name of it, input, first element).
+static void put_shared(Buf *out, const ProbeQuery *q) {
+    buf_puts(out, "SHARED = [");
+    int n = 0;
+    for (int i = 0; i < q->n_aliases; i++) {
+        const ProbeAlias *x = &q->aliases[i];
+        int input = alias_input(q->graph, x->input), of = alias_input(q->graph, x->of);
+        if (!probe_alias_is_met(x, q->graph))
+            continue;
+        if (of >= 0)
+            buf_printf(out, "%s('%s', %d, 0)", n++ ? ", " : "", x->of, of);
+        buf_printf(out, "%s('%s', %d, %lld)", n++ ? ", " : "", x->of, input,
+                   (long long)(x->offset < 0 ? 0 : x->offset));
+    }
+    buf_puts(out, "]\n");
+}
+
 void session_print_repro(Buf *out, const Minify *m, const ProbeQuery *q) {
     put_what(out, m, q);
     put_lines(out, head);
     session_print_classes(out, q->graph, true);
-    buf_puts(out, "\n\ndef load_args():\n    return [\n");
+    put_lines(out, share);
+    put_shared(out, q);
+    buf_puts(out, "\n\ndef load_args():\n    return share([\n");
     for (int i = 0; i < q->n_inputs; i++)
         put_input(out, i, &q->inputs[i]);
-    buf_puts(out, "    ]\n\n\nNEEDS_GRAD = [");
+    buf_puts(out, "    ])\n\n\nNEEDS_GRAD = [");
     for (int i = 0; i < q->n_inputs; i++)
         buf_printf(out, "%s%s", i ? ", " : "", q->needs_grad[i] ? "True" : "False");
     buf_printf(out, "]\nSEED = %lld\nBACKEND = '%s'\nKIND = '%s'\n", (long long)q->seed,

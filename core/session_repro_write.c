@@ -18,6 +18,7 @@ typedef struct Repro {
     Graph *graph;    // of it, as it is printed
     const char *grad, *binds, *hints;
     const char **faults; // ends with NULL
+    const char **sets;   // likewise: settings, and inputs that share memory
     ProbeAnswer answer;  // with values
 } Repro;
 
@@ -167,7 +168,7 @@ static SessionOptions options_of(Repro *r) {
         .backend = rungs[r->q.rung],
         .toolchain = r->q.toolchain ? r->q.toolchain->name : NULL,
         .faults = r->faults,
-        .sets = r->q.sets,
+        .sets = r->sets,
         .seed = r->q.seed,
         .threads = r->s->given.threads,
     };
@@ -331,6 +332,10 @@ static bool write_settings(Repro *r) {
         if (*x.value && strcmp(x.name, "grad") != 0)
             buf_printf(&b, "set %s %s\n", x.name, x.value);
     }
+    for (int i = 0; i < r->q.n_aliases; i++)
+        if (probe_alias_is_met(&r->q.aliases[i], r->graph))
+            buf_printf(&b, "alias %s %s\n", r->q.aliases[i].input,
+                       probe_alias_text(&r->q.aliases[i], &r->arena));
     return write_text(r, "settings.txt", &b);
 }
 
@@ -373,6 +378,17 @@ static bool write_log(Repro *r) {
 
 // ---- all of it
 
+static void choose_sets(Repro *r) {
+    r->sets = sets_with(&r->arena, r->q.sets, NULL);
+    for (int i = 0; i < r->q.n_aliases; i++) {
+        const ProbeAlias *x = &r->q.aliases[i];
+        if (probe_alias_is_met(x, r->graph))
+            r->sets = sets_with(&r->arena, r->sets,
+                                arena_printf(&r->arena, "alias.%s=%s", x->input,
+                                             probe_alias_text(x, &r->arena)));
+    }
+}
+
 static void begin(Repro *r) {
     int n = overrides_count(r->q.overrides);
     r->graph = minify_graph(r->m, minify_best(r->m), &r->arena);
@@ -382,6 +398,7 @@ static void begin(Repro *r) {
     choose_grad(r);
     choose_title(r);
     choose_names(r);
+    choose_sets(r);
     ProbeQuery q = r->q;
     q.values = true;
     probe_ask(minify_helpers(r->m), &q, &r->arena, &r->answer);

@@ -1,4 +1,5 @@
 // session_run.c: runs go to a helper as text and tensors and come back as tensors and times.
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -360,19 +361,48 @@ bool session_run_result(Session *s, Request *q, RunResult *out, Arena *a, Diag *
     return true;
 }
 
-// What would reach a helper as a copy is copied.
-static bool detach(Message *m, Diag *d) {
+// The memory that inputs share, whole: m0 … of a request. NULL: nobody shares this one.
+static const Tensor *shared_memory(const Message *m, const Storage *of) {
     for (int i = 0; i < m->fields.n; i++) {
-        Tensor copy, *t = &m->fields.at[i].tensor;
-        if (m->fields.at[i].kind != FIELD_tensor)
-            continue;
-        if (!tensor_new_strided(&copy, t->dtype, t->ndim, t->size, t->stride, d))
-            return false;
-        tensor_copy(&copy, t);
-        tensor_drop(t);
-        *t = copy;
+        const Field *f = &m->fields.at[i];
+        bool whole = f->kind == FIELD_tensor && f->name[0] == 'm' && isdigit((uint8_t)f->name[1]);
+        if (whole && f->tensor.storage == of)
+            return &f->tensor;
     }
-    return true;
+    return NULL;
+}
+
+// What would reach a helper as a copy is copied; what shares memory there does in the copy.
+static bool detach(Message *m, Diag *d) {
+    Tensor *fresh = ARENA_ARRAY(m->arena, m->fields.n + 1, Tensor);
+    bool *done = ARENA_ARRAY(m->arena, m->fields.n + 1, bool), ok = true;
+    for (int i = 0; ok && i < m->fields.n; i++) {
+        Tensor copy, *t = &m->fields.at[i].tensor;
+        if (m->fields.at[i].kind != FIELD_tensor || done[i])
+            continue;
+        const Tensor *whole = shared_memory(m, t->storage);
+        ok = whole ? tensor_to(&copy, whole, whole->dtype, d)
+                   : tensor_new_strided(&copy, t->dtype, t->ndim, t->size, t->stride, d);
+        if (!ok)
+            break;
+        if (!whole)
+            tensor_copy(&copy, t);
+        for (int k = i; k < m->fields.n; k++) {
+            Field *f = &m->fields.at[k];
+            if (f->kind != FIELD_tensor || (whole ? f->tensor.storage != whole->storage : k != i))
+                continue;
+            fresh[k] = whole ? f->tensor : copy;
+            fresh[k].storage = storage_keep(copy.storage);
+            done[k] = true;
+        }
+        tensor_drop(&copy);
+    }
+    for (int i = 0; i < m->fields.n; i++)
+        if (done[i]) {
+            tensor_drop(&m->fields.at[i].tensor);
+            m->fields.at[i].tensor = fresh[i];
+        }
+    return ok;
 }
 
 bool session_run_here(Session *s, const RunRequest *r, RunResult *out, Arena *a, Diag *d) {

@@ -29,6 +29,8 @@ static uint64_t search_hash(const Minify *m) {
     const ProbeQuery *q = &m->query;
     for (int i = 0; q->sets && q->sets[i]; i++)
         buf_printf(&b, "%s\n", q->sets[i]);
+    for (int i = 0; i < q->n_aliases; i++)
+        buf_printf(&b, "%s %s\n", q->aliases[i].input, probe_alias_text(&q->aliases[i], &tmp));
     if (q->overrides)
         decide_override_each(q->overrides, print_override, &b);
     buf_printf(&b, "%d %s %d %lld %d %g %g %lld %d %d %s", q->rung,

@@ -66,6 +66,7 @@ void probe_write(Message *m, const ProbeQuery *q) {
         buf_printf(&sets, "%s\n", q->sets[i]);
     message_text(m, "sets", buf_str(&sets));
     put_overrides(m, q->overrides);
+    probe_put_aliases(m, q);
     message_int(m, "rung", q->rung);
     message_text(m, "toolchain", q->toolchain ? q->toolchain->name : "");
     message_int(m, "against", q->against);
@@ -184,6 +185,7 @@ bool probe_read(const HelperCall *c, ProbeQuery *q) {
         .poison = message_get_int(m, "poison", 0) != 0,
     };
     read_inputs(c, q);
+    probe_read_aliases(c, q);
     return true;
 }
 

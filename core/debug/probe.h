@@ -12,6 +12,14 @@
 #include "core/load/load.h"
 #include "core/pipeline/pipeline.h"
 
+// An input that lies in memory of another one, by names of placeholders.
+typedef struct ProbeAlias {
+    const char *input, *of; // of: an input; `@x`: a tensor that is none
+    const char *base;       // sizes of @x: `4, 4`; NULL
+    int64_t offset;         // of its first element there; -1: it is that tensor
+    bool detached;          // autograd does not know of it
+} ProbeAlias;
+
 typedef struct ProbeQuery ProbeQuery;
 struct ProbeQuery {
     const Graph *graph;    // or NULL
@@ -23,6 +31,8 @@ struct ProbeQuery {
     int n_inputs;
     const InputKind *kinds;     // by placeholder; NULL: IN_user
     const bool *needs_grad;     // by placeholder; NULL: none
+    const ProbeAlias *aliases;  // inputs that share memory; those that the graph lacks do not count
+    int n_aliases;
     const char *const *sets;    // NAME=VALUE, ends with NULL; NULL: none
     const Overrides *overrides; // faults are among them; NULL: none
     CaseRung rung;
@@ -83,6 +93,11 @@ typedef struct ProbeAnswer {
     bool random; // it draws random numbers
     int fired;   // places in the rung's pipeline where a planted fault acted
 } ProbeAnswer;
+
+// The same as a declaration says it (core/load/alias_decl.h), without the input.
+const char *probe_alias_text(const ProbeAlias *x, Arena *a);
+// Whether the graph has what it is about.
+bool probe_alias_is_met(const ProbeAlias *x, const Graph *g);
 
 // Sends a question; the request's reply is taken apart by probe_take, also if it failed.
 Request *probe_send(Helpers *h, const ProbeQuery *q);

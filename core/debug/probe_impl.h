@@ -8,4 +8,8 @@
 void probe_put_row(Message *m, int i, const ProbeRow *row);
 void probe_take_row(const Message *m, Arena *a, int i, ProbeRow *row);
 
+// probe_alias.c: memory that inputs share, as fields of a message.
+void probe_put_aliases(Message *m, const ProbeQuery *q);
+void probe_read_aliases(const HelperCall *c, ProbeQuery *q);
+
 #endif
