@@ -17,7 +17,22 @@ bool probe_alias_is_met(const ProbeAlias *x, const Graph *g) {
     return alias_input(g, x->input) >= 0 && (*x->of == '@' || alias_input(g, x->of) >= 0);
 }
 
+// The memory that inputs share, whole, so that it reaches a helper as one piece.
+static void put_memory(Message *m, const ProbeQuery *q) {
+    Map told = {.arena = m->arena};
+    for (int i = 0; i < q->n_inputs && q->n_aliases; i++) {
+        const Tensor *t = &q->inputs[i].tensor;
+        if (q->inputs[i].kind != RT_tensor || map_find_id(&told, (uint64_t)(uintptr_t)t->storage))
+            continue;
+        Tensor whole = {.dtype = t->dtype, .ndim = 1, .stride = {1}, .storage = t->storage};
+        whole.size[0] = (int64_t)storage_bytes(t->storage) / dtype_info[t->dtype].bytes;
+        message_tensor(m, arena_printf(m->arena, "m%d", told.n), &whole);
+        map_put_id(&told, (uint64_t)(uintptr_t)t->storage, m);
+    }
+}
+
 void probe_put_aliases(Message *m, const ProbeQuery *q) {
+    put_memory(m, q);
     for (int i = 0; i < q->n_aliases; i++) {
         const ProbeAlias *x = &q->aliases[i];
         message_text(m, arena_printf(m->arena, "alias%d", i), x->input);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/base/file.h"
+#include "core/debug/probe.h"
 #include "core/session_private.h"
 
 enum { ROOM = 24, MAX_VARS = 40 };
@@ -271,6 +272,24 @@ static bool refused(const Diag *d) {
     return false;
 }
 
+// As the debugger asks, whole in a helper.
+static void check_question(Case *c, const char *grad, const RunResult *want) {
+    ProbeQuery q;
+    ProbeAnswer answer;
+    ck_assert(session_probe_query(c->session, 0, &c->a, &q, &c->d));
+    q.rung = RUNG_aot_eager;
+    q.values = true;
+    probe_ask(session_helpers(c->session), &q, &c->a, &answer);
+    if (!answer.valid || answer.failure.kind != FAIL_none)
+        complain(c, grad, "question", "it is answered by a failure");
+    for (int i = 0; i < answer.n_rows && i < want->n_outputs; i++) // outputs come first
+        if (!close_to(&answer.rows[i].want, &want->outputs[i]))
+            complain(c, grad, "question", "eager gives it another output");
+    probe_free(&answer);
+    for (int i = 0; i < q.n_inputs; i++)
+        rt_drop(&((RtValue *)q.inputs)[i]);
+}
+
 static void check_rungs(Case *c, const char *grad) {
     static const Backend rungs[] = {BACKEND_aot_eager, BACKEND_aot_eager_decomp_partition,
                                     BACKEND_ir_pre_fusion, BACKEND_ir, BACKEND_full};
@@ -298,6 +317,7 @@ static void check_rungs(Case *c, const char *grad) {
             complain(c, grad, backend_info[rungs[i]].name, what);
         session_run_free(&got);
     }
+    check_question(c, grad, &want);
     session_run_free(&want);
     session_close(c->session);
 }
