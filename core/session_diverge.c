@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/ops/foreach.h"
 #include "core/session_diverge.h"
 
 enum { MOST_ELEMENTS = 1 << 26 }; // of the values that are kept of a step
@@ -181,7 +182,8 @@ static const Shown *counterpart(const Search *x, const Artifact *a, const Node *
         parent && parent->kind == ART_graph ? parent->whole ? parent->whole : parent->graph : NULL;
     for (int i = 0; before && g && i < count; i++) {
         const Node *from = links[i].strength == LINK_same ? graph_by_id(g, links[i].item) : NULL;
-        const Shown *s = from ? diverge_seen(&before->trace, diverge_half(x, parent), from->name) : NULL;
+        const Shown *s =
+            from ? diverge_seen(&before->trace, diverge_half(x, parent), from->name) : NULL;
         if (s)
             return s;
     }
@@ -273,6 +275,33 @@ static void name_lost_writes(Search *x, const Artifact *a) {
     }
 }
 
+static void say_list_write(Search *x, const Node *n, const Node *read) {
+    x->out->node = n->name;
+    x->out->op = n->target;
+    x->out->reads =
+        arena_printf(x->arena,
+                     "%s as it was before the call; eager writes one tensor of the list after the "
+                     "other, and PyTorch's compiled code differs from its eager likewise",
+                     read->name);
+    x->out->origins = n->name;
+}
+
+// A tensor of a list is written, and a later item of the same call reads it: eager takes one item
+// after the other, functionalization all of them from what was there before, in PyTorch as here.
+static void name_list_writes(Search *x) {
+    const Graph *g = probe_session_unit(x->probe)->loaded->graph;
+    GRAPH_EACH (g, n) {
+        if (n->op != FX_call_function || !foreach_writes(n->target) || !n->n_args)
+            continue;
+        for (int k = 1; k < n->n_args; k++)
+            for (int i = 1; i < n->args[k].n && i < n->args[0].n; i++)
+                for (int w = 0; w < i; w++)
+                    if (n->args[k].at[i].kind == VAL_node &&
+                        n->args[k].at[i].node == n->args[0].at[w].node)
+                        say_list_write(x, n, n->args[k].at[i].node);
+    }
+}
+
 static bool search_graph(Search *x, const Level *l, const Artifact *a, const Level *plain) {
     const Graph *g = graph_at(a);
     int half = diverge_half(x, a);
@@ -322,8 +351,10 @@ static void blame(Search *x, Level *l, const Level *before, const Level *plain) 
     if (l->art) {
         if (!search_graph(x, l, l->art, plain))
             name_returned(x, l, l->art, plain ? plain->art : NULL);
-        if (l->art->stage == STAGE_functional)
+        if (l->art->stage == STAGE_functional) {
             name_lost_writes(x, l->art);
+            name_list_writes(x);
+        }
         const Unit *u = probe_session_unit(x->probe);
         bool halves = u->forward && l->art->stage >= STAGE_partition;
         o->half = halves ? diverge_half(x, l->art) ? "backward" : "forward" : "";
@@ -408,11 +439,12 @@ static void reply(Search *x) {
     message_int(m, "nodes", o->nodes);
     const struct {
         const char *name, *text;
-    } texts[] = {
-        {"pass", o->pass},       {"half", o->half},          {"node", o->node}, {"op", o->op},
-        {"against", o->against}, {"kernel", o->kernel},       {"type", o->type}, {"at", o->at},
-        {"pattern", o->pattern}, {"first_nan", o->first_nan}, {"reads", o->reads},
-        {"origins", o->origins}};
+    } texts[] = {{"pass", o->pass},       {"half", o->half},
+                 {"node", o->node},       {"op", o->op},
+                 {"against", o->against}, {"kernel", o->kernel},
+                 {"type", o->type},       {"at", o->at},
+                 {"pattern", o->pattern}, {"first_nan", o->first_nan},
+                 {"reads", o->reads},     {"origins", o->origins}};
     for (int i = 0; i < COUNT(texts); i++)
         message_text(m, texts[i].name, texts[i].text ? texts[i].text : "");
     ProbeRow row = {.name = "", .type = "", .judged = o->judged, .got = o->got, .want = o->want};

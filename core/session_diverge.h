@@ -24,7 +24,7 @@ typedef struct Level {
     const Artifact *art; // of a graph; NULL: a rung
     CaseRung rung;
     Trace trace;
-    bool ok;  // it ran
+    bool ok;         // it ran
     const char *bad; // the first of its results that is wrong: out0; NULL
 } Level;
 

@@ -82,7 +82,8 @@ bool diverge_buffers(Search *x, const Level *l, const Level *before) {
         const Shown *s = &l->trace.at.at[i];
         const IrOp *op;
         const Node *n = node_of_buffer(x, s->half, s->name, &op);
-        const Shown *want = before && !before->art ? diverge_seen(&before->trace, s->half, s->name) : NULL;
+        const Shown *want =
+            before && !before->art ? diverge_seen(&before->trace, s->half, s->name) : NULL;
         if (s->half && forward && name_handed(x, l))
             return true;
         forward = forward && !s->half;
@@ -132,4 +133,3 @@ void diverge_changed(Search *x, const Level *l, const Level *before) {
         return;
     }
 }
-

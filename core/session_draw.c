@@ -11,9 +11,9 @@ static bool ask(Session *s, const char *dot, const char *format, int timeout_ms,
     Message m = {.arena = &arena};
     message_text(&m, "dot", dot);
     message_text(&m, "format", format);
-    Request *q = session_helpers(s)
-                     ? helpers_send(s->helpers, SERVICE_draw, &m, (RequestLimits){.timeout_ms = timeout_ms})
-                     : NULL;
+    Request *q = session_helpers(s) ? helpers_send(s->helpers, SERVICE_draw, &m,
+                                                   (RequestLimits){.timeout_ms = timeout_ms})
+                                    : NULL;
     bool ok = q && request_wait(s->helpers, q, NULL);
     const Field *f = ok ? message_find(request_reply(q), "drawn") : NULL;
     if (f && f->kind == FIELD_tensor && f->tensor.dtype == DT_u8)

@@ -225,9 +225,8 @@ static bool fill_inference(Session *s, Message *m, const RunRequest *r, Diag *d)
         fill_loops(s, m, r, a, n_in);
     else
         session_add_graph(s, m, "graph", a->graph, a->stage);
-    const Artifact *traced = pipeline_at(s->pipeline, r->unit, stage == STAGE_functional
-                                                                   ? STAGE_functional
-                                                                   : STAGE_joint);
+    const Artifact *traced = pipeline_at(
+        s->pipeline, r->unit, stage == STAGE_functional ? STAGE_functional : STAGE_joint);
     if (stage > STAGE_fx && traced && traced->meta &&
         graph_n_outputs(a->kind == ART_graph ? a->graph : unit_last_graph(s->pipeline, r->unit)) ==
             traced->meta->n_mutated + traced->meta->n_outputs)

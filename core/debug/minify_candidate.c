@@ -1,6 +1,7 @@
 // minify_candidate.c: a graph with the values of its inputs: made from a question, copied and
 // changed by strategies, turned into a question again.
 #include "core/debug/minify_impl.h"
+#include "core/ops/foreach.h"
 
 #include <string.h>
 
@@ -80,8 +81,11 @@ bool candidate_finish(const Minify *m, Candidate *c) {
     Node **results;
     ArenaMark mark = arena_mark(&c->arena);
     int n = graph_results(c->graph, &results, &c->arena), nodes = 0;
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         nodes += results[i] != NULL;
+        if (results[i] && foreach_writes(results[i]->target))
+            return false; // None in PyTorch
+    }
     if (!nodes)
         return false;
     graph_print(&text, c->graph, &fx_style_log, NULL);

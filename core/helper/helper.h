@@ -51,10 +51,10 @@ typedef struct Request Request; // one request under way or done
 
 // What a folder below runs in a helper: SERVICE_call hands the message on.
 typedef struct HelperCall {
-    Arena *arena; // of this request
-    Diag *diag;   // errors go back with the reply
-    char *where;  // (EXEC_WHERE_BYTES) gets what is running, for a report of a crash
-    char *phase;  // (EXEC_WHERE_BYTES) likewise, of the caller's own: services leave it alone
+    Arena *arena;     // of this request
+    Diag *diag;       // errors go back with the reply
+    char *where;      // (EXEC_WHERE_BYTES) gets what is running, for a report of a crash
+    char *phase;      // (EXEC_WHERE_BYTES) likewise, of the caller's own: services leave it alone
     int64_t *slow_ms; // a step may take at least this from here on, whatever the request's limit:
                       // set by who has measured how slow things are here. NULL: nobody asks
     const Message *message;

@@ -23,8 +23,8 @@ typedef struct Worker {
     pid_t pid; // 0: none
     int sock;
     HelperShared *shared;
-    Request *request;            // under way, NULL if idle
-    uint64_t step;               // of the request: what it was at when the step was seen to begin
+    Request *request;             // under way, NULL if idle
+    uint64_t step;                // of the request: what it was at when the step was seen to begin
     int64_t step_ns, step_cpu_ns; // then, by the clock and of the helper's processor time
 } Worker;
 
@@ -41,7 +41,7 @@ struct Request {
     const char *where; // what ran when it failed; NULL: unknown
     const char *phase;
     bool timed_out;
-    Request *next;     // in the queue
+    Request *next; // in the queue
 };
 
 struct Helpers {
@@ -99,8 +99,8 @@ Helpers *helpers_new(int n, HelperCallFn *call, Diag *d) {
     h->call = call;
     bool ok = true;
     for (int i = 0; i < n; i++) {
-        void *page =
-            mmap(NULL, sizeof(HelperShared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        void *page = mmap(NULL, sizeof(HelperShared), PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         h->workers[i].shared = page == MAP_FAILED ? NULL : page;
         ok = ok && page != MAP_FAILED && start_worker(h, &h->workers[i], d);
     }

@@ -14,6 +14,12 @@ const Op *foreach_each(const Op *op) {
     return op && table[op->id] ? op_at(table[op->id]) : NULL;
 }
 
+bool foreach_writes(const char *target) {
+    const char *name = target ? strstr(target, "_foreach_") : NULL;
+    size_t len = name ? strcspn(name, ".") : 0;
+    return len && name[len - 1] == '_';
+}
+
 int foreach_source(const Op *op, const Op *each, int k) {
     int named = op_arg_index(op, each->args[k].name);
     if (named >= 0)

@@ -16,4 +16,8 @@ int foreach_items(const Op *op, const Value *args, const char **why);
 // The arguments of the op on item i: lists item by item, others as they are. out has each->n_args.
 void foreach_args(const Op *op, const Op *each, const Value *args, int i, Value *out);
 
+// A call by that name (torch._foreach_add_, torch.ops.aten._foreach_add_.List) writes the tensors
+// of its first list, and gives None.
+bool foreach_writes(const char *target);
+
 #endif

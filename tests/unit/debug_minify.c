@@ -191,6 +191,27 @@ START_TEST(other_failures_keep_their_kind) {
 }
 END_TEST
 
+// What eager reads behind the first write of a list, compiled code reads before: that is told, and
+// a call that gives nothing is not returned.
+START_TEST(a_list_that_is_written_and_read) {
+    Case c;
+    open_case(&c,
+              HEAD "        a = l_x_ * 2\n        b = l_x_ + 1\n        z = l_x_ - l_y_\n"
+                   "        _foreach_add_ = torch._foreach_add_([b, a], [z, b])\n"
+                   "        s = b.sum(1)\n        return (a, s)\n",
+              NULL);
+    Minify *m = minified(&c, &(MinifyOptions){0});
+    check_small(m, 8);
+    ck_assert_str_eq(minify_best(m)->place.node, "_foreach_add_");
+    ck_assert(str_starts(minify_best(m)->place.reads, "b as it was before the call"));
+    ck_assert_int_eq(minify_best(m)->failure.stage, STAGE_functional);
+    const Node *o = graph_output_node(minify_best(m)->candidate->graph);
+    ck_assert_str_ne(o->args[0].at[0].node->name, "_foreach_add_");
+    minify_free(m);
+    close_case(&c);
+}
+END_TEST
+
 // A list stays a list, a tuple a tuple, one by itself alone; what is right and not needed goes.
 START_TEST(results_keep_their_structure) {
     static const struct {
@@ -245,7 +266,7 @@ START_TEST(written_inputs_are_not_merged) {
     c.q.n_inputs = 5;
     c.q.needs_grad = needs;
     Minify *m = minified(&c, &(MinifyOptions){0});
-    check_small(m, 7);
+    check_small(m, 8);
     const Graph *g = minify_best(m)->candidate->graph;
     // Whatever of them is left has no other reader's name.
     const Node *norm = graph_find(g, "a");
@@ -459,6 +480,7 @@ Suite *suite_debug_minify(void) {
     tcase_add_test(t, one_wrong_op_in_a_chain);
     tcase_add_test(t, nothing_fails);
     tcase_add_test(t, other_failures_keep_their_kind);
+    tcase_add_test(t, a_list_that_is_written_and_read);
     tcase_add_test(t, results_keep_their_structure);
     tcase_add_test(t, written_inputs_are_not_merged);
     tcase_add_test(t, a_stopped_search_goes_on);
