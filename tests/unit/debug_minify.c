@@ -204,7 +204,7 @@ START_TEST(a_list_that_is_written_and_read) {
     check_small(m, 8);
     ck_assert_str_eq(minify_best(m)->place.node, "_foreach_add_");
     ck_assert(str_starts(minify_best(m)->place.reads, "b as it was before the call"));
-    ck_assert_int_eq(minify_best(m)->failure.stage, STAGE_functional);
+    ck_assert_int_eq(minify_best(m)->place.stage, STAGE_functional);
     const Node *o = graph_output_node(minify_best(m)->candidate->graph);
     ck_assert_str_ne(o->args[0].at[0].node->name, "_foreach_add_");
     minify_free(m);
