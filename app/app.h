@@ -59,7 +59,7 @@ enum { HOME = PANES, ALL_PANES = PANES + 1 };   // the first screen is a pane of
 // ---- app.c ----
 
 typedef struct KeyBinding {
-    const char *view, *key, *line, *hint;   // as a row of keys.def
+    const char *view, *key, *line, *hint, *doc; // as a row of keys.def
 } KeyBinding;
 
 typedef struct Pin {
@@ -227,6 +227,8 @@ void draw_popups(App *app, int bottom);
 void draw_progress(Screen *s, const char *what, double done, int64_t elapsed_ns);
 int app_units_row(const App *app);              // row of the list of graphs, -1: none
 int app_scrubber_row(const App *app);           // of the steps, -1: none
+// Text over the rows of a rectangle, broken at blanks; what does not fit ends in ›.
+void draw_wrapped(Screen *s, Rect r, StyleId style, const char *text);
 int app_legend_row(const App *app);             // of the rule under the panes, -1: none
 void draw_legend_room(App *app, int *from, int *to);    // columns of it that are free
 void draw_scrubber(App *app, int row);          // draw_steps.c

@@ -149,27 +149,57 @@ static void help_command(App *app, const Command *c) {
     buf_printf(&app->out, "%s\n  %s\n", command_usage(&app->frame, c), c->doc);
     for (const KeyBinding *b = key_bindings; b->key; b++)
         if (str_starts(b->line, c->name) && strchr(" ", b->line[strlen(c->name)]))
-            buf_printf(&app->out, "  %-10s %s\n", b->key, b->line);
+            buf_printf(&app->out, "  %-10s %-24s %s\n", b->key, b->line, b->doc);
 }
 
-static void help_keys(App *app, const char *view, bool own) {
+static const Command *command_of(const KeyBinding *b) {
+    char name[16];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(b->line, " "), b->line);
+    return command_find(name, NULL);
+}
+
+// The first key of a view that does the same.
+static const KeyBinding *first_key(const KeyBinding *b) {
+    const KeyBinding *first = key_bindings;
+    while (strcmp(first->view, b->view) || strcmp(first->line, b->line))
+        first++;
+    return first;
+}
+
+// `j <Down>  line down  move down`: keys that do the same in one line.
+static void help_key(App *app, const char *view, const KeyBinding *b) {
+    Buf keys = {.arena = &app->frame};
+    bool prefix;
+    for (const KeyBinding *k = b; k->key; k++)
+        if (first_key(k) == b && key_find(app, view, k->key, &prefix) == k)
+            buf_printf(&keys, "%s%s", keys.len ? " " : "", k->key);
+    if (!keys.len)
+        return;
+    buf_puts(&app->out, "  ");
+    put_column(&app->out, buf_str(&keys), 13);
+    put_column(&app->out, b->doc, 46);
+    buf_printf(&app->out, "%s\n", b->line);
+}
+
+static void help_keys(App *app, const char *view, const char *of, const char *group) {
     for (const KeyBinding *b = key_bindings; b->key; b++) {
-        bool prefix;
-        if (strcmp(b->view, own ? view : "*") || key_find(app, view, b->key, &prefix) != b)
-            continue;
-        char name[16];
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(b->line, " "), b->line);
-        const Command *c = command_find(name, NULL);
-        buf_printf(&app->out, "  %-9s %-22s %s\n", b->key, b->line, c ? c->doc : "");
+        const Command *c = command_of(b);
+        if (!strcmp(b->view, of) && (!*group || (c && !strcmp(c->group, group))) &&
+            first_key(b) == b)
+            help_key(app, view, b);
     }
 }
 
+static const struct {
+    const char *name, *title;
+} groups[] = {{"place", "going, panes"}, {"step", "stepping"}, {"ask", "asking"},
+              {"change", "changing"},    {"run", "running"},   {"keep", "keeping"}};
+
 static void help_commands(App *app) {
-    static const char *const groups[] = {"place", "step", "ask", "change", "run", "keep"};
     for (int g = 0; g < COUNT(groups); g++) {
-        buf_printf(&app->out, "%s%s\n", app->sink ? "" : "── commands: ", groups[g]);
+        buf_printf(&app->out, "%s%s\n", app->sink ? "" : "── commands: ", groups[g].name);
         for (const Command *c = commands; c->name; c++)
-            if (!strcmp(c->group, groups[g]) && !(c->flags & CMD_hidden)) {
+            if (!strcmp(c->group, groups[g].name) && !(c->flags & CMD_hidden)) {
                 buf_puts(&app->out, "  ");
                 put_column(&app->out, command_usage(&app->frame, c), 32);
                 buf_printf(&app->out, "%s\n", c->doc);
@@ -190,9 +220,14 @@ bool cmd_help(App *app, Args *args) {
     if (!app->sink && strcmp(what, "all")) {
         const View *v = view_find(view);
         buf_printf(&app->out, "── %s: %s\n", view, v ? v->doc : "the first screen");
-        help_keys(app, view, true);
-        buf_puts(&app->out, "── keys everywhere\n");
-        help_keys(app, view, false);
+        help_keys(app, view, view, "");
+        for (int i = 0; i < app->bound.n; i++)
+            buf_printf(&app->out, "  %-12s yours: %s\n", app->bound.at[i].key,
+                       app->bound.at[i].line);
+        for (int g = 0; g < COUNT(groups); g++) {
+            buf_printf(&app->out, "── keys everywhere: %s\n", groups[g].title);
+            help_keys(app, view, "*", groups[g].name);
+        }
     }
     help_commands(app);
     return true;

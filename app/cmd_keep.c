@@ -111,7 +111,7 @@ bool cmd_bind(App *app, Args *args) {
                   "bind takes a key and a command line, such as bind <C-t> view timing");
         return false;
     }
-    KeyBinding b = {"*", arena_strdup(&app->arena, key), arena_strdup(&app->arena, line), ""};
+    KeyBinding b = {"*", arena_strdup(&app->arena, key), arena_strdup(&app->arena, line), "", ""};
     vec_push(&app->arena, &app->bound, b);
     return true;
 }

@@ -70,6 +70,8 @@ bool app_show_step(App *app, int stage, int unit, int step, int rewrite) {
     }
     if (from != p->ctx.art)
         found = keep_thing(app, p, item, from);
+    if (!app->home && layout_panes(l) > 1)
+        app_fill(app); // what nobody chose shows something else
     if (same && step >= 0) { // what did not move stays where it was on the screen
         p->row = found ? p->row : row;
         p->top = p->row - offset;
@@ -81,10 +83,11 @@ bool app_show_step(App *app, int stage, int unit, int step, int rewrite) {
 bool cmd_stage(App *app, Args *args) {
     int stage = stage_find(args->at[0]), unit = app_pane(app)->ctx.unit;
     if (stage < 0) {
+        const char *names[STAGE_count + 1] = {0};
+        for (int i = 0; i < STAGE_count; i++)
+            names[i] = stage_info[i].name;
         diag_fail(&app->diag, "no stage '%s'", args->at[0])->hint =
-            "source bytecode fx functional joint joint_passes partition post_grad pre_fusion "
-            "post_fusion "
-            "kernels run";
+            name_hint(&app->frame, args->at[0], names);
         return false;
     }
     if (args->n > 1) {
@@ -121,11 +124,11 @@ static bool draws(const App *app, const View *v) {
 bool cmd_view(App *app, Args *args) {
     const View *v = view_find(args->at[0]);
     if (!v) {
-        DiagItem *item = diag_fail(&app->diag, "no view '%s'", args->at[0]);
-        Buf list = {.arena = &app->frame};
+        const char *names[N_VIEWS + 1] = {0};
         for (int i = 0; views[i]; i++)
-            buf_printf(&list, "%s%s", i ? " " : "", views[i]->name);
-        item->hint = buf_str(&list);
+            names[i] = views[i]->name;
+        diag_fail(&app->diag, "no view '%s'", args->at[0])->hint =
+            name_hint(&app->frame, args->at[0], names);
         return false;
     }
     const char *arg = args->n > 1 ? args->rest + strcspn(args->rest, " ") + 1 : "";

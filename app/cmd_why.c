@@ -2,30 +2,30 @@
 // two things lie in one kernel or not.
 #include "app/app.h"
 #include "app/model.h"
+#include "views/brief.h"
 
 #include <string.h>
 
-static void print_attempt(Buf *out, const FusionAttempt *f) {
-    buf_printf(out, "%s %s: %s", f->a, f->b, f->fused ? "fused" : "not fused");
-    if (f->reason && *f->reason)
-        buf_printf(out, ": %s", f->reason);
-    buf_printf(out, "   round %d, shares %lld B", f->round, (long long)f->bytes);
-}
+// What is told about a thing: a decision, or pairs of loops that were tried.
+typedef struct Told {
+    StageId stage;
+    const char *kind, *key, *reason;
+    bool yes, yours;
+} Told;
+typedef VEC(Told) ToldList;
 
-static void print_decision(Buf *out, const Decision *d) {
-    buf_printf(out, "%-14s %-14s %-28s %s%s  %s\n",
-               d->stage >= 0 && d->stage < STAGE_count ? stage_info[d->stage].name : "",
-               decision_kind_name(d->ask.kind), d->ask.key, d->result ? "yes" : "no",
-               d->overridden ? " (yours)" : "", d->ask.reason ? d->ask.reason : "");
-}
-
-static int print_decisions(App *app, const Artifact *art, int item) {
+static void add_decisions(App *app, const Artifact *art, int item, ToldList *out) {
     const Decision *const *list;
     int n = session_decisions_about(app->session, app_pane(app)->ctx.unit, art, item, &app->frame,
                                     &list);
-    for (int i = 0; i < n; i++)
-        print_decision(&app->out, list[i]);
-    return n;
+    for (int i = 0; i < n; i++) {
+        const Decision *d = list[i];
+        if (art->kind == ART_schedule && d->ask.kind == DECIDE_fuse)
+            continue; // add_attempts tells of it
+        vec_push(&app->frame, out,
+                 (Told){(StageId)d->stage, decision_kind_name(d->ask.kind), d->ask.key,
+                        d->ask.reason ? d->ask.reason : "", d->result, d->overridden});
+    }
 }
 
 // Of op3 also those of op3_op4.
@@ -37,25 +37,57 @@ static bool is_member(const char *group, const char *name) {
     return false;
 }
 
+// Pairs that were refused for the same reason are one row: `fuse ✗ with op4 op7: …`.
+static Told *refused_like(ToldList *list, int from, const char *reason) {
+    for (int i = from; i < list->n; i++)
+        if (!list->at[i].yes && !strcmp(list->at[i].reason, reason))
+            return &list->at[i];
+    return NULL;
+}
+
 // What was tried with the loops that an item is, or is part of.
-static int print_attempts(App *app, const Artifact *art, int item) {
-    int unit = app_pane(app)->ctx.unit, n = 0;
+static void add_attempts(App *app, const Artifact *art, int item, ToldList *out) {
+    int unit = app_pane(app)->ctx.unit, from = out->n;
     Pipeline *pl = session_pipeline(app->session);
-    const Artifact *before = pipeline_at(pl, unit, STAGE_pre_fusion),
-                   *after = pipeline_at(pl, unit, STAGE_post_fusion);
-    if (!before || !after || art->kind != ART_schedule)
-        return 0;
+    const Artifact *after = pipeline_at(pl, unit, STAGE_post_fusion);
+    if (!after || art->kind != ART_schedule)
+        return;
     const char *name = item_name(art, item);
     for (int i = 0; i < after->schedule->attempts.n; i++) {
         const FusionAttempt *f = &after->schedule->attempts.at[i];
-        if (!is_member(f->a, name) && !is_member(f->b, name))
+        bool first = is_member(f->a, name);
+        if (!first && !is_member(f->b, name))
             continue;
-        n++;
-        buf_printf(&app->out, "%-14s ", "post_fusion");
-        print_attempt(&app->out, f);
-        buf_putc(&app->out, '\n');
+        const char *with = first ? f->b : f->a, *reason = f->reason ? f->reason : "";
+        Told *same = f->fused ? NULL : refused_like(out, from, reason);
+        if (same && strstr(same->key, with))
+            continue;
+        if (same) {
+            same->key = arena_printf(&app->frame, "%s %s", same->key, with);
+            continue;
+        }
+        if (f->fused)
+            reason = arena_printf(&app->frame, "%s, round %d, shares %s", reason, f->round,
+                                  text_bytes(&app->frame, f->bytes));
+        vec_push(&app->frame, out,
+                 (Told){STAGE_post_fusion, "fused with", with, reason, f->fused, false});
     }
-    return n;
+}
+
+// ✓ joint decomposition aten.gelu.default  by erf or tanh
+static void print_told(App *app, const ToldList *list) {
+    enum { KEY_MOST = 32 };
+    int widest = 0;
+    for (int i = 0; i < list->n; i++) {
+        int w = utf8_columns(list->at[i].key);
+        widest = w > widest && w <= KEY_MOST ? w : widest;
+    }
+    for (int i = 0; i < list->n; i++) {
+        const Told *t = &list->at[i];
+        buf_printf(&app->out, "%s %-6s %-13s  %-*s  %s%s\n", t->yes ? "✓" : "✗",
+                   t->stage >= 0 && t->stage < STAGE_count ? stage_info[t->stage].brief : "",
+                   t->kind, widest, t->key, t->yours ? "(yours) " : "", t->reason);
+    }
 }
 
 // The first stage that has something of that name; -1: none.
@@ -92,7 +124,11 @@ bool cmd_why(App *app, Args *args) {
         return true;
     }
     const char *name = arena_strdup(&app->frame, item_name(art, item));
-    if (print_decisions(app, art, item) + print_attempts(app, art, item) == 0)
+    ToldList told = {0};
+    add_decisions(app, art, item, &told);
+    add_attempts(app, art, item, &told);
+    print_told(app, &told);
+    if (!told.n)
         app_message(app, ST_dim, "no decision is on record about %s", *name ? name : "it");
     return true;
 }

@@ -46,6 +46,8 @@ extern const Command commands[];    // in the order of commands.def, ended by a 
 // The command of a name or of a unique beginning of one; NULL if none, with the reason in d (may be
 // NULL).
 const Command *command_find(const char *name, Diag *d);
+// What to say to a name that is none: the one that it is close to, else all of them.
+const char *name_hint(Arena *a, const char *name, const char *const *names);
 // Splits a line into words ("…" quotes, \ escapes inside them); false on an open quote or too many
 // words.
 bool args_parse(Arena *a, const char *line, Args *out, Diag *d);

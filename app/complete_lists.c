@@ -155,7 +155,7 @@ static void list_faults(Gather *g) {
 static void list_layouts(Gather *g) {
     static const char *const names[] = {"auto", "1", "2", "3", "4", "5", "6"};
     for (int i = 0; i < COUNT(names); i++)
-        offer(g, names[i], i ? "panes side by side" : "by the width of the terminal");
+        offer(g, names[i], i ? "panes, each another stage" : "by the width of the terminal");
     offer(g, "save", "keep this arrangement under a name");
     offer(g, "list", "the names");
     offer(g, "delete", "forget a name");

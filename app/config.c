@@ -206,7 +206,7 @@ static void apply(App *app, const Entry *e) {
         app->sort[i] = column_find(views[i], e->value);
     } else if (str_starts(e->name, "bind.")) {
         KeyBinding b = {"*", arena_strdup(&app->arena, e->name + 5),
-                        arena_strdup(&app->arena, e->value), ""};
+                        arena_strdup(&app->arena, e->value), "", ""};
         vec_push(&app->arena, &app->bound, b);
     } else if (!strcmp(e->name, "layout")) {
         app->first_layout = arena_strdup(&app->arena, e->value);

@@ -18,17 +18,35 @@ const Command commands[] = {
     {0},
 };
 
-static const Command *nearest(const char *name) {
-    const Command *best = NULL;
+static const char *nearest(const char *name, const char *const *names) {
+    const char *best = NULL;
     int least = 3;
-    for (const Command *c = commands; c->name; c++) {
-        int d = str_distance(name, c->name);
+    for (int i = 0; names[i]; i++) {
+        int d = str_distance(name, names[i]);
         if (d < least) {
             least = d;
-            best = c;
+            best = names[i];
         }
     }
     return best;
+}
+
+const char *name_hint(Arena *a, const char *name, const char *const *names) {
+    const char *near = nearest(name, names);
+    if (near)
+        return arena_printf(a, "did you mean '%s'?", near);
+    Buf list = {.arena = a};
+    for (int i = 0; names[i]; i++)
+        buf_printf(&list, "%s%s", i ? " " : "", names[i]);
+    return buf_str(&list);
+}
+
+static const char *nearest_command(const char *name) {
+    const char *names[COUNT(commands)] = {0};
+    for (int i = 0, n = 0; commands[i].name; i++)
+        if (!(commands[i].flags & CMD_hidden))
+            names[n++] = commands[i].name;
+    return nearest(name, names);
 }
 
 const Command *command_find(const char *name, Diag *d) {
@@ -51,9 +69,9 @@ const Command *command_find(const char *name, Diag *d) {
         diag_fail(d, "'%s' may be %s", name, buf_str(&list));
     arena_free(&tmp);
     if (n == 0 && d) {
-        const Command *c = nearest(name);
+        const char *near = nearest_command(name);
         diag_fail(d, "no command '%s'", name)->hint =
-            c ? arena_printf(d->arena, "did you mean '%s'?", c->name) : "help lists the commands";
+            near ? arena_printf(d->arena, "did you mean '%s'?", near) : "help lists the commands";
     }
     return n == 1 ? found : NULL;
 }

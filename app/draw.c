@@ -244,10 +244,9 @@ static void draw_legend(App *app, int row) {
     }
 }
 
-// Text over one or two rows, broken at a blank.
-static void draw_wrapped(Screen *s, int row, int rows, StyleId style, const char *text) {
-    int width = s->cols - 2;
-    for (int i = 0; i < rows && *text; i++) {
+void draw_wrapped(Screen *s, Rect r, StyleId style, const char *text) {
+    int width = r.cols, end = r.col + r.cols + 1;
+    for (int i = 0; i < r.rows && *text; i++) {
         const char *p = text, *blank = NULL, *last = text;
         int w = 0;
         while (*p && w <= width) {
@@ -257,20 +256,20 @@ static void draw_wrapped(Screen *s, int row, int rows, StyleId style, const char
             w += utf8_cluster(&p);
         }
         if (w <= width) {
-            screen_put(s, row + i, 1, s->cols, style, text);
+            screen_put(s, r.row + i, r.col, end, style, text);
             return;
         }
-        const char *cut = i + 1 < rows && blank && blank > text ? blank : last;
+        const char *cut = i + 1 < r.rows && blank && blank > text ? blank : last;
         for (const char *q = text; q < cut;) {
             const char *from = q;
             utf8_cluster(&q);
             char one[32] = {0};
             memcpy(one, from, (size_t)(q - from) < 31 ? (size_t)(q - from) : 31);
-            w = from == text ? 1 : w;
-            w = screen_put(s, row + i, w, s->cols, style, one);
+            w = from == text ? r.col : w;
+            w = screen_put(s, r.row + i, w, end, style, one);
         }
-        if (i + 1 == rows)
-            screen_put(s, row + i, s->cols - 1, s->cols, ST_dim, "›");
+        if (i + 1 == r.rows)
+            screen_put(s, r.row + i, end - 1, end, ST_dim, "›");
         text = cut + (*cut == ' ');
         while (*text == ' ')
             text++;
@@ -337,15 +336,16 @@ static bool draw_chain(App *app, int row) {
 static void draw_node(App *app, int row, int rows) {
     Pane *p = app_pane(app);
     Buf b = {.arena = &app->frame};
+    Rect r = {row, 1, rows, app->screen.cols - 2};
     if (!pane_ready(app, p)) {
-        draw_wrapped(&app->screen, row, rows, ST_warn, p->ctx.view ? p->why : "");
+        draw_wrapped(&app->screen, r, ST_warn, p->ctx.view ? p->why : "");
         return;
     }
     if (p->ctx.view->node && p->row < p->ctx.view->count(&p->ctx))
         p->ctx.view->node(&p->ctx, p->row, &b);
     if (rows == 2 && draw_chain(app, row + 1))
-        rows = 1;
-    draw_wrapped(&app->screen, row, rows, ST_text, buf_str(&b));
+        r.rows = 1;
+    draw_wrapped(&app->screen, r, ST_text, buf_str(&b));
 }
 
 static bool is_shadowed(const App *app, const char *view, const KeyBinding *b) {
@@ -404,29 +404,40 @@ static void draw_last_row(App *app, int row) {
         if (!*p->text && p->sign == '/')
             screen_put(s, row, col + 2, s->cols, ST_dim,
                        "text or regular expression; n N go on, Esc goes back");
-    } else if (app->message[0]) {
-        screen_put(s, row, 1, s->cols, app->message_style, app->message);
+        else if (!*p->text)
+            screen_put(s, row, col + 2, s->cols, ST_dim,
+                       p->sign == 'F' ? "a part of a name, or op:mul dtype:bf16 users>2 stage:joint"
+                                      : "a command; Tab completes, help lists them, Esc goes back");
     } else if (!is_tiny(app)) {
         draw_hints(app, row);
     }
 }
 
+// A message that is longer than a row takes those of the node line, too.
+static int message_rows(const App *app, int most) {
+    int width = app->screen.cols - 2, columns = utf8_columns(app->message);
+    int rows = app->prompt.open || width < 1 ? 0 : (columns + width - 1) / width;
+    return rows > most ? most : rows;
+}
+
 static void draw_bottom(App *app) {
     Screen *s = &app->screen;
     int n = bottom_rows(app), row = s->rows - n;
+    int told = message_rows(app, n > 1 ? n - (n >= BOTTOM_rule) : 1);
     if (n == BOTTOM_none)
         return;
     if (n >= BOTTOM_rule)
         draw_legend(app, row);
-    if (n == BOTTOM_full)
-        draw_node(app, row + 1, 2);
-    else if (n >= BOTTOM_two)
-        draw_node(app, row + (n == BOTTOM_rule), 1);
-    else if (!app->prompt.open && !app->message[0]) {
-        draw_node(app, row, 1);
-        return;
-    }
-    draw_last_row(app, s->rows - 1);
+    int node = n - (n >= BOTTOM_rule) - (told > 1 ? told : n > 1);
+    if (n == BOTTOM_node && !app->prompt.open && !told)
+        node = 1;
+    if (node > 0)
+        draw_node(app, row + (n >= BOTTOM_rule), node);
+    if (told)
+        draw_wrapped(s, (Rect){s->rows - told, 1, told, s->cols - 2}, app->message_style,
+                     app->message);
+    else if (n > BOTTOM_node || app->prompt.open)
+        draw_last_row(app, s->rows - 1);
 }
 
 void app_draw(App *app) {

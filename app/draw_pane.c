@@ -240,7 +240,8 @@ void draw_pane(App *app, Pane *p, int number, Rect r, bool focus) {
             screen_put(s, row, r.col - 1, r.col, ST_head, "│");
     if (!ok) {
         if (p->ctx.view)
-            screen_put(s, r.row + 2, r.col + GUTTER, r.col + r.cols, ST_warn, p->why);
+            draw_wrapped(s, (Rect){r.row + 2, r.col + GUTTER, r.rows - 2, r.cols - GUTTER - 1},
+                         ST_warn, p->why);
         return;
     }
     int n = p->ctx.view->count(&p->ctx);

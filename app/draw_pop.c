@@ -30,7 +30,7 @@ static void draw_menu(App *app, int bottom) {
     for (const KeyBinding *b = key_bindings; b->key && n < COUNT(item); b++)
         if (str_starts(b->key, app->pending) && strcmp(b->key, app->pending)) {
             item[n++] = b;
-            int w = utf8_columns(b->line);
+            int w = utf8_columns(b->doc);
             widest = w > widest ? w : widest;
         }
     int width = widest + 6, per_row = s->cols / width > 0 ? s->cols / width : 1;
@@ -43,7 +43,7 @@ static void draw_menu(App *app, int bottom) {
     for (int i = 0; i < n; i++) {
         int row = top + 1 + i / per_row, col = 2 + i % per_row * width;
         col = screen_put(s, row, col, s->cols, ST_key, item[i]->key + len);
-        screen_put(s, row, col + 1, s->cols, ST_text, item[i]->line);
+        screen_put(s, row, col + 1, s->cols, ST_text, item[i]->doc);
     }
 }
 
@@ -74,7 +74,9 @@ static void draw_choices(App *app, int bottom) {
     }
     widest = widest > s->cols / 2 ? s->cols / 2 : widest;
     box_head(s, top,
-             p->choice.n ? arena_printf(&app->frame, "%d of %d", p->chosen + 1, p->choice.n) : "",
+             !p->choice.n     ? ""
+             : p->chosen >= 0 ? arena_printf(&app->frame, "%d of %d", p->chosen + 1, p->choice.n)
+                              : arena_printf(&app->frame, "%d", p->choice.n),
              p->choice.n ? "Tab next  Enter run  Esc cancel" : "Enter run  Esc cancel");
     for (int i = 0; i < rows; i++)
         draw_choice(s, top + 1 + i, &p->choice.at[first + i], widest, first + i == p->chosen);

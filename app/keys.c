@@ -5,7 +5,7 @@
 #include <string.h>
 
 const KeyBinding key_bindings[] = {
-#define KEY(view, key, line, hint) {view, key, line, hint},
+#define KEY(view, key, line, hint, doc) {view, key, line, hint, doc},
 #include "app/keys.def"
 #undef KEY
     {0},

@@ -76,6 +76,14 @@ static int unused(const Windows *l) {
     return -1;
 }
 
+// Columns of one width, which nobody has changed, share it evenly with a new one.
+static bool is_even(const Windows *l) {
+    for (int c = 1; c < l->n; c++)
+        if (l->col[c].weight != l->col[0].weight)
+            return false;
+    return true;
+}
+
 int layout_split(Windows *l, bool below) {
     int p = unused(l), c, i;
     if (p < 0 || !find(l, l->focus, &c, &i))
@@ -91,9 +99,10 @@ int layout_split(Windows *l, bool below) {
         col->pane[i + 1] = p;
         col->n++;
     } else {
+        bool even = is_even(l);
         for (int k = l->n; k > c + 1; k--)
             l->col[k] = l->col[k - 1];
-        l->col[c].weight = (l->col[c].weight + 1) / 2;
+        l->col[c].weight = even ? l->col[c].weight : (l->col[c].weight + 1) / 2;
         l->col[c + 1] = (Column){.weight = l->col[c].weight, .n = 1, .pane = {p}, .share = {UNIT}};
         l->n++;
     }

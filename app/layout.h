@@ -32,7 +32,7 @@ void layout_tiles(Windows *l, int n, int cols, int rows);
 // How many panes suit a terminal: 1 below 72 columns, 2 below 120, 3 below 150, else 4.
 int layout_auto(int cols, int rows);
 // A new pane right of the focused one, or below it; takes the focus. Its number, -1 if there are
-// six.
+// six. Columns of one width stay so, else it gets half of the focused one's room.
 int layout_split(Windows *l, bool below);
 // Takes a pane away; false if it is the last. The focus goes to a neighbour.
 bool layout_close(Windows *l, int pane);

@@ -71,7 +71,7 @@ static void print_settings(Buf *out) {
 static void print_keys(Buf *out) {
     for (const KeyBinding *k = key_bindings; k->key; k++)
         if (!strcmp(k->view, "*"))
-            entry(out, k->key, "", k->line);
+            entry(out, k->key, "", k->doc);
 }
 
 typedef struct Row {

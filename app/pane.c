@@ -433,6 +433,8 @@ void spot_go(App *app, Spot s) {
     p->left = s.left;
     if (!pane_goto_item(app, p, s.item))
         pane_move(app, p, s.row);
+    if (app->session && !app->home && layout_panes(&app->layout) > 1)
+        app_fill(app);
 }
 
 void spot_push_of(App *app, int number) {

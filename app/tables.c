@@ -86,7 +86,7 @@ static bool same_key(const KeyBinding *a, const KeyBinding *b) {
 
 // Keys that do the same stand in one row, where the first of them is.
 static void print_keys(Buf *out) {
-    head(out, "keys | where | command line");
+    head(out, "keys | where | what it does | command line");
     for (const KeyBinding *k = key_bindings; k->key; k++) {
         const KeyBinding *first = key_bindings;
         while (!same_key(first, k))
@@ -97,7 +97,7 @@ static void print_keys(Buf *out) {
         for (const KeyBinding *o = k; o->key; o++)
             if (same_key(o, k))
                 buf_printf(&names, "%s`%s`", names.len ? " " : "", o->key);
-        ROW(out, buf_str(&names), !strcmp(k->view, "*") ? "everywhere" : k->view,
+        ROW(out, buf_str(&names), !strcmp(k->view, "*") ? "everywhere" : k->view, k->doc,
             code(out, k->line));
     }
 }

@@ -238,6 +238,11 @@ static void modules_title(ViewCtx *c, Buf *left, Buf *right) {
     buf_puts(right, "each with what is inside it");
 }
 
+static int modules_head(ViewCtx *c) {
+    (void)c;
+    return 1;
+}
+
 const View view_modules = {
     .name = "modules",
     .doc = "parameters, ops, operations, bytes and time of each nn.Module",
@@ -248,4 +253,6 @@ const View view_modules = {
     .line = page_line_of,
     .title = modules_title,
     .node = page_node,
+    .start = modules_head,
+    .head = modules_head,
 };

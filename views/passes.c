@@ -46,7 +46,7 @@ static void step_line(ViewCtx *c, Page *p, const Unit *u, int i, int before, int
     l->sign = a->changed ? "▪" : "·";
     l->sign_style = a->changed ? ST_link_part : ST_dim;
     l->enter = arena_printf(c->arena, "graph %d ; diff #%d #%d", u->index, i > 0 ? i : 1, i + 1);
-    l->node = arena_printf(c->arena, "step %d, %s%s%s.  Enter: what it changed", i,
+    l->node = arena_printf(c->arena, "step %d, %s%s%s.  Enter: what it changed", i + 1,
                            artifact_title(a), a->changed ? "" : " changed nothing",
                            a->partition ? ": it is parted in forward and backward" : "");
     page_cell(p, a->changed ? ST_text : ST_dim, 34, "%s",
@@ -131,6 +131,23 @@ static void passes_title(ViewCtx *c, Buf *left, Buf *right) {
     buf_printf(right, "%d steps, %d changed something", all, changed);
 }
 
+// The step that is shown.
+static int passes_start(ViewCtx *c) {
+    const Page *p = c->doc;
+    const Unit *u = pipeline_unit(session_pipeline(c->session), c->unit);
+    int step = 0;
+    for (int i = 0; i < unit_n_steps(u); i++)
+        if (unit_step(u, i) == c->art)
+            step = i + 1;
+    const char *end = arena_printf(c->tmp, " #%d", step);
+    for (int i = 0; i < p->lines.n && step; i++) {
+        const char *line = p->lines.at[i].enter, *hash = line ? strrchr(line, ' ') : NULL;
+        if (hash && !strcmp(hash, end))
+            return i;
+    }
+    return page_start(c);
+}
+
 const View view_passes = {
     .name = "passes",
     .doc = "every step of the compilation: what it changed, how long it took",
@@ -141,5 +158,5 @@ const View view_passes = {
     .title = passes_title,
     .node = page_node,
     .enter = page_enter,
-    .start = page_start,
+    .start = passes_start,
 };

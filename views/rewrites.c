@@ -37,7 +37,8 @@ static void step_rows(ViewCtx *c, Page *p, int step, const Artifact *a) {
                                ask->reason ? ask->reason : "");
         page_cell(p, ST_dim, -5, "%d", i + 1);
         page_add(p, ST_text, " ");
-        page_cell(p, ST_text, 30, "%s", where_of(&list[i]));
+        page_cell(p, ST_text, 31, "%s", where_of(&list[i]));
+        page_add(p, ST_text, " ");
         page_bar(p, ST_bar, c->opt.hide_times ? 0 : (double)list[i].ns, (double)most, 6);
         page_cell(p, ST_number, -9, "%s", view_time(c, c->arena, (double)list[i].ns));
         page_add(p, ST_dim, "  %s", ask->reason ? ask->reason : "");

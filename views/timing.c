@@ -10,6 +10,19 @@ static const RunRow *last_run(const ViewCtx *c) {
     return c->runs && c->runs->last >= 0 ? &c->runs->rows.at[c->runs->last] : NULL;
 }
 
+// Narrow screens have short bars and names.
+static bool is_narrow(const ViewCtx *c) {
+    return c->opt.cols < 96;
+}
+
+static int bar_cols(const ViewCtx *c) {
+    return is_narrow(c) ? 8 : 20;
+}
+
+static void bar_head(const ViewCtx *c, Page *p, const char *text, int more) {
+    page_cell(p, ST_dim, bar_cols(c) + 2 + more, "%s", is_narrow(c) ? "" : text);
+}
+
 static void table_of_runs(ViewCtx *c, Page *p) {
     double most = 1;
     for (int i = 0; i < c->runs->rows.n; i++)
@@ -18,7 +31,7 @@ static void table_of_runs(ViewCtx *c, Page *p) {
     page_cell(p, ST_dim, 30, "backend");
     page_cell(p, ST_dim, -10, "median");
     page_cell(p, ST_dim, -8, "±");
-    page_cell(p, ST_dim, 24, "  of the slowest");
+    bar_head(c, p, "  of the slowest", 2);
     page_cell(p, ST_dim, -10, "compiled");
     for (int i = 0; i < c->runs->rows.n; i++) {
         const RunRow *r = &c->runs->rows.at[i];
@@ -34,7 +47,7 @@ static void table_of_runs(ViewCtx *c, Page *p) {
         page_cell(p, t->noisy ? ST_warn : ST_dim, -8, "%s%.0f %%", spread > 999 ? ">" : "",
                   spread > 999 ? 999 : spread);
         page_add(p, ST_text, "  ");
-        page_bar(p, ST_bar, (double)t->median_ns, most, 20);
+        page_bar(p, ST_bar, (double)t->median_ns, most, bar_cols(c));
         page_cell(p, ST_dim, -12, "%s",
                   r->compile_ns ? text_time(c->arena, (double)r->compile_ns) : "");
         page_add(p, ST_dim, "%s", r->cached ? " cached" : "");
@@ -51,10 +64,11 @@ static void table_of_launches(ViewCtx *c, Page *p, const RunRow *r, const Schedu
                                                          c->runs->bytes_per_s / 1e9)
                                           : "");
     page_line(p);
-    page_cell(p, ST_dim, 43, "   launch");
+    int name_cols = is_narrow(c) ? 28 : 40;
+    page_cell(p, ST_dim, 3 + name_cols, "   launch");
     page_cell(p, ST_dim, -9, "time");
     page_cell(p, ST_dim, -7, "share");
-    page_cell(p, ST_dim, 22, "  of the longest");
+    bar_head(c, p, "  of the longest", 0);
     page_cell(p, ST_dim, -9, "bytes");
     page_cell(p, ST_dim, -9, "bw");
     for (int i = 0; i < code->calls.n; i++) {
@@ -65,18 +79,18 @@ static void table_of_launches(ViewCtx *c, Page *p, const RunRow *r, const Schedu
                                ? call->name
                                : arena_printf(c->arena, "extern %s", brief_kernel(call->name));
         DocLine *l = page_line(p);
-        l->frozen = 43;
+        l->frozen = 3 + name_cols;
         if (call->kernel >= 0)
             l->enter = arena_printf(c->arena, "stage kernels graph %d ; goto %s", r->unit, name);
         else if (call->nodes.n)
             l->enter = arena_printf(c->arena, "stage post_fusion graph %d ; goto %s", r->unit,
                                     s->nodes.at[call->nodes.at[0]]->name);
         page_cell(p, style_kernel(i), 3, "%s", kernel_letter(c->arena, i));
-        page_cell(p, call->kernel >= 0 ? ST_name : ST_text, 40, "%s", name);
+        page_cell(p, call->kernel >= 0 ? ST_name : ST_text, name_cols, "%s", name);
         page_cell(p, ST_number, -9, "%s", text_time(c->arena, ns));
         page_cell(p, ST_dim, -7, "%.0f %%", total > 0 ? 100 * ns / total : 0);
         page_add(p, ST_text, "  ");
-        page_bar(p, ST_bar, ns, most, 20);
+        page_bar(p, ST_bar, ns, most, bar_cols(c));
         page_cell(p, ST_dim, -9, "%s", bytes ? text_bytes(c->arena, bytes) : "");
         if (share > 0 && call->kernel >= 0)
             page_cell(p, ST_dim, -9, share < 1.5 ? "%.0f %%" : "cache", 100 * share);
@@ -106,7 +120,7 @@ static void table_of_kernels(ViewCtx *c, Page *p, const RunRow *r) {
         page_cell(p, ST_number, -10, "%s", text_time(c->arena, ns));
         page_cell(p, ST_dim, -7, "%.0f %%", total > 0 ? 100 * ns / total : 0);
         page_add(p, ST_text, "  ");
-        page_bar(p, ST_bar, ns, most, 20);
+        page_bar(p, ST_bar, ns, most, bar_cols(c));
     }
 }
 
@@ -162,7 +176,7 @@ static void table_of_stages(ViewCtx *c, Page *p) {
     page_cell(p, ST_dim, 16, "stage");
     page_cell(p, ST_dim, -10, "time");
     page_cell(p, ST_dim, -7, "share");
-    page_cell(p, ST_dim, 22, "  of the longest");
+    bar_head(c, p, "  of the longest", 0);
     page_cell(p, ST_dim, -7, "steps");
     page_cell(p, ST_dim, -10, "kept");
     for (int s = 0; s < STAGE_count; s++) {
@@ -177,7 +191,7 @@ static void table_of_stages(ViewCtx *c, Page *p) {
         else
             page_cell(p, ST_dim, -7, "%.0f %%", total > 0 ? 100 * of[s].ns / total : 0);
         page_add(p, ST_text, "  ");
-        page_bar(p, ST_bar, c->opt.hide_times ? 0 : of[s].ns, most, 20);
+        page_bar(p, ST_bar, c->opt.hide_times ? 0 : of[s].ns, most, bar_cols(c));
         page_cell(p, ST_dim, -7, "%d", of[s].steps);
         page_cell(p, ST_dim, -10, "%s", // it depends on how the program was built
                   c->opt.hide_times ? "·" : text_bytes(c->arena, (int64_t)of[s].bytes));

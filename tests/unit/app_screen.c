@@ -1,7 +1,12 @@
 // app_screen.c: the cell grid: UTF-8, wide characters, clipping, overlays, ASCII twins, SGR.
 #include "app/screen.h"
+#include "core/base/file.h"
+#include "core/base/vec.h"
 #include "tests/unit/unit.h"
 
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *text_of(const Screen *s, Arena *a) {
@@ -170,6 +175,50 @@ START_TEST(lines_cut_pad_and_bar) {
 }
 END_TEST
 
+// What is drawn in string literals of a file, beyond ASCII, and numbers like 0x2503.
+static void check_twins(const char *path) {
+    Arena a = {0};
+    Diag d = {.arena = &a};
+    Str s = file_read(&a, path, &d);
+    bool quoted = false, comment = false;
+    for (const char *p = s.ptr; *p;) {
+        if (!quoted && p[0] == '/' && p[1] == '/')
+            comment = true;
+        comment &= *p != '\n';
+        if (*p == '"' && !comment && p > s.ptr && p[-1] != '\\' && p[-1] != '\'')
+            quoted = !quoted;
+        uint32_t code = utf8_next(&p);
+        if (!comment && str_starts(p, "0x25"))
+            code = (uint32_t)strtoul(p, NULL, 16);
+        else if (code < 128 || !quoted)
+            continue;
+        ck_assert_msg(screen_twin(code) != '?', "%s draws U+%04X, which has no twin in ASCII", path,
+                      code);
+    }
+    arena_free(&a);
+}
+
+START_TEST(all_that_is_drawn_has_a_twin_in_ascii) {
+    static const char *const folders[] = {"app", "views", "core/draw"};
+    int n = 0;
+    for (int i = 0; i < COUNT(folders); i++) {
+        DIR *dir = opendir(folders[i]);
+        ck_assert_ptr_nonnull(dir);
+        for (struct dirent *e; (e = readdir(dir));) {
+            char path[512];
+            snprintf(path, sizeof path, "%s/%s", folders[i], e->d_name);
+            size_t len = strlen(path);
+            if (len < 3 || strcmp(path + len - 2, ".c") || !strcmp(path, "views/html.c"))
+                continue;
+            check_twins(path);
+            n++;
+        }
+        closedir(dir);
+    }
+    ck_assert_int_gt(n, 80);
+}
+END_TEST
+
 Suite *suite_app_screen(void) {
     const TTest *const tests[] = {
         clips_and_returns_the_next_column,
@@ -181,6 +230,7 @@ Suite *suite_app_screen(void) {
         every_style_says_its_fact_without_colour,
         ansi_text_has_the_same_characters,
         lines_cut_pad_and_bar,
+        all_that_is_drawn_has_a_twin_in_ascii,
     };
     return unit_suite("app_screen", tests, (int)(sizeof tests / sizeof *tests));
 }

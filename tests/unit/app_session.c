@@ -151,6 +151,26 @@ START_TEST(layouts_show_no_stage_twice) {
 }
 END_TEST
 
+// What nobody chose makes way for the same in another pane, and comes back.
+START_TEST(a_pane_shows_what_no_other_does) {
+    start(80, 24);
+    ck_assert(app_open(&app, "samples/block.pt2"));
+    app_keys(&app, "5");
+    ck_assert_int_eq(app.pane[0].ctx.stage, STAGE_joint);
+    ck_assert_int_eq(app.pane[1].ctx.stage, STAGE_kernels);
+    app_keys(&app, "-");
+    ck_assert_int_eq(app.pane[0].ctx.stage, STAGE_kernels);
+    ck_assert_int_eq(app.pane[1].ctx.stage, STAGE_post_grad);
+    app_keys(&app, "<BS>");
+    ck_assert_int_eq(app.pane[0].ctx.stage, STAGE_joint);
+    ck_assert_int_eq(app.pane[1].ctx.stage, STAGE_kernels);
+    app_keys(&app, "<Tab>8-<Tab>-"); // somebody chose both
+    ck_assert_int_eq(app.pane[0].ctx.stage, STAGE_kernels);
+    ck_assert_int_eq(app.pane[1].ctx.stage, STAGE_kernels);
+    end();
+}
+END_TEST
+
 // In another sitting, with another model, the panes show the stages and views they showed.
 START_TEST(layouts_bring_back_what_panes_show) {
     Arena a = {0};
@@ -262,7 +282,9 @@ END_TEST
 Suite *suite_app_session(void) {
     const TTest *const tests[] = {
         a_session_does_it_again,
-        layouts_are_kept_by_name, layouts_show_no_stage_twice,
+        layouts_are_kept_by_name,
+        layouts_show_no_stage_twice,
+        a_pane_shows_what_no_other_does,
         layouts_bring_back_what_panes_show,
         broken_arrangements_are_refused,
         grep_leads_to_what_it_found,
