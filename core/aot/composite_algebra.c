@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "core/ops/meta.h"
+
 static Value first(Value tuple) {
     return item_of(tuple, 0);
 }
@@ -299,9 +301,24 @@ bool rule_multi_dot(Trace *t, const Op *op, const Value *a, Value *out) {
     return true;
 }
 
+// A tensor with gaps has none once it has been written, and then its strides step over nothing.
+static void fill_sparse_diagonal(Trace *t, Value x, const Expr *first, Value v) {
+    int ndim = dim_of(x);
+    if (!expr_is(first, 0))
+        x = CALL(t, aten_slice_Tensor, x, INT(0), val_sym(first));
+    for (int k = 1; k < ndim && !t->failed; k++) // the diagonal becomes the last dimension
+        x = CALL(t, aten_diagonal_default, x, INT(0), INT(0), INT(k == 1 ? 1 : -1));
+    CALL(t, aten_fill__Scalar, x, v);
+}
+
 // Rows from that one on, or all: one stride over all dimensions.
 static void fill_diagonal(Trace *t, Value x, const Expr *first, const Expr *n, Value v) {
     const TensorMeta *m = meta_of(x);
+    MetaCtx c = trace_meta_ctx(t);
+    if (!meta_is_dense(&c, m)) {
+        fill_sparse_diagonal(t, x, first, v);
+        return;
+    }
     const Expr *stride = sym_int(t->sym, 0), *offset = m->offset ? m->offset : stride;
     for (int i = 0; i < m->ndim; i++)
         stride = sym_add(t->sym, stride, m->stride[i]);

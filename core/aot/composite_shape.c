@@ -299,8 +299,15 @@ bool rule_meshgrid(Trace *t, const Op *op, const Value *a, Value *out) {
     for (int i = 0; i < n; i++)
         order[i] = a[0].at[xy && i < 2 ? 1 - i : i];
     Value shape = val_list(t->arena, VAL_list, n);
-    for (int i = 0; i < n; i++)
+    *out = val_none();
+    for (int i = 0; i < n; i++) {
+        if (dim_of(order[i]) > 1) {
+            trace_fail(t, "RuntimeError: torch.meshgrid: Expected 0D or 1D tensor in the tensor "
+                          "list");
+            return true;
+        }
         shape.at[i] = numel_of(t, order[i]);
+    }
     *out = val_list(t->arena, VAL_list, n);
     for (int i = 0; i < n; i++) {
         Value one = val_list(t->arena, VAL_list, n);

@@ -46,7 +46,8 @@ bool kern_meshgrid(K *k) {
         int at = xy && i < 2 ? 1 - i : i;
         const Tensor *t = tensor_at(&list->at[at]);
         if (!t || t->ndim > 1)
-            return k_fail(k, "RuntimeError: torch.meshgrid: Expected 0D or 1D tensors");
+            return k_fail(k, "RuntimeError: torch.meshgrid: Expected 0D or 1D tensor in the tensor "
+                             "list");
         size[i] = tensor_numel(t);
     }
     k->out = val_list(k->x->arena, VAL_list, n);

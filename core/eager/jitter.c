@@ -1,20 +1,37 @@
 // jitter.c: Monte Carlo arithmetic (D. S. Parker): what an op reads is moved at random by what its
 // type rounds off, so that several runs tell how far rounding alone can carry what is computed of
-// it. Each reader gets its own: a compiler may round a value for one and not for the other.
+// it. Each reader gets its own: a compiler may round a value for one and not for the other. With
+// an odd seed elements move on their own; with an even one equal values move alike, as rounding
+// moves them, and what is near the end of its type's range has left it.
 #include "core/eager/kernel.h"
 
+#include <float.h>
 #include <math.h>
+#include <string.h>
 
-// SplitMix64 (S. Vigna).
-static uint64_t next_random(uint64_t *state) {
-    uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
+static uint64_t mixed(uint64_t z) {
     z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
     z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
     return z ^ (z >> 31);
 }
 
+// SplitMix64 (S. Vigna) with an even step, so that the seed's lowest bit stays.
+static uint64_t next_random(uint64_t *state) {
+    return mixed(*state += UINT64_C(0x9E3779B97F4A7C15) << 1);
+}
+
+static bool moves_alike(uint64_t state) {
+    return !(state & 1);
+}
+
 static double roundoff(DType d) {
     return d == DT_bf16 ? 0x1p-8 : d == DT_f16 ? 0x1p-11 : d == DT_f32 ? 0x1p-24 : 0x1p-53;
+}
+
+// Where a type that rounds off that much may end: sums of squares and products are not nodes of
+// their own, so that f32 is given some room; f16 is computed in f32.
+static double limit(double most) {
+    return most == 0x1p-53 ? INFINITY : most == 0x1p-11 ? 65504 / 2.0 : FLT_MAX / 4096;
 }
 
 static bool is_view(const Node *n) {
@@ -31,12 +48,16 @@ static const Node *first_arg(const Node *n) {
     return n->n_args && n->args[0].kind == VAL_node ? n->args[0].node : NULL;
 }
 
+static const TensorMeta *meta_of(const Node *n) {
+    return n->val.kind == VAL_tensor ? n->val.tensor : NULL;
+}
+
 // What the types that a value went through round off, back to where it was computed; 0: an input,
 // which is what it is.
 static double rounded_off(const Node *n) {
     double most = 0;
     for (const Node *x = n; x; x = first_arg(x)) {
-        const TensorMeta *m = x->val.kind == VAL_tensor ? x->val.tensor : NULL;
+        const TensorMeta *m = meta_of(x);
         double its = m && dtype_is_float(m->dtype) ? roundoff(m->dtype) : 0;
         if (x->op == FX_placeholder)
             return most > its ? most : 0;
@@ -47,29 +68,58 @@ static double rounded_off(const Node *n) {
     return most;
 }
 
-static Value moved(Eager *x, const Node *by, const Value *v, uint64_t *state) {
+// In [-1, 1).
+static double unit(uint64_t random) {
+    return (double)(int64_t)random * 0x1p-63;
+}
+
+static double moved_value(double v, double most, uint64_t salt, uint64_t *state) {
+    uint64_t bits;
+    if (!moves_alike(*state))
+        return v * (1 + most * unit(next_random(state)));
+    memcpy(&bits, &v, sizeof bits);
+    if (fabs(v) > limit(most))
+        return copysign(INFINITY, v);
+    return v * (1 + most * unit(mixed(bits ^ salt)));
+}
+
+// What is lost of integers that become floats of few bits.
+static int64_t moved_int(int64_t v, double most, uint64_t salt, uint64_t *state) {
+    uint64_t random = moves_alike(*state) ? mixed((uint64_t)v ^ salt) : next_random(state);
+    return (int64_t)((uint64_t)v + (uint64_t)(int64_t)((double)v * most * unit(random)));
+}
+
+static Value moved(Eager *x, const Value *v, double most, uint64_t *state) {
     const Tensor *t = tensor_at(v);
-    double most = rounded_off(by);
-    if (!t || t->dtype != DT_f64 || most == 0)
+    bool is_int = t && dtype_is_int(t->dtype) && t->dtype != DT_b8;
+    if (!t || most == 0 || (t->dtype != DT_f64 && !is_int))
         return *v;
-    Tensor *copy = eager_new(x, DT_f64, t->ndim, t->size);
-    for (int64_t i = 0, n = copy ? tensor_numel(t) : 0; i < n; i++) {
-        double by_how = (double)(int64_t)next_random(state) * 0x1p-63; // in [-1, 1)
-        tensor_set_f64(copy, i, tensor_get_f64(t, i) * (1 + most * by_how));
-    }
+    Tensor *copy = eager_new(x, t->dtype, t->ndim, t->size);
+    uint64_t salt = next_random(state);
+    for (int64_t i = 0, n = copy ? tensor_numel(t) : 0; i < n; i++)
+        if (is_int)
+            tensor_set_i64(copy, i, moved_int(tensor_get_i64(t, i), most, salt, state));
+        else
+            tensor_set_f64(copy, i, moved_value(tensor_get_f64(t, i), most, salt, state));
     return copy ? tensor_value(x, copy) : *v;
 }
 
-static void move(Eager *x, const Value *from, Value *v, uint64_t *state) {
-    if (from->kind == VAL_node)
-        *v = moved(x, from->node, v, state);
-    for (int i = 0; (from->kind == VAL_list || from->kind == VAL_tuple) && i < from->n; i++)
-        move(x, &from->at[i], &v->at[i], state);
+// n reads it as argument i of its own, or in a list.
+static void move(Eager *x, const Node *n, int i, const Value *from, Value *v, uint64_t *state) {
+    for (int k = 0; (from->kind == VAL_list || from->kind == VAL_tuple) && k < from->n; k++)
+        move(x, n, i, &from->at[k], &v->at[k], state);
+    if (from->kind != VAL_node)
+        return;
+    const TensorMeta *in = meta_of(from->node), *out = meta_of(n);
+    double most = rounded_off(from->node);
+    if (in && dtype_is_int(in->dtype))
+        most = i == 0 && out && dtype_is_float(out->dtype) ? roundoff(out->dtype) : 0;
+    *v = moved(x, v, most, state);
 }
 
 void eager_jitter(Eager *x, const Node *n, Value *args, uint64_t *state) {
     if (!n->def || is_view(n) || n->def->tags & OPT_mutates)
         return;
     for (int i = 0; i < n->n_args; i++)
-        move(x, &n->args[i], &args[i], state);
+        move(x, n, i, &n->args[i], &args[i], state);
 }

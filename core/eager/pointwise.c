@@ -199,6 +199,21 @@ static DType common_dtype(K *k, const Point *w) {
     return k->x->in_f64 && dtype_is_float(d) ? DT_f64 : d;
 }
 
+// As a conversion to d leaves it.
+static int64_t wrapped(DType d, int64_t v) {
+    int spare = 64 - dtype_info[d].bytes * 8;
+    bool is_unsigned = d == DT_u8 || d == DT_u16 || d == DT_u32;
+    if (d == DT_b8 || spare <= 0)
+        return v;
+    uint64_t top = (uint64_t)v << spare;
+    return is_unsigned ? (int64_t)(top >> spare) : (int64_t)top >> spare;
+}
+
+static bool is_division(LoopId loop) {
+    return loop == LOOP_div_floor || loop == LOOP_div_trunc || loop == LOOP_fmod ||
+           loop == LOOP_remainder || loop == LOOP_div_prim;
+}
+
 static void make_splat(Point *w, int i) {
     Operand *o = &w->op[i];
     bool keep = w->rule == RULE_KEEP || w->rule == RULE_KEEP_FLOAT;
@@ -216,6 +231,10 @@ static void make_splat(Point *w, int i) {
                                                      : (int64_t)f;
     else
         w->splat[i].i = o->t ? get_i(o->t, 0) : integer_of(&o->number);
+    // A 0-d tensor beside a narrower one becomes as narrow; of numbers only divisors, others are
+    // compared as they are or refused.
+    if (w->in == IN_i64 && !o->is_condition && (o->t || is_division(w->loop)))
+        w->splat[i].i = wrapped(w->p.common, w->splat[i].i);
 }
 
 static void fill_row(Compute in, int64_t n, void *row, const void *value) {
@@ -350,9 +369,7 @@ static bool has_zero(const Point *w, int i) {
 }
 
 static bool check(K *k, const Point *w) {
-    bool divides = w->loop == LOOP_div_floor || w->loop == LOOP_div_trunc || w->loop == LOOP_fmod ||
-                   w->loop == LOOP_remainder || w->loop == LOOP_div_prim;
-    if (w->in == IN_i64 && divides && has_zero(w, 1))
+    if (w->in == IN_i64 && is_division(w->loop) && has_zero(w, 1))
         return k_fail(k, "RuntimeError: ZeroDivisionError");
     if (w->in == IN_i64 && w->loop == LOOP_pow && w->at[1] < 0 && w->splat[1].i < 0 && !w->op[1].t)
         return k_fail(k, "RuntimeError: Integers to negative integer powers are not allowed.");

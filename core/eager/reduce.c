@@ -41,8 +41,9 @@ static double *doubles(Eager *x, int64_t n) {
 // In the result's dtype first, as PyTorch casts before it sums.
 static const Tensor *cast_input(K *k, DType d) {
     const Tensor *in = k->in[0];
-    bool sums = strcmp(k->op->name, "sum") == 0 || strcmp(k->op->name, "prod") == 0;
-    if (sums && is_int_like(d) && !is_int_like(in->dtype))
+    bool sums = strcmp(k->op->name, "sum") == 0 || strcmp(k->op->name, "prod") == 0 ||
+                strcmp(k->op->name, "nansum") == 0;
+    if (sums && ((is_int_like(d) && !is_int_like(in->dtype)) || (d == DT_b8 && in->dtype != d)))
         return eager_contiguous(k->x, in, d);
     if (is_int_like(d) || dtype_is_low(in->dtype) || in->dtype == DT_f32 || in->dtype == DT_f64 ||
         is_int_like(in->dtype))

@@ -30,7 +30,7 @@ static int64_t reduced_elems(const Nest *n) {
 }
 
 // Sums of many floats run in double, as do the moments; PyTorch takes cascades and Welford's
-// recurrence there.
+// recurrence there. Moments of doubles have no wider type and follow the recurrence.
 static const char *type_of(const Nest *n, AccKind kind, DType src, DType out) {
     if (kind == ACC_welford)
         return "double";
@@ -89,6 +89,27 @@ static void take_place(Emit *e, const Acc *acc, const char *x) {
            x, i, linear_index(n));
 }
 
+static bool is_recurrent(const Acc *acc) {
+    return acc->kind == ACC_welford && acc->out == DT_f64;
+}
+
+static void take_moments(Emit *e, const Acc *acc) {
+    Nest *n = e->nest;
+    const char *x = acc->value, *s = at(n, acc->name, ""), *sq = at(n, acc->name, "_sq"),
+               *seen = at(n, acc->name, "_n");
+    int p = e->position;
+    if (!is_recurrent(acc)) {
+        c_line(&n->taken, acc->op, p, "%s += (double)%s;", s, x);
+        c_line(&n->taken, acc->op, p, "%s += (double)%s * (double)%s;", sq, x, x);
+        return;
+    }
+    const char *off = arena_printf(e->k->g->arena, "%s_off", acc->name);
+    c_line(&n->taken, acc->op, p, "const double %s = %s - %s;", off, x, s);
+    c_line(&n->taken, acc->op, p, "%s += 1;", seen);
+    c_line(&n->taken, acc->op, p, "%s += %s / %s;", s, off, seen);
+    c_line(&n->taken, acc->op, p, "%s += %s * (%s - %s);", sq, off, x, s);
+}
+
 static void take(Emit *e, const Acc *acc) {
     static const char sign[ACC_n] = {[ACC_sum] = '+', [ACC_prod] = '*', [ACC_xor] = '^'};
     Nest *n = e->nest;
@@ -114,9 +135,7 @@ static void take(Emit *e, const Acc *acc) {
             take_place(e, acc, x);
         break;
     case ACC_welford:
-        c_line(&n->taken, acc->op, e->position, "%s += (double)%s;", s, x);
-        c_line(&n->taken, acc->op, e->position, "%s += (double)%s * (double)%s;",
-               at(n, acc->name, "_sq"), x, x);
+        take_moments(e, acc);
         break;
     case ACC_n:
         break;
@@ -200,6 +219,8 @@ static int parts_of(const Nest *n, const Acc *acc, Part out[3]) {
         out[count++] = (Part){"_index", "int64_t", "-1", ""};
     if (acc->kind == ACC_welford)
         out[count++] = (Part){"_sq", "double", "0", "+"};
+    if (is_recurrent(acc))
+        out[count++] = (Part){"_n", "double", "0", "+"};
     return count;
 }
 
@@ -354,10 +375,18 @@ static void finish_welford(Nest *n, CText *t, const Acc *acc, const char *type) 
     const char *s = at(n, acc->name, ""), *sq = at(n, acc->name, "_sq"), *count = count_text(n),
                *o = acc->name;
     int p = n->position;
-    c_line(t, acc->op, p, "const double %s_mean64 = %s / (%s) + (%s - %s);", o, s, count, s, s);
     bool squares = fault(n->k->g->r->decisions, FAULT_variance_by_squares, acc->member);
-    c_line(t, acc->op, p, "const double %s_m264 = %s - %s_mean64 * %s;", o, sq, o,
-           squares ? "0.0" : s);
+    if (is_recurrent(acc)) {
+        c_line(t, acc->op, p, "const double %s_mean64 = %s + (%s - %s) / (%s);", o, s, s, s, count);
+        c_line(t, acc->op, p, "const double %s_m264 = %s%s;", o, sq,
+               squares ? arena_printf(t->arena, " + %s_mean64 * %s_mean64 * (%s)", o, o, count)
+                       : "");
+    } else {
+        c_line(t, acc->op, p, "const double %s_mean64 = %s / (%s) + (%s - %s);", o, s, count, s,
+               s);
+        c_line(t, acc->op, p, "const double %s_m264 = %s - %s_mean64 * %s;", o, sq, o,
+               squares ? "0.0" : s);
+    }
     c_line(t, acc->op, p, "const %s %s_out_mean = (%s)%s_mean64;", type, o, type, o);
     c_line(t, acc->op, p, "const %s %s_out_m2 = (%s)(%s_m264 < 0 ? 0 : %s_m264);", type, o, type, o,
            o);

@@ -213,7 +213,7 @@ static void print_find_loops(Nest *n, CText *t) {
 // The reduction loops; what follows them is the caller's.
 static void print_reduction_loops(Nest *n, CText *t) {
     Arena *a = n->k->g->arena;
-    bool simd = (!n->places || n->two_passes) && wants_vectors(n);
+    bool simd = (!n->places || n->two_passes) && !n->recurrent && wants_vectors(n);
     int end = n->n_iter + n->n_red, last = end - 1;
     for (int i = n->n_iter; i < end; i++) {
         bool shared = i == n->n_iter && n->inside;

@@ -75,6 +75,8 @@ static void note_effects(void *ctx, const LoopBody *b, const LoopOp *op) {
     n->serial |= store && op->mode;
     n->checked |= op->kind == LOOP_check_bounds || b->indirect_size.n;
     n->places |= op->kind == LOOP_reduction && op->mode && str_starts(op->mode, "arg");
+    n->recurrent |= op->kind == LOOP_reduction && op->dtype == DT_f64 && op->mode &&
+                    str_starts(op->mode, "welford");
     if (store)
         map_put_int(&n->written, kernel_memory(n->k, op->buf), 1);
     // Its value in the second pass would be another if the first has stored over what it reads.
@@ -165,7 +167,8 @@ static void set_parallel(Nest *n) {
     int threads = n->k->g->r->config->threads;
     n->parallel = n->first ? 0 : loops_parallel(n, n->n_iter + (n->n_red > 0));
     // Few results of many elements each: the threads share the reduction.
-    n->inside = n->parallel && n->n_red && !n->checked && !n->places && iterations(n) < threads;
+    n->inside = n->parallel && n->n_red && !n->checked && !n->places && !n->recurrent &&
+                iterations(n) < threads;
     int most = n->tiled >= 0 ? n->n_iter - 1 : n->n_iter;
     if (!n->inside && n->parallel > most)
         n->parallel = most;

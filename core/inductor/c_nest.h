@@ -61,6 +61,7 @@ struct Nest {
     bool checked;    // may report an index out of bounds: no vector code
     bool chunked;    // long float sums: parts in float, the whole in double
     bool places;     // argmax or argmin
+    bool recurrent;  // moments of float64, by Welford's recurrence: each needs the one before
     bool two_passes; // argmax: the best first, then its place; both vector code
     int tiled;       // loop along which transposed loads walk, -1: none
     int *order;      // (n_iter + n_red) loops from the outermost to the innermost

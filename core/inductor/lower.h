@@ -272,6 +272,7 @@ void buf_decide(Lower *l, LBuf *b);
 Data *data_as_input(Lower *l, Data *d);
 Data *data_copy(Lower *l, Data *d);
 Data *data_reinterpret(Lower *l, Data *d); // NULL if it has no strides
+Data *data_as_place(Lower *l, Data *d);    // likewise; for a write: tries harder than Inductor
 Box *box_require_order(Lower *l, Box *b, const int *order);
 Box *box_require_exact(Lower *l, Box *b, const Expr *const *stride);
 Box *box_require_contiguous(Lower *l, Box *b);

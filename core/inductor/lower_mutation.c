@@ -39,7 +39,7 @@ bool data_is_place(Lower *l, Data *dst) {
     if (dst->kind != D_view)
         return true;
     data_realize(l, dst, "written in place");
-    return is_storage_and_layout(data_unwrap(dst)) && data_reinterpret(l, dst) != NULL;
+    return is_storage_and_layout(data_unwrap(dst)) && data_as_place(l, dst) != NULL;
 }
 
 // Memory that a write goes to: a view that has no strides of its own would be copied, and the write
@@ -48,7 +48,7 @@ static Data *place_of_write(Lower *l, Data *dst) {
     data_realize(l, dst, "written in place");
     if (dst->kind != D_view)
         return dst;
-    Data *r = is_storage_and_layout(data_unwrap(dst)) ? data_reinterpret(l, dst) : NULL;
+    Data *r = is_storage_and_layout(data_unwrap(dst)) ? data_as_place(l, dst) : NULL;
     if (r)
         return r;
     diag_fail(l->req->diag, "%s writes to a view that is no place in memory",
@@ -92,6 +92,14 @@ LBuf *buf_scatter_into(Lower *l, Loops *p, Data *dst) {
     return b;
 }
 
+// Both are views of one buffer: each element would have to be read before any is written.
+static bool reads_target(const Data *val, const Data *target) {
+    const Data *from = data_unwrap((Data *)(uintptr_t)val),
+               *to = data_unwrap((Data *)(uintptr_t)target);
+    return from->kind == D_store && to->kind == D_store && from->buf && to->buf &&
+           buf_memory(from->buf) == buf_memory(to->buf);
+}
+
 void box_mutate(Lower *l, Box *changed, Data *val) {
     Data *c = changed->data;
     bool swings = c->kind == D_store && !(c->buf && (c->buf->is_input || c->buf->is_nop));
@@ -100,7 +108,10 @@ void box_mutate(Lower *l, Box *changed, Data *val) {
         if (!swings) {
             data_realize(l, c, "written in place");
             buf_mark_mutated(l, data_unwrap(c)->buf);
-            box_realize_hint(l, copy);
+            if (reads_target(val, c))
+                box_realize(l, copy, "reads the buffer that it is written to");
+            else
+                box_realize_hint(l, copy);
             // Not stored, it would read here what it has written there: it reads the view's value,
             // which is stored by now. PyTorch 2.11 does not look.
             if (!copy->data->buf)

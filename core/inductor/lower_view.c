@@ -263,17 +263,45 @@ const Expr *first_offset(Lower *l, const Node *n) {
     return m && m->offset ? m->offset : sym_int(l->sym, 0);
 }
 
+// The node that n is a view of and whose value d holds; NULL: d is below that.
+static const Node *stored_by(Lower *l, const Node *n, const Data *d) {
+    for (;;) {
+        if (l->env[n->id].kind == L_box && l->env[n->id].box->data == d)
+            return n;
+        bool view = n->op == FX_call_function && n->def && n->n_args &&
+                    n->args[0].kind == VAL_node && n->def->id != OP_aten_as_strided_default &&
+                    (n->def->tags & OPT_view || n->def->id == OP_aten_reshape_default);
+        if (!view)
+            return NULL;
+        n = n->args[0].node;
+    }
+}
+
+// What the strides step over. PyTorch takes the buffer below the views as it is, which is wrong
+// where a convolution has made it a copy in another order: then another copy has the strides of
+// eager.
+static Data *strided_memory(Lower *l, const Node *stored, Data *d) {
+    const TensorMeta *m = stored ? node_meta(l, stored) : NULL;
+    if (!m || m->ndim != data_ndim(d))
+        return d;
+    data_realize(l, d, "as_strided");
+    return data_unwrap(box_require_exact(l, box_new(l, d), m->stride)->data);
+}
+
 LVal lower_as_strided(Lower *l, const Value *args, LoopOpKind kind) {
     Box *x = arg_box(l, args, 0);
     int n = 0, n_stride = 0;
     const Expr **size = arg_exprs(l, &args[1], &n), **stride = arg_exprs(l, &args[2], &n_stride);
     (void)kind;
     Data *d = data_unwrap(x->data);
+    const Node *viewed = l->node->args[0].node, *stored = stored_by(l, viewed, d);
     // PyTorch 2.11 begins at the buffer's first element if none is given.
     const Expr *first = first_offset(l, l->node);
     const Expr *offset = args[3].kind == VAL_none ? first : arg_expr(l, args, 3);
-    if (d == x->data && d->kind == D_store) // a part that was computed on its own begins there
-        offset = sym_sub(l->sym, offset, first);
+    if (stored && node_meta(l, stored)->offset) // a part that was computed on its own begins there
+        offset = sym_sub(l->sym, offset, node_meta(l, stored)->offset);
+    if (stored != viewed)
+        d = strided_memory(l, stored, d);
     data_realize(l, d, "as_strided");
     buf_decide(l, d->buf);
     const IrLayout *y = d->buf->ir->layout;

@@ -339,7 +339,7 @@ static const Expr *chain_index(Lower *l, Data *d, Index idx) {
     return layout_index(l, data_layout(d), idx);
 }
 
-Data *data_reinterpret(Lower *l, Data *d) {
+static Data *reinterpret(Lower *l, Data *d, bool bounded) {
     if (d->kind == D_reinterpret)
         return d;
     Data *store = data_unwrap(d);
@@ -364,6 +364,8 @@ Data *data_reinterpret(Lower *l, Data *d) {
             sizes[j++] = size[i];
         }
     const Expr *e = sym_simplify_with_ranges(l->sym, chain_index(l, d, idx), vars, sizes, next);
+    if (bounded)
+        e = sym_simplify_bounded(l->sym, e, vars, sizes, next);
     sym_stride_vars(l->sym, e, vars, next, vars, next, s);
     const Expr *offset = sym_offset_of(l->sym, e, vars, next), *want = offset;
     for (int i = 0, j = 0; i < n; i++) {
@@ -375,6 +377,14 @@ Data *data_reinterpret(Lower *l, Data *d) {
         return NULL;
     return view_strided(
         l, store, layout_new(l, IRL_fixed, y->device, data_dtype(d), n, size, stride, offset));
+}
+
+Data *data_reinterpret(Lower *l, Data *d) {
+    return reinterpret(l, d, false);
+}
+
+Data *data_as_place(Lower *l, Data *d) {
+    return reinterpret(l, d, true);
 }
 
 Data *data_as_input(Lower *l, Data *d) {

@@ -142,13 +142,24 @@ static TVal load_stale(Tracer *t, const void *ctx, Index idx, Index red) {
     return t_load(t, b->ir->name, y.dtype, layout_index(t->l, &y, idx));
 }
 
+// The buffer is that of when the loader is made: another may take its place later.
+typedef struct StridedLoad {
+    const LBuf *buf;
+    const IrLayout *layout;
+} StridedLoad;
+
 static TVal load_reinterpret(Tracer *t, const void *ctx, Index idx, Index red) {
-    const Data *d = ctx;
+    const StridedLoad *s = ctx;
     (void)red;
-    const LBuf *b = data_unwrap(d->base)->buf;
-    TVal v = t_load(t, b->ir->name, b->ir->layout->dtype, layout_index(t->l, d->layout, idx));
-    DType from = b->ir->layout->dtype, to = d->layout->dtype;
+    DType from = s->buf->ir->layout->dtype, to = s->layout->dtype;
+    TVal v = t_load(t, s->buf->ir->name, from, layout_index(t->l, s->layout, idx));
     return from == to ? v : t_bitcast(t, v, to, from);
+}
+
+static Fn strided_loader(Lower *l, Data *d) {
+    StridedLoad *s = ARENA_NEW(l->arena, StridedLoad);
+    *s = (StridedLoad){data_unwrap(d->base)->buf, d->layout};
+    return (Fn){load_reinterpret, s};
 }
 
 static TVal load_const(Tracer *t, const void *ctx, Index idx, Index red) {
@@ -186,7 +197,7 @@ Fn data_loader(Lower *l, Data *d) {
     case D_index:
         return (Fn){load_index, d};
     case D_reinterpret:
-        return (Fn){load_reinterpret, d};
+        return strided_loader(l, d);
     case D_view: {
         ViewLoad *v = ARENA_NEW(l->arena, ViewLoad);
         *v = (ViewLoad){d, data_loader(l, d->base), data_ndim(d->base)};

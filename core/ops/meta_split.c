@@ -300,9 +300,21 @@ bool meta_stack(MetaCtx *m, const Op *op, const Value *args, Value *out) {
                              meta_sizes_text(m, t[0]->size, t[0]->ndim),
                              meta_sizes_text(m, t[i]->size, t[i]->ndim), i);
     }
+    // Along a dimension that is there it is a cat whose dimension is taken apart.
+    Value whole = {0};
+    bool viewed = op->id == OP_aten_stack_default && dim < t[0]->ndim &&
+                  !expr_is(sym_product(m->sym, t[0]->size, t[0]->ndim), 0);
+    if (viewed && !cat(m, t, n, dim, &whole))
+        return false;
     for (int i = 0; i < n; i++)
         t[i] = unsqueezed(m, t[i], dim);
-    return cat(m, t, n, dim, out);
+    if (!cat(m, t, n, dim, out))
+        return false;
+    const TensorMeta *c = viewed ? whole.tensor : NULL;
+    for (int i = 0; viewed && i <= c->ndim; i++)
+        out->tensor->stride[i] = i == dim ? sym_mul(m->sym, c->stride[dim], t[0]->size[dim + 1])
+                                          : c->stride[i - (i > dim)];
+    return true;
 }
 
 // hstack, vstack, dstack, column_stack, atleast_Nd: dimensions added first.
@@ -369,6 +381,12 @@ bool meta_meshgrid(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     bool xy = indexing->kind == VAL_str && strcmp(indexing->s, "xy") == 0 && n >= 2;
     if (!t)
         return false;
+    for (int k = 0; k < n; k++)
+        if (t[k]->ndim > 1)
+            return meta_fail(m,
+                             "RuntimeError: torch.meshgrid: Expected 0D or 1D tensor in the tensor "
+                             "list but got: one of size %s",
+                             meta_sizes_text(m, t[k]->size, t[k]->ndim));
     *out = val_list(m->arena, VAL_tuple, n);
     for (int k = 0; k < n; k++) {
         TensorMeta *r = meta_window(m, t[k], n);

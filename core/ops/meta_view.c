@@ -95,7 +95,9 @@ bool meta_alias(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     TensorMeta *t = meta_copy(m->arena, self);
     t->requires_grad = false;
     if (str_ends(op->name, "_copy"))
-        return meta_out(out, meta_like(m, self, self->dtype, MF_preserve));
+        return meta_out(out, meta_like(m, self, self->dtype,
+                                       op->id == OP_aten_lift_fresh_copy_default ? MF_preserve
+                                                                                 : MF_contiguous));
     return meta_out(out, t);
 }
 

@@ -23,6 +23,7 @@ typedef struct Loops {
     const Expr *const *vars, *const *sizes;
     SymRange *ranges; // (n) of the variables
     int n;
+    bool bounded; // what is less than its divisor has the quotient 0
 } Loops;
 
 // Is a < b known, by numbers or because it is one of the loops' own bounds?
@@ -74,6 +75,8 @@ static const Expr *visit_floordiv(void *ctx, const Expr *e) {
     e = expr_map_args(l->s, e, visit_floordiv, ctx);
     if (e->kind != SYM_floordiv)
         return e;
+    if (l->bounded && known_nonneg(l, e->args[0]) && known_less(l, e->args[0], e->args[1]))
+        return sym_int(l->s, 0);
     return sym_floordiv(l->s, remove_zero_terms(l, e->args[0], e->args[1]), e->args[1]);
 }
 
@@ -154,6 +157,21 @@ static const Expr *simplify(const Loops *l, const Expr *e) {
     return e;
 }
 
+static const Expr *simplify_over(Sym *s, const Expr *e, const Expr *const vars[],
+                                 const Expr *const sizes[], int n, bool bounded) {
+    Arena tmp = {0};
+    Loops l = {s, vars, sizes, ARENA_ARRAY(&tmp, n, SymRange), n, bounded};
+    for (int i = 0; i < n; i++) {
+        int64_t size;
+        l.ranges[i] = (SymRange){0, SYM_POS_INF};
+        if (expr_int(sizes[i], &size))
+            l.ranges[i].hi = size > 1 ? size - 1 : 0;
+    }
+    e = simplify(&l, e);
+    arena_free(&tmp);
+    return e;
+}
+
 static IndexAnswer *cached(Sym *s, const Expr *e, const Expr *const vars[],
                            const Expr *const sizes[], int n) {
     if (!s->index_cache)
@@ -186,17 +204,13 @@ const Expr *sym_simplify_with_ranges(Sym *s, const Expr *e, const Expr *const va
     IndexAnswer *answer = cached(s, e, vars, sizes, n);
     if (answer->out)
         return answer->out;
-    Arena tmp = {0};
-    Loops l = {s, vars, sizes, ARENA_ARRAY(&tmp, n, SymRange), n};
-    for (int i = 0; i < n; i++) {
-        int64_t size;
-        l.ranges[i] = (SymRange){0, SYM_POS_INF};
-        if (expr_int(sizes[i], &size))
-            l.ranges[i].hi = size > 1 ? size - 1 : 0;
-    }
-    answer->out = simplify(&l, e);
-    arena_free(&tmp);
+    answer->out = simplify_over(s, e, vars, sizes, n, false);
     return answer->out;
+}
+
+const Expr *sym_simplify_bounded(Sym *s, const Expr *e, const Expr *const vars[],
+                                 const Expr *const sizes[], int n) {
+    return simplify_over(s, e, vars, sizes, n, true);
 }
 
 const Expr *sym_offset_of(Sym *s, const Expr *e, const Expr *const vars[], int n) {

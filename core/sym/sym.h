@@ -140,6 +140,9 @@ SymRange sym_range_with(Sym *s, const Expr *e, const Expr *const vars[], const S
 // that take one dimension apart.
 const Expr *sym_simplify_with_ranges(Sym *s, const Expr *e, const Expr *const vars[],
                                      const Expr *const sizes[], int n);
+// Further than Inductor goes: quotients of what is less than the divisor are 0.
+const Expr *sym_simplify_bounded(Sym *s, const Expr *e, const Expr *const vars[],
+                                 const Expr *const sizes[], int n);
 // Drops loops of size 1 and merges those that every index walks as one (inner size times inner
 // stride is the outer stride). A merged loop stands in the place of the innermost; the others'
 // variables become 0.

@@ -171,10 +171,12 @@ static Item *same_as_first(Args *a) {
     return call1(a->m, "aten.neg.default", of(&a->first));
 }
 
-static bool list_like_first(Args *a, Value *out, int n) {
+static bool list_like_first(Args *a, Value *out, int n, bool above_zero) {
     *out = val_list(a->m->arena, VAL_list, n);
     for (int i = 0; i < n; i++) {
         Item *x = i == 0 && !a->n ? &a->first : same_as_first(a);
+        if (x && above_zero)
+            x = positive(a->m, x);
         if (!x)
             return false;
         out->at[i] = of(x);
@@ -282,7 +284,8 @@ static bool first_item(Args *a, const char *token) {
         return list_of_parts(a, &a->at[0]) && ++a->n;
     if (token[0] == 'L')
         return list_like_first(a, &a->at[0],
-                               token[1] == 'm' ? 5 + pick(a->m, 5) : 2 + pick(a->m, 2)) &&
+                               token[1] == 'm' ? 5 + pick(a->m, 5) : 2 + pick(a->m, 2),
+                               token[1] == 'p') &&
                ++a->n;
     a->at[a->n++] = of(i);
     return true;
@@ -459,7 +462,7 @@ static bool special_token(Args *a, const char *t, Value *out) {
     if (!strcmp(t, "vd"))
         return other_dtype(a, out);
     if (!strcmp(t, "L2"))
-        return list_like_first(a, out, a->at[0].n);
+        return list_like_first(a, out, a->at[0].n, false);
     if (!strcmp(t, "M") || !strcmp(t, "v") || !strcmp(t, "B") || !strcmp(t, "l"))
         return operand(a, t[0], out);
     if (!strcmp(t, "l1")) { // normalized over the last dimension

@@ -226,12 +226,18 @@ static bool is_rough(Make *m, const Value *v) {
     return rough;
 }
 
+static bool is_whole(const Value *out) {
+    return out->kind == VAL_tensor && !dtype_is_float(out->tensor->dtype);
+}
+
 // A number is made an integer: what is rounded may fall on either side.
 static bool jumps(const Op *op, const Value *out, bool rough) {
-    bool whole = out->kind == VAL_tensor && !dtype_is_float(out->tensor->dtype);
+    bool whole = is_whole(out), places = false;
     for (int i = 0; out->kind == VAL_tuple && i < out->n; i++) // with the places of the largest
-        whole = whole || jumps(op, &out->at[i], rough);
-    return rough && whole && !(op->tags & (OPT_view | OPT_composite)) &&
+        places = places || is_whole(&out->at[i]);
+    if (op->tags & (OPT_view | OPT_composite)) // may be the tensor itself
+        whole = false;
+    return rough && (whole || places) &&
            strcmp(op->name, "isnan") != 0 && strcmp(op->name, "isinf") != 0 &&
            strcmp(op->name, "isfinite") != 0 && !str_ends(op->name, "_like");
 }
@@ -259,6 +265,14 @@ static bool is_odd(Make *m, const Value *v) {
     return odd;
 }
 
+// Where all are nearly the same, what is left of their differences is rounding.
+static bool divides_by_spread(const Op *op) {
+    static const char *const names[] = {
+        "layer_norm",        "group_norm",        "batch_norm",       "instance_norm",
+        "native_layer_norm", "native_group_norm", "native_batch_norm"};
+    return str_index(op->name, names, COUNT(names)) >= 0;
+}
+
 // Of infinities eager and Inductor make different things: the mean of Welford's sums and that of
 // one sum, the whole part of inf / 2.
 static bool is_disputed(const Op *op, const Value *args) {
@@ -267,8 +281,17 @@ static bool is_disputed(const Op *op, const Value *args) {
     // Which of several NaNs is the largest; infinities times the weight of a place outside.
     if (strstr(op->name, "max_pool") || strstr(op->name, "grid_sampler"))
         return true;
+    // Of one element Inductor takes the variance to be 0, whatever the element is.
+    if (divides_by_spread(op))
+        return true;
     return str_starts(op->name, "var_mean") || str_starts(op->name, "std_mean") ||
            str_starts(op->name, "floor_divide") || (floors && str_starts(op->name, "div"));
+}
+
+// No place of the largest, and no truth.
+static bool becomes_integer(const Op *op, const Value *out) {
+    return out->kind == VAL_tensor && dtype_is_int(out->tensor->dtype) &&
+           out->tensor->dtype != DT_b8 && !str_starts(op->name, "arg");
 }
 
 // Another factor on either side of a number.
@@ -301,7 +324,11 @@ static Item *add_results(Make *m, const Op *op, Node *n, const Item *first, bool
     if (n->val.kind == VAL_tensor)
         return add_item(m, n, first, op, rough);
     Item *made = NULL;
+    // Of a list each gives its own: what it is written, or a view of it.
+    bool each = op->n_args && op->args[0].type == AT_tensors && n->args[0].n == n->val.n;
     for (int i = 0; i < n->val.n; i++) {
+        if (each)
+            first = item_of(m, &n->args[0].at[i]);
         Value args[2] = {val_node(n), val_int(i)};
         Node *item =
             graph_node(m->g, FX_call_function, "_operator.getitem", "getitem", args, 2, NULL, 0);
@@ -434,6 +461,8 @@ Item *call(Make *m, const char *name, const Value *args, int n) {
         return NULL;
     if (!may_write(m, op, bound) || !accept(m, op, bound, &out) || jumps(op, &out, rough))
         return NULL;
+    if (odd && becomes_integer(op, &out)) // what C leaves undefined
+        return NULL;
     for (int i = 0; i < op->n_args; i++)
         if (op->args[i].written)
             spoil(m, &bound[i], rough || !is_exact(op), odd);
@@ -462,12 +491,6 @@ static void draw_output(Make *m) {
         out.at[n++] = val_node(m->item[m->n - 1].node);
     out.n = n;
     graph_output(m->g, out);
-}
-
-// Where all are nearly the same, what is left of their differences is rounding.
-static bool divides_by_spread(const Op *op) {
-    static const char *const names[] = {"layer_norm", "group_norm", "batch_norm", "instance_norm"};
-    return str_index(op->name, names, COUNT(names)) >= 0;
 }
 
 void random_case(RandomCase *out, Arena *a, uint64_t seed, int calls) {

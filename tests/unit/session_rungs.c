@@ -53,6 +53,9 @@ static const struct Found refused[] = {
     {"expected src to have a size equal to the slice of self", "none", NULL,
      "x f64[3, 4][4, 1]; v f64[3][1]",
      "y = torch.ops.aten.select_scatter.default(x, v, 0, 0); return (y,)"},
+    {"torch.meshgrid: Expected 0D or 1D tensor in the tensor list", "none", NULL,
+     "x f64[3, 4][4, 1]",
+     "g = torch.ops.aten.meshgrid.default([x, x]); y = g[0]; return (y,)"},
 };
 
 static void put_text(Buf *b, const struct Found *f) {
