@@ -83,6 +83,16 @@ bool rule_relu6(Trace *t, const Op *op, const Value *a, Value *out) {
     return true;
 }
 
+// The places below zero draw their slopes into memory of their own.
+bool rule_rrelu(Trace *t, const Op *op, const Value *a, Value *out) {
+    Value noise = CALL(t, aten_empty_like_default, a[0], NONE, NONE, NONE, NONE,
+                       (Value){.kind = VAL_memory_format, .mf = MF_contiguous});
+    *out = CALL(t, aten_rrelu_with_noise_default, a[0], noise, a[1], a[2], a[3], a[4]);
+    if (op->id == OP_aten_rrelu__default)
+        *out = CALL(t, aten_copy__default, a[0], *out);
+    return true;
+}
+
 bool rule_prelu(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     Value w = a[1];

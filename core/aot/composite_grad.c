@@ -6,8 +6,7 @@
 
 // at::zeros(sizes, like.options())
 static Value zeros_of(Trace *t, Value sizes, Value like) {
-    return CALL(t, aten_zeros_default, sizes, DTY(dtype_of(like)),
-                (Value){.kind = VAL_layout, .layout = LAYOUT_strided},
+    return CALL(t, aten_zeros_default, sizes, DTY(dtype_of(like)), strided(),
                 (Value){.kind = VAL_device, .device = like.tensor->device});
 }
 
@@ -59,9 +58,9 @@ bool rule_trace_backward(Trace *t, const Op *op, const Value *a, Value *out) {
         return false;
     Value n = val_sym(sym_mul(t->sym, rows, cols));
     Value x = zeros_of(t, list_of(t, n, END), a[0]);
-    Value at = CALL(t, aten_arange_start_step, INT(0), n, val_sym(sym_add_int(t->sym, cols, 1)),
-                    DTY(DT_i64), (Value){.kind = VAL_layout, .layout = LAYOUT_strided},
-                    (Value){.kind = VAL_device, .device = a[0].tensor->device});
+    Value at =
+        CALL(t, aten_arange_start_step, INT(0), n, val_sym(sym_add_int(t->sym, cols, 1)),
+             DTY(DT_i64), strided(), (Value){.kind = VAL_device, .device = a[0].tensor->device});
     x = CALL(t, aten_index_fill_int_Tensor, x, INT(0), at, a[0]);
     *out = CALL(t, aten_view_default, x, a[1]);
     return true;

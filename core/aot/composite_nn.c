@@ -412,16 +412,16 @@ bool rule_kl_div(Trace *t, const Op *op, const Value *a, Value *out) {
 // grids
 
 static Value from_minus_one(Trace *t, Value like, Value n, bool align) {
-    double steps = (double)int_arg(&n, 2);
+    int64_t steps = int_arg(&n, 2);
     Value dev = {.kind = VAL_device, .device = like.tensor->device};
     if (steps <= 1)
         return scalar_tensor(t, INT(0), dtype_of(like), like.tensor->device);
-    Value x = CALL(t, aten_linspace_default, INT(-1), INT(1), n, DTY(dtype_of(like)),
-                   (Value){.kind = VAL_layout, .layout = LAYOUT_strided}, dev, BOOL(false));
+    Value x = CALL(t, aten_linspace_default, INT(-1), INT(1), n, DTY(dtype_of(like)), strided(),
+                   dev, BOOL(false));
     if (align)
         return x;
-    x = CALL(t, aten_mul_Scalar, x, FLT(steps - 1));
-    return CALL(t, aten_div_Scalar, x, FLT(steps));
+    x = CALL(t, aten_mul_Scalar, x, INT(steps - 1));
+    return CALL(t, aten_div_Scalar, x, INT(steps));
 }
 
 // The grid of the identity: (N, …, space + 1), the coordinate of the last dimension first, then 1.
@@ -433,7 +433,7 @@ static Value base_grid(Trace *t, Value like, Value size, bool align) {
         shape.at[1 + d] = size.at[2 + d];
     shape.at[space + 1] = INT(space + 1);
     Value dev = {.kind = VAL_device, .device = like.tensor->device};
-    Value grid = CALL(t, aten_empty_memory_format, shape, DTY(dtype_of(like)), NONE, dev);
+    Value grid = CALL(t, aten_empty_memory_format, shape, DTY(dtype_of(like)), strided(), dev);
     for (int d = 0; d < space; d++) {
         Value to = CALL(t, aten_select_int, grid, INT(-1), INT(d));
         Value x = from_minus_one(t, like, size.at[size.n - 1 - d], align);

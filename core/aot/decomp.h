@@ -35,7 +35,7 @@ Value no_sizes(Trace *t); // []
 // A number or a list as a list of n: one item stands for all; none or nothing: dflt.
 Value spread(Trace *t, Value v, int n, Value dflt);
 // Runs of items: [None] * dim + [index], as x[:, :, index] hands it over.
-Value index_at(Trace *t, int dim, Value index);
+Value index_at(Trace *t, int n, int dim, Value index); // n items, None but for one
 
 // pw_cast_for_opmath: arguments in the type that is computed with, and the type of the result.
 typedef struct Wide {

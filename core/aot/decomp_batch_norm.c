@@ -123,8 +123,8 @@ bool decomp_batch_norm_no_stats(Trace *t, const Op *op, const Value *a, Value *o
 
 // The forms with a reserve for cuDNN, which is empty here.
 static Value no_reserve(Trace *t, Value x) {
-    return CALL(t, aten_empty_memory_format, list_of(t, INT(0), END), DTY(DT_u8),
-                (Value){.kind = VAL_layout, .layout = LAYOUT_strided}, device_of_tensor(x));
+    return CALL(t, aten_empty_memory_format, list_of(t, INT(0), END), DTY(DT_u8), strided(),
+                device_of_tensor(x));
 }
 
 bool decomp_batch_norm_reserve(Trace *t, const Op *op, const Value *a, Value *out) {

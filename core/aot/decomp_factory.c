@@ -174,7 +174,7 @@ bool decomp_full(Trace *t, const Op *op, const Value *a, Value *out) {
     DType d = a[1].kind == VAL_bool                          ? DT_b8
               : a[1].kind == VAL_int || a[1].kind == VAL_sym ? DT_i64
                                                              : DT_f32;
-    *out = full_of(t, a[0], a[1], d, device_of(&a[4], cpu));
+    *out = CALL(t, aten_full_default, a[0], a[1], DTY(d), a[3], a[4], a[5]);
     return true;
 }
 
@@ -188,8 +188,7 @@ bool decomp_new_full(Trace *t, const Op *op, const Value *a, Value *out) {
 }
 
 static Value empty_of(Trace *t, Value size, DType d, Device dev) {
-    return CALL(t, aten_empty_memory_format, size, DTY(d),
-                (Value){.kind = VAL_layout, .layout = LAYOUT_strided},
+    return CALL(t, aten_empty_memory_format, size, DTY(d), strided(),
                 (Value){.kind = VAL_device, .device = dev}, BOOL(false));
 }
 
@@ -205,14 +204,12 @@ bool decomp_empty_like(Trace *t, const Op *op, const Value *a, Value *out) {
     DType d = dtype_or(&a[1], dtype_of(a[0]));
     Device dev = device_of(&a[3], a[0].tensor->device);
     if (a[5].kind == VAL_memory_format && a[5].mf != MF_preserve) {
-        *out = CALL(t, aten_empty_memory_format, sizes_of(t, a[0]), DTY(d),
-                    (Value){.kind = VAL_layout, .layout = LAYOUT_strided},
+        *out = CALL(t, aten_empty_memory_format, sizes_of(t, a[0]), DTY(d), strided(),
                     (Value){.kind = VAL_device, .device = dev}, BOOL(false), a[5]);
         return true;
     }
     Value order = layout_order(t, a[0]);
-    *out = CALL(t, aten_empty_permuted_default, sizes_of(t, a[0]), order, DTY(d),
-                (Value){.kind = VAL_layout, .layout = LAYOUT_strided},
+    *out = CALL(t, aten_empty_permuted_default, sizes_of(t, a[0]), order, DTY(d), strided(),
                 (Value){.kind = VAL_device, .device = dev}, BOOL(false));
     return true;
 }

@@ -14,7 +14,7 @@ bool decomp_index_select(Trace *t, const Op *op, const Value *a, Value *out) {
         *out = CALL(t, aten_index_copy_default, e, INT(0), index, x);
         return true;
     }
-    Value x = CALL(t, aten_index_Tensor, a[0], index_at(t, dim, index));
+    Value x = CALL(t, aten_index_Tensor, a[0], index_at(t, dim + 1, dim, index));
     *out = contiguous(t, x, MF_contiguous);
     return true;
 }
@@ -23,7 +23,7 @@ static bool put(Trace *t, const Value *a, Value index, Value v, bool add, Value 
     int dim = wrap_dim(t, int_arg(&a[1], 0), dim_of(a[0]));
     bool scalar = dim_of(a[0]) == 0;
     Value x = scalar ? CALL(t, aten_unsqueeze_default, a[0], INT(0)) : a[0];
-    Value r = CALL(t, aten_index_put_default, x, index_at(t, dim, index), v, BOOL(add));
+    Value r = CALL(t, aten_index_put_default, x, index_at(t, dim + 1, dim, index), v, BOOL(add));
     *out = scalar ? CALL(t, aten_squeeze_dim, r, INT(0)) : contiguous(t, r, MF_contiguous);
     return true;
 }
@@ -53,9 +53,9 @@ static bool same_strides(Trace *t, const TensorMeta *x, const TensorMeta *y) {
 bool decomp_index_fill(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     bool scalar = dim_of(a[0]) == 0;
-    Value v = a[3].kind == VAL_tensor ? a[3]
-                                      : py_scalar_tensor(t, a[3], dtype_of(a[0]), strided(),
-                                                         a[0].tensor->device);
+    Value v = a[3].kind == VAL_tensor
+                  ? a[3]
+                  : py_scalar_tensor(t, a[3], dtype_of(a[0]), strided(), a[0].tensor->device);
     Value x = scalar ? py_unsqueeze(t, a[0], 0) : a[0], shape = sizes_of(t, x);
     shape.at[wrap_dim(t, int_arg(&a[1], 0), shape.n)] = numel_of(t, a[2]);
     v = CALL(t, aten_expand_default, v, shape);
@@ -75,7 +75,7 @@ bool decomp_index_fill(Trace *t, const Op *op, const Value *a, Value *out) {
 bool decomp_take(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     Value x = reshape(t, a[0], list_of(t, INT(-1), END));
-    *out = CALL(t, aten_index_Tensor, x, index_at(t, 0, a[1]));
+    *out = CALL(t, aten_index_Tensor, x, index_at(t, 1, 0, a[1]));
     return true;
 }
 

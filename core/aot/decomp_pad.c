@@ -34,7 +34,7 @@ static bool padded(Trace *t, const Value *a, PadIndex *index, Value *out) {
             !val_as_expr(t->sym, &a[1].at[at + 1], &right))
             return false;
         Value where = index(t, x, left, size_of(t, a[0], first + i), right);
-        x = CALL(t, aten__unsafe_index_Tensor, x, index_at(t, first + i, where));
+        x = CALL(t, aten__unsafe_index_Tensor, x, index_at(t, dim_of(x), first + i, where));
     }
     x = contiguous(t, x, suggest_memory_format(t, x));
     *out = to_dtype(t, x, p.result);

@@ -58,7 +58,7 @@ bool decomp_unfold_backward(Trace *t, const Op *op, const Value *a, Value *out) 
     Value g = CALL(t, aten_movedim_int, a[0], INT(-1), INT(dim + 1));
     g = CALL(t, aten_flatten_using_ints, g, INT(dim), INT(dim + 1));
     Value x = zeros_like_grad(t, g, a[1]);
-    x = CALL(t, aten__unsafe_index_put_default, x, index_at(t, dim, i), g, BOOL(true));
+    x = CALL(t, aten__unsafe_index_put_default, x, index_at(t, dim + 1, dim, i), g, BOOL(true));
     *out = contiguous(t, x, MF_contiguous);
     return true;
 }

@@ -84,8 +84,8 @@ Value no_sizes(Trace *t) {
     return val_list(t->arena, VAL_list, 0);
 }
 
-Value index_at(Trace *t, int dim, Value index) {
-    Value list = val_list(t->arena, VAL_list, dim + 1);
+Value index_at(Trace *t, int n, int dim, Value index) {
+    Value list = val_list(t->arena, VAL_list, n);
     list.at[dim] = index;
     return list;
 }

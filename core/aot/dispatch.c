@@ -146,10 +146,36 @@ static OpId sym_op(SymKind kind) {
     return OP_none;
 }
 
+// The neighbouring dimensions of m whose product e is: dimensions that a view takes together are
+// multiplied up as they come. Numbers at the front are one number.
+static int factors_of_dims(Trace *t, const Expr *e, const TensorMeta *m, const Expr **factor) {
+    for (int from = 0; m && from < m->ndim; from++) {
+        const Expr *product = m->size[from];
+        int n = 1;
+        factor[0] = product;
+        for (int i = from + 1; i < m->ndim && product != e; i++) {
+            product = sym_mul(t->sym, product, m->size[i]);
+            if (n == 1 && !expr_has_symbols(product))
+                factor[0] = product;
+            else if (!expr_is(m->size[i], 1))
+                factor[n++] = m->size[i];
+        }
+        if (product == e && n > 1)
+            return n;
+    }
+    return 0;
+}
+
 // A product of sizes is multiplied up as the dimensions come, and they became inputs in that order;
 // an expression keeps its factors by name.
-static const Expr **operand_order(Trace *t, const Expr *e, int n) {
-    const Expr **arg = ARENA_ARRAY(t->arena, n, const Expr *);
+static const Expr **operand_order(Trace *t, const Expr *e, int *count) {
+    int n = *count, dims = t->sizes_of ? t->sizes_of->ndim : 0;
+    const Expr **arg = ARENA_ARRAY(t->arena, n + dims, const Expr *);
+    int factors = expr_kind(e) == SYM_mul ? factors_of_dims(t, e, t->sizes_of, arg) : 0;
+    if (factors) {
+        *count = factors;
+        return arg;
+    }
     for (int i = 0; i < n; i++)
         arg[i] = expr_arg(e, i);
     for (int i = 1; i < n && expr_kind(e) == SYM_mul; i++)
@@ -177,7 +203,7 @@ Node *trace_proxy(Trace *t, const Expr *e) {
         trace_fail(t, "size '%s' has no form in a graph", sym_str(t->arena, e));
         return NULL;
     }
-    const Expr **arg = operand_order(t, e, n);
+    const Expr **arg = operand_order(t, e, &n);
     Value acc = sym_operand(t, arg[0]);
     if (n == 1)
         return t->failed ? NULL : sym_call(t, op, acc, NONE, 1, e);
@@ -276,6 +302,7 @@ static Node *emit_node(Trace *t, const Op *op, const Value *args) {
         kw = ARENA_ARRAY(t->arena, op->n_args, Kwarg);
     }
     int n_pos = 0, n_kw = 0;
+    t->sizes_of = op->n_args && args[0].kind == VAL_tensor ? args[0].tensor : NULL;
     for (int i = 0; i < op->n_args; i++) {
         bool dflt = is_default(&op->args[i], &args[i]);
         Value v = trace_node_value(t, &args[i]);

@@ -474,7 +474,7 @@ static Value write_many(Trace *t, const Op *op, const Op *form, const Value *arg
     for (int i = 0; i < op->n_args; i++)
         if (op->args[i].written && args[i].kind == VAL_tensor)
             write(t, op, traced(&args[i]), item_of(out, next++));
-    return results;
+    return op->n_returns == 1 ? results.at[0] : results;
 }
 
 Traced *functional_base(Trace *t, Traced *x) {

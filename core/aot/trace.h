@@ -61,6 +61,7 @@ typedef struct Trace {
     int depth;               // of rules in rules, against endless recursion
     const char *declined;    // why the last rule that was asked declined; NULL: it did not say
     Map proxies;             // expression id -> Node * that yields it
+    const TensorMeta *sizes_of; // first tensor of the op whose arguments become nodes, or NULL
     Map floats;              // text of a symbolic float (by address) -> Node * that yields it
     Map symbols;             // symbol id -> SymbolSource *: where an unseen symbol can be read off
 } Trace;

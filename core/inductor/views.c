@@ -3,6 +3,7 @@
 // (ReinterpretView), which fixes the buffer's layout. Source: torch/_inductor/ir.py, BaseView and
 // its kinds.
 #include "core/inductor/lower.h"
+#include "core/ops/meta.h"
 #include "core/record/fault.h"
 
 #include <assert.h>
@@ -514,6 +515,21 @@ static void reindex_zero(Lower *l, const void *ctx, Index in, const Expr **out) 
         out[i] = sym_int(l->sym, 0);
 }
 
+// Memory that is not contiguous, if its strides allow the sizes; else NULL.
+static Data *reshape_by_strides(Lower *l, Data *x, int n, const Expr *const *size) {
+    IrLayout *y = data_layout(x);
+    if (!is_storage_and_layout(x) || y->kind == IRL_flexible)
+        return NULL;
+    MetaCtx c = {.arena = l->arena, .sym = l->sym, .stage = l->req->stage};
+    TensorMeta m = {.dtype = y->dtype, .ndim = y->ndim, .size = y->size, .stride = y->stride};
+    const Expr **stride = ARENA_ARRAY(l->arena, n + 1, const Expr *);
+    if (!meta_view_strides(&c, &m, n, size, stride))
+        return NULL;
+    return view_strided(
+        l, storage_of(l, x),
+        layout_new(l, IRL_fixed, y->device, y->dtype, n, size, stride, layout_offset(l, y)));
+}
+
 Data *view_reshape(Lower *l, Data *x, int n, const Expr *const *size) {
     int old_n = data_ndim(x);
     const Expr *const *old = data_size(x);
@@ -534,6 +550,9 @@ Data *view_reshape(Lower *l, Data *x, int n, const Expr *const *size) {
             *c = old_n;
             return view_generic(l, x, n, size, reindex_zero, c);
         }
+    Data *strided = reshape_by_strides(l, x, n, size);
+    if (strided)
+        return strided;
     ReshapeCtx *c = reshape_ctx(l, old_n, old, n, size);
     if (!c) {
         diag_fail(l->req->diag, "%s: a view does not fit the size of its input", l->node->name);
