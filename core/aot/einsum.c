@@ -1,5 +1,5 @@
-// einsum.c: aten::einsum: labels to dimensions, operands aligned by permute, pairs contracted from
-// left to right, each by one bmm (ATen's sumproduct_pair).
+// einsum.c: aten::einsum: labels to dimensions, operands aligned by permute, pairs contracted along
+// the path, each by one bmm (ATen's sumproduct_pair).
 #include "core/aot/composite.h"
 
 #include <ctype.h>
@@ -214,11 +214,42 @@ static Value contract(Trace *t, Terms *e, Value x, Value y) {
     return sum_product(t, x, y, summed, e->n_all);
 }
 
+// The pair that is contracted next, of n operands that are left: the path's, or the first two.
+static bool next_pair(const Value *path, int step, int n, int *i, int *j) {
+    *i = 0, *j = 1;
+    if (path->kind == VAL_none)
+        return true;
+    if (2 * step + 1 >= path->n)
+        return false;
+    *i = (int)int_arg(&path->at[2 * step], -1), *j = (int)int_arg(&path->at[2 * step + 1], -1);
+    if (*j < *i) {
+        int swap = *i;
+        *i = *j, *j = swap;
+    }
+    return *i >= 0 && *i < *j && *j < n;
+}
+
+// Both leave the list, their product joins its end.
+static Value contract_all(Trace *t, Terms *e, Value *x, const Value *path) {
+    for (int n = e->n_ops, step = 0; n > 1 && !t->failed; n--, step++) {
+        int i, j;
+        if (!next_pair(path, step, n, &i, &j)) {
+            trace_fail(t, "RuntimeError: einsum(): invalid path given");
+            break;
+        }
+        Value r = contract(t, e, x[i], x[j]);
+        memmove(x + j, x + j + 1, (size_t)(n - j - 1) * sizeof *x);
+        memmove(x + i, x + i + 1, (size_t)(n - i - 2) * sizeof *x);
+        x[n - 2] = r;
+    }
+    return x[0];
+}
+
 bool rule_einsum(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     Terms e = {0};
     const char *text = a[0].kind == VAL_str ? a[0].s : "", *arrow = strstr(text, "->");
-    bool fits = a[1].n > 0 && a[1].n <= COUNT(e.labels) && a[2].kind == VAL_none;
+    bool fits = a[1].n > 0 && a[1].n <= COUNT(e.labels);
     if (!fits || !parse_operands(t, text, arrow ? arrow : text + strlen(text), &a[1], &e) ||
         !place_labels(arrow, &e)) {
         trace_fail(t, "einsum: equation '%s' does not fit its %d operands", text, a[1].n);
@@ -227,9 +258,7 @@ bool rule_einsum(Trace *t, const Op *op, const Value *a, Value *out) {
     Value *x = ARENA_ARRAY(t->arena, e.n_ops, Value);
     for (int i = 0; i < e.n_ops; i++)
         x[i] = aligned(t, &e, i, a[1].at[i]);
-    Value r = x[0];
-    for (int i = 1; i < e.n_ops && !t->failed; i++)
-        r = contract(t, &e, r, x[i]);
+    Value r = contract_all(t, &e, x, &a[2]);
     if (e.n_all > e.n_out && e.n_ops > 1) {
         Value shape = sizes_of(t, r);
         shape.n = shape.n < e.n_out ? shape.n : e.n_out;

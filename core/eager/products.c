@@ -195,7 +195,45 @@ static bool result_labels(K *k, const char *arrow, const Operand *in, int n, int
     return true;
 }
 
-// einsum(equation, tensors, *, path): from left to right
+// The pair that is contracted next, of n operands that are left: the path's, or the first two.
+static bool next_pair(K *k, const Value *path, int step, int n, int *i, int *j) {
+    *i = 0, *j = 1;
+    if (path->kind == VAL_none)
+        return true;
+    bool given = 2 * step + 1 < path->n;
+    int64_t a = given && path->at[2 * step].kind == VAL_int ? path->at[2 * step].i : -1;
+    int64_t b = given && path->at[2 * step + 1].kind == VAL_int ? path->at[2 * step + 1].i : -1;
+    if (a < 0 || b < 0 || a == b || a >= n || b >= n)
+        return k_fail(k, "RuntimeError: einsum(): invalid path given");
+    *i = (int)(a < b ? a : b), *j = (int)(a < b ? b : a);
+    return true;
+}
+
+// in[i] and in[j], of n: both leave the list, their product joins its end.
+static bool contract_pair(K *k, Operand *in, int n, int i, int j, const Operand *out) {
+    Operand a = in[i], b = in[j];
+    memmove(in + j, in + j + 1, (size_t)(n - j - 1) * sizeof *in);
+    memmove(in + i, in + i + 1, (size_t)(n - i - 2) * sizeof *in);
+    bool needed[LABELS + TENSOR_DIMS] = {false}, own[LABELS + TENSOR_DIMS] = {false};
+    for (int d = 0; d < out->ndim; d++)
+        needed[out->label[d]] = true;
+    for (int o = 0; o < n - 2; o++)
+        for (int d = 0; d < in[o].ndim; d++)
+            needed[in[o].label[d]] = true;
+    // What only one of the two has and nobody needs goes before the product.
+    for (int side = 0; side < 2; side++) {
+        Operand *o = side ? &b : &a, *other = side ? &a : &b;
+        memcpy(own, needed, sizeof own);
+        for (int d = 0; d < other->ndim; d++)
+            own[other->label[d]] = true;
+        sum_unneeded(k, o, own);
+    }
+    bool ok = contract(k, &a, &b, needed);
+    in[n - 2] = a;
+    return ok;
+}
+
+// einsum(equation, tensors, *, path)
 bool kern_einsum(K *k) {
     enum { MAX = 16 };
     const char *p = ks(k, 0, "");
@@ -217,22 +255,10 @@ bool kern_einsum(K *k) {
         return false;
     for (int i = 0; i < n; i++)
         take_diagonals(k, &in[i]);
-    for (int i = 1; i < n && eager_ok(k->x); i++) {
-        bool needed[LABELS + TENSOR_DIMS] = {false}, own[LABELS + TENSOR_DIMS] = {false};
-        for (int d = 0; d < out.ndim; d++)
-            needed[out.label[d]] = true;
-        for (int j = i + 1; j < n; j++)
-            for (int d = 0; d < in[j].ndim; d++)
-                needed[in[j].label[d]] = true;
-        // What only one of the two has and nobody needs goes before the product.
-        for (int side = 0; side < 2; side++) {
-            Operand *o = side ? &in[i] : &in[0], *other = side ? &in[0] : &in[i];
-            memcpy(own, needed, sizeof own);
-            for (int d = 0; d < other->ndim; d++)
-                own[other->label[d]] = true;
-            sum_unneeded(k, o, own);
-        }
-        if (!contract(k, &in[0], &in[i], needed))
+    for (int left = n, step = 0; left > 1 && eager_ok(k->x); left--, step++) {
+        int a, b;
+        if (!next_pair(k, &k->args[2], step, left, &a, &b) ||
+            !contract_pair(k, in, left, a, b, &out))
             return false;
     }
     bool needed[LABELS + TENSOR_DIMS] = {false};

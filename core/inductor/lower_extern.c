@@ -105,12 +105,14 @@ static Box *realized(Lower *l, Box *b) {
 
 // ---- matrix products
 
+// mm and addmm take the layout that their user asks for, of batches they do not.
 static IrLayout *product_layout(Lower *l, Box *a, Box *b) {
     int n = data_ndim(a->data);
     const Expr **size = ARENA_ARRAY(l->arena, n, const Expr *);
     for (int i = 0; i < n; i++)
         size[i] = i == n - 1 ? data_size(b->data)[n - 1] : data_size(a->data)[i];
-    return layout_new(l, IRL_fixed, data_device(a->data), data_dtype(a->data), n, size, NULL, NULL);
+    return layout_new(l, n == 2 ? IRL_flexible : IRL_fixed, data_device(a->data),
+                      data_dtype(a->data), n, size, NULL, NULL);
 }
 
 static LVal product(Lower *l, const char *kernel, Box *a, Box *b) {

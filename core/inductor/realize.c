@@ -347,8 +347,9 @@ static Data *reinterpret(Lower *l, Data *d, bool bounded) {
     const Node *origin = b->node >= 0 ? graph_by_id(l->g, b->node) : NULL;
     const TensorMeta *m = origin ? node_meta(l, origin) : NULL;
     IrLayout *y = b->ir->layout;
-    if (y->kind == IRL_flexible && m && m->ndim == y->ndim && y->ndim == 4 &&
-        layout_is_channels_last(l, m->ndim, m->size, m->stride))
+    MemoryFormat last = y->ndim == 5 ? MF_channels_last_3d : MF_channels_last;
+    if (y->kind == IRL_flexible && m && m->ndim == y->ndim && (y->ndim == 4 || y->ndim == 5) &&
+        meta_is_contiguous(l->sym, m, last)) // also of one channel
         freeze_same_order(l, b, strides_channels_last(l, y->ndim, y->size));
     buf_freeze(l, b);
     int n = data_ndim(d), next = 0;
