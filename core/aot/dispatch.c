@@ -152,6 +152,8 @@ static int factors_of_dims(Trace *t, const Expr *e, const TensorMeta *m, const E
     for (int from = 0; m && from < m->ndim; from++) {
         const Expr *product = m->size[from];
         int n = 1;
+        if (expr_is(product, 1))
+            continue;
         factor[0] = product;
         for (int i = from + 1; i < m->ndim && product != e; i++) {
             product = sym_mul(t->sym, product, m->size[i]);

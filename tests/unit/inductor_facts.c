@@ -55,6 +55,52 @@ static const Fact facts[] = {
      "convolution_1_layout = FixedLayout('cpu', torch.float32, size=[2, 8, 1, 1], "
      "stride=[8, 1, 8, 8])",
      NULL},
+    // dimensions that a view takes together are multiplied up as they come
+    {HEAD "s: \"Sym(s77)\", L_x_: \"f32[s77, 6]\"):\n        y = L_x_.flatten()\n"
+          "        return (y,)\n",
+     "none", "aot_graphs.txt", "= arg0_1 * 6", "6 * arg0_1"},
+    // every dimension has its index where one of them is padded
+    {HEAD "L_x_: \"f32[2, 1, 6, 6]\"):\n"
+          "        y = torch.nn.functional.pad(L_x_, (1, 1, 1, 1), mode = 'replicate')\n"
+          "        return (y,)\n",
+     "none", "aot_graphs.txt", "[None, None, clamp_max, None]", NULL},
+    {HEAD "L_x_: \"f32[4, 6]\"):\n        y = torch.nn.functional.rrelu(L_x_)\n"
+          "        return (y,)\n",
+     "none", "aot_graphs.txt", "mul.Tensor(arg0_1, 0.22916666666666666)", "rrelu"},
+    // torch.full gives no layout, torch.zeros does
+    {HEAD "L_x_: \"f32[4]\"):\n        a = torch.full((4,), 3, dtype = torch.int64)\n"
+          "        y = a.cumsum(0)\n        return (y, L_x_)\n",
+     "none", "aot_graphs.txt", "full.default([4], 3, dtype = torch.int64, device = ", NULL},
+    // a pair that is contracted joins the end of the list: c goes before the product of a and b
+    {HEAD "L_a_: \"f32[2, 3]\", L_b_: \"f32[3, 5]\", L_c_: \"f32[5, 7]\"):\n"
+          "        y = torch.functional.einsum('ij,jk,kl->il', L_a_, L_b_, L_c_)\n"
+          "        return (y,)\n",
+     "none", "aot_graphs.txt", "\"f32[1, 7, 2][14, 2, 1]cpu\" = torch.ops.aten.bmm", NULL},
+    // a view of memory that is not contiguous has strides if they allow its sizes
+    {HEAD "L_x_: \"f32[4, 3, 8]\", L_y_: \"f32[4, 8, 5]\"):\n"
+          "        b = torch.bmm(L_x_, L_y_)\n        p = b.permute(2, 0, 1)\n"
+          "        v = p.view(5, 2, 6)\n        y = v.contiguous()\n        return (y,)\n",
+     "none", "model__0_inference_0.0/ir_pre_fusion.txt",
+     "MemoryDep('buf0', c0 + 5*c1, {c0: 5, c1: 12})", "ModularIndexing"},
+    // mm is written into its place of a concatenation, bmm is copied there
+    {HEAD "L_x_: \"f32[8, 6]\", L_y_: \"f32[6, 8]\"):\n        a = torch.mm(L_x_, L_y_)\n"
+          "        b = torch.mm(L_y_, L_x_)\n        c = b.new_zeros(2, 6)\n"
+          "        e = torch.cat([b, c])\n        return (a, e)\n",
+     "none", "model__0_inference_0.0/ir_pre_fusion.txt",
+     "buf1.layout = NonOwningLayout('cpu', torch.float32, size=[6, 6], stride=[6, 1])", NULL},
+    {HEAD "L_x_: \"f32[2, 3, 4]\", L_y_: \"f32[2, 4, 3]\"):\n"
+          "        a = torch.bmm(L_x_, L_y_)\n        b = torch.bmm(L_y_, L_x_)\n"
+          "        c = b.new_zeros(2, 3, 3)\n        e = torch.cat([a, c], 2)\n"
+          "        return (e, b)\n",
+     "none", "model__0_inference_0.0/ir_pre_fusion.txt",
+     "buf0.layout = FixedLayout('cpu', torch.float32, size=[2, 3, 3], stride=[9, 3, 1])", NULL},
+    // memory with one channel is channels_last too, of three dimensions as of two
+    {HEAD "L_x_: \"f32[2, 5, 8]\", L_q_: \"f32[8, 5, 4]\"):\n"
+          "        k = L_x_.view(2, 5, 2, 1, 4)\n        u = k.unbind(2)\n        v = u[0]\n"
+          "        t = v.transpose(1, 2)\n        r = t.repeat_interleave(4, 1)\n"
+          "        f = r.flatten(0, 1)\n        m = f.transpose(1, 2)\n"
+          "        y = torch.bmm(L_q_, m)\n        return (y,)\n",
+     "none", "model__0_inference_0.0/ir_pre_fusion.txt", "stride=[80, 1, 20, 4, 1]", NULL},
 };
 
 START_TEST(dumps_say_it) {
