@@ -209,7 +209,9 @@ static bool diff_open(ViewCtx *c, Buf *why) {
     d->art_a = d->side_a.art;
     c->art = d->art_b = d->side_b.art;
     d->a = diff_text(c, d->art_a);
-    d->b = diff_text(c, d->art_b);
+    bool same = d->art_a->kind == ART_graph && d->art_b->kind == ART_graph &&
+                d->art_a->graph == d->art_b->graph; // the step changed nothing
+    d->b = same ? d->a : diff_text(c, d->art_b);
     diff_match(c, d->art_a, d->art_b, &d->a, &d->b);
     align(c, d);
     join_moved(c, d);

@@ -173,17 +173,32 @@ static const char *rename(const Matcher *m, const char *text) {
     return any ? buf_str(&out) : text;
 }
 
+// Nodes on both sides that could still be one; outputs are told by their name.
+static bool has_rest(const Matcher *m) {
+    bool a = false, b = false;
+    GRAPH_EACH (m->a, n)
+        a |= !m->used[n->id] && n->op != FX_output;
+    GRAPH_EACH (m->b, n)
+        b |= !m->to[n->id] && n->op != FX_output;
+    return a && b;
+}
+
 static void match_graphs(Matcher *m, DiffText *b) {
     Arena *tmp = m->c->tmp;
     m->to = ARENA_ARRAY(tmp, m->b->by_id.n + 1, const Node *);
     m->used = ARENA_ARRAY(tmp, m->a->by_id.n + 1, bool);
     if (m->art_a->stage != m->art_b->stage)
         match_links(m);
-    match_keys(m, hash_nodes(tmp, m->a), hash_nodes(tmp, m->b));
-    if (m->art_a->parent && m->art_a->parent == m->art_b->parent)
-        match_keys(m, origin_keys(tmp, m->art_a), origin_keys(tmp, m->art_b));
-    match_keys(m, hash_uses(tmp, m->a), hash_uses(tmp, m->b));
+    if (has_rest(m)) {
+        match_keys(m, hash_nodes(tmp, m->a), hash_nodes(tmp, m->b));
+        if (m->art_a->parent && m->art_a->parent == m->art_b->parent)
+            match_keys(m, origin_keys(tmp, m->art_a), origin_keys(tmp, m->art_b));
+        match_keys(m, hash_uses(tmp, m->a), hash_uses(tmp, m->b));
+    }
     match_names(m);
+    bool renamed = false; // mostly nothing is
+    GRAPH_EACH (m->b, n)
+        renamed |= m->to[n->id] && strcmp(m->to[n->id]->name, n->name) != 0;
     for (int i = 0; i < b->n; i++) {
         const Node *n =
             b->item[i] >= 0 && b->item[i] < m->b->by_id.n ? graph_by_id(m->b, b->item[i]) : NULL;
@@ -192,6 +207,8 @@ static void match_graphs(Matcher *m, DiffText *b) {
         // A key that the other side has for another node must not meet it.
         b->key[i] = m->to[n->id] ? m->to[n->id]->name
                                  : arena_printf(m->c->arena, "%s (only here)", n->name);
+        if (!renamed)
+            continue;
         ArenaMark mark = arena_mark(tmp);
         b->same[i] = rename(m, b->same[i]);
         arena_rewind(tmp, mark);

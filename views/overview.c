@@ -56,6 +56,9 @@ static void add_fact(ViewCtx *c, Doc *d, const char *text) {
     vec_push(c->arena, &d->facts, text);
 }
 
+// Columns beside the bars on a narrow screen: facts that are longer have a shorter form there.
+enum { NARROW = 96, FACT_COLS = 24 };
+
 // Which nodes of the captured graph became how many ops: layer_norm→9.
 static void decomposition_facts(ViewCtx *c, Doc *d, int unit) {
     const Artifact *fx = at(c, unit, STAGE_fx), *joint = at(c, unit, STAGE_joint);
@@ -68,10 +71,14 @@ static void decomposition_facts(ViewCtx *c, Doc *d, int unit) {
         if (n->op == FX_placeholder || n->op == FX_output)
             continue;
         int count = pipeline_links(session_pipeline(c->session), fx, n->id, joint, c->tmp, &links);
-        if (count > 2) {
-            buf_printf(&b, "%s%s→%d", shown ? "  " : "", n->name, count);
-            shown++;
-        }
+        if (count <= 2)
+            continue;
+        const char *one = arena_printf(c->arena, "%s%s→%d", shown ? "  " : "", n->name, count);
+        bool fits = utf8_columns(buf_str(&b)) + utf8_columns(one) <= FACT_COLS;
+        if (shown && c->opt.cols < NARROW && !fits)
+            break;
+        buf_puts(&b, one);
+        shown++;
     }
     if (shown)
         add_fact(c, d, buf_str(&b));
@@ -105,7 +112,9 @@ static void facts_of(ViewCtx *c, Doc *d, int unit) {
                               fused == 1 ? "" : "s", refused, refused == 1 ? "" : "s"));
         if (post->plan && post->plan->peak_unplanned > 0)
             add_fact(c, d,
-                     arena_printf(c->arena, "peak %s, %s before planning",
+                     arena_printf(c->arena,
+                                  c->opt.cols < NARROW ? "peak %s, was %s"
+                                                       : "peak %s, %s before planning",
                                   text_bytes(c->arena, post->plan->peak_planned),
                                   text_bytes(c->arena, post->plan->peak_unplanned)));
     }

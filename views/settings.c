@@ -6,9 +6,12 @@
 
 static const char *symbols_of(Arena *a, const Graph *g) {
     Buf b = {.arena = a};
-    GRAPH_EACH (g, n)
-        if (n->op == FX_placeholder && n->val.kind == VAL_sym)
+    GRAPH_EACH (g, n) {
+        if (n->op != FX_placeholder)
+            break;
+        if (n->val.kind == VAL_sym)
             buf_printf(&b, "%s%s", b.len ? " " : "", sym_str(a, n->val.sym));
+    }
     return buf_str(&b);
 }
 
