@@ -84,6 +84,8 @@ static struct {
     int64_t since; // clock at the first call of a row, 0 none
     int64_t shown; // clock when the row was drawn
     Screen screen; // what is shown meanwhile: the last frame, and how far it is
+    int cols, rows; // of the terminal, if it was resized meanwhile; else 0
+    bool stopped;   // by the user: nothing is built again before the next key
 } waiting;
 
 // While a command works: past 100 ms the last row tells how far it is, and Ctrl-C stops it. Other
@@ -97,7 +99,8 @@ static bool watch_work(void *ctx, const char *what, double done) {
         return true;
     if (now - waiting.shown >= FRAME_NS) {
         waiting.shown = now;
-        term_copy(&waiting.screen, app->screen.cols, app->screen.rows);
+        term_copy(&waiting.screen, waiting.cols ? waiting.cols : app->screen.cols,
+                  waiting.rows ? waiting.rows : app->screen.rows);
         waiting.screen.ascii = app->screen.ascii;
         draw_progress(&waiting.screen, what, done, now - waiting.since);
         term_show(&waiting.screen, app->theme, app->colors);
@@ -105,16 +108,26 @@ static bool watch_work(void *ctx, const char *what, double done) {
     TermEvent e = term_event(0, NULL, 0);
     if (e.kind == TERM_hangup)
         app->quit = true;
+    if (e.kind == TERM_resize) {
+        term_size(&waiting.cols, &waiting.rows);
+        waiting.shown = 0;
+    }
     bool stop = e.kind == TERM_hangup || (e.kind == TERM_key && !strcmp(e.key, "<C-c>"));
     if (e.kind != TERM_none && !stop && queued.n < KEYS_QUEUED)
         queued.at[queued.n++] = e;
     return !stop;
 }
 
+static bool refuse_work(void *ctx, const char *what, double done) {
+    (void)ctx, (void)what, (void)done;
+    return false;
+}
+
 // What the next key starts is new work.
 static void forget_busy(App *app) {
     waiting.since = waiting.shown = 0;
-    work_watch(watch_work, app);
+    waiting.cols = waiting.rows = 0;
+    work_watch(waiting.stopped ? refuse_work : watch_work, app);
 }
 
 // ---- what is remembered between two sittings
@@ -176,6 +189,7 @@ int loop_run(App *app, const char *model) {
     term_title(model);
     while (!app->quit) {
         app_draw(app);
+        waiting.stopped |= work_stopped();
         if (work_stopped() && !app->message[0]) { // what was drawn was to be built first
             app_message(app, ST_warn, "stopped: the stage's key begins anew");
             app_draw(app);
@@ -189,6 +203,7 @@ int loop_run(App *app, const char *model) {
         if (e.kind == TERM_none && sequence)
             app->menu = true; // the fingers stopped in the middle of a sequence
         for (int i = 0; e.kind != TERM_none && i < KEYS_A_FRAME && !app->quit; i++) {
+            waiting.stopped &= e.kind == TERM_resize;
             forget_busy(app);
             handle(app, &e);
             after(app);

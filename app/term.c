@@ -249,9 +249,14 @@ static bool same_cell(const Cell *a, const Cell *b) {
 }
 
 void term_copy(Screen *out, int cols, int rows) {
+    const Screen *s = &term.shown;
+    int n = cols < s->cols ? cols : s->cols;
     screen_resize(out, cols, rows);
-    if (term.shown.cols == cols && term.shown.rows == rows)
-        memcpy(out->at, term.shown.at, (size_t)cols * (size_t)rows * sizeof *out->at);
+    for (int r = 0; r < rows && r < s->rows; r++) // of another size: what both have
+        memcpy(&out->at[r * cols], &s->at[r * s->cols], (size_t)n * sizeof *out->at);
+    for (int r = 0; n > 0 && n < s->cols && r < rows && r < s->rows; r++)
+        if (out->at[r * cols + n - 1].width == 2) // its right half is cut
+            out->at[r * cols + n - 1] = (Cell){.code = ' ', .width = 1};
 }
 
 void term_repaint(void) {
