@@ -249,11 +249,11 @@ static bool graph_break_hit(const App *app, int unit, const Artifact *a, Buf *wh
     const LoadedModel *m = session_model(app->session);
     const Unit *u = pipeline_unit(session_pipeline(app->session), unit);
     if ((int)a->stage != (int)pipeline_first_stage(session_pipeline(app->session), unit) ||
-        u->loaded == &m->graphs.at[m->graphs.n - 1])
+        u->loaded == &m->graphs.at[0])
         return false;
-    buf_printf(why, "the graph ends here and %d follow%s: a graph break or a recompilation",
-               (int)(&m->graphs.at[m->graphs.n - 1] - u->loaded),
-               &m->graphs.at[m->graphs.n - 1] - u->loaded == 1 ? "s" : "");
+    buf_printf(why, "%s begins, graph %d of %d: a graph break or a recompilation lies before it",
+               u->loaded->title && *u->loaded->title ? u->loaded->title : "a graph",
+               (int)(u->loaded - m->graphs.at) + 1, m->graphs.n);
     return true;
 }
 

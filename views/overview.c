@@ -56,8 +56,7 @@ static void add_fact(ViewCtx *c, Doc *d, const char *text) {
     vec_push(c->arena, &d->facts, text);
 }
 
-// Columns beside the bars on a narrow screen: facts that are longer have a shorter form there.
-enum { NARROW = 96, FACT_COLS = 24 };
+enum { NARROW = 96, FACT_COLS = 24 }; // screens with so little room beside the bars
 
 // Which nodes of the captured graph became how many ops: layer_norm→9.
 static void decomposition_facts(ViewCtx *c, Doc *d, int unit) {
@@ -74,11 +73,10 @@ static void decomposition_facts(ViewCtx *c, Doc *d, int unit) {
         if (count <= 2)
             continue;
         const char *one = arena_printf(c->arena, "%s%s→%d", shown ? "  " : "", n->name, count);
-        bool fits = utf8_columns(buf_str(&b)) + utf8_columns(one) <= FACT_COLS;
-        if (shown && c->opt.cols < NARROW && !fits)
+        int columns = utf8_columns(buf_str(&b)) + utf8_columns(one);
+        if (shown++ && c->opt.cols < NARROW && columns > FACT_COLS)
             break;
         buf_puts(&b, one);
-        shown++;
     }
     if (shown)
         add_fact(c, d, buf_str(&b));
@@ -86,10 +84,9 @@ static void decomposition_facts(ViewCtx *c, Doc *d, int unit) {
 
 static void saved_fact(ViewCtx *c, Doc *d, const Artifact *parted) {
     const PartitionResult *r = parted ? parted->partition : NULL;
+    const char *bytes = r ? text_bytes(c->arena, r->saved_bytes) : "";
     if (r)
-        add_fact(c, d,
-                 arena_printf(c->arena, "%d saved for backward, %s", r->n_saved,
-                              text_bytes(c->arena, r->saved_bytes)));
+        add_fact(c, d, arena_printf(c->arena, "%d saved for backward, %s", r->n_saved, bytes));
 }
 
 static int64_t own_time(const Unit *u) {
@@ -102,29 +99,28 @@ static int64_t own_time(const Unit *u) {
 static void facts_of(ViewCtx *c, Doc *d, int unit) {
     const Artifact *post = at(c, unit, STAGE_post_fusion);
     const Unit *u = pipeline_unit(session_pipeline(c->session), unit);
+    bool narrow = c->opt.cols < NARROW;
+    Arena *a = c->arena;
     decomposition_facts(c, d, unit);
     if (post) {
         int fused = 0, refused = 0;
         for (int i = 0; i < post->schedule->attempts.n; i++)
             *(post->schedule->attempts.at[i].fused ? &fused : &refused) += 1;
         add_fact(c, d,
-                 arena_printf(c->arena, "%d fusion%s  %d pair%s refused", fused,
-                              fused == 1 ? "" : "s", refused, refused == 1 ? "" : "s"));
-        if (post->plan && post->plan->peak_unplanned > 0)
-            add_fact(c, d,
-                     arena_printf(c->arena,
-                                  c->opt.cols < NARROW ? "peak %s, was %s"
-                                                       : "peak %s, %s before planning",
-                                  text_bytes(c->arena, post->plan->peak_planned),
-                                  text_bytes(c->arena, post->plan->peak_unplanned)));
+                 arena_printf(a, "%d fusion%s  %d pair%s refused", fused, fused == 1 ? "" : "s",
+                              refused, refused == 1 ? "" : "s"));
+        const MemoryPlan *plan = post->plan;
+        if (plan && plan->peak_unplanned > 0)
+            add_fact(c, d, arena_printf(a, "peak %s, %s%s%s", text_bytes(a, plan->peak_planned),
+                                        narrow ? "was " : "", text_bytes(a, plan->peak_unplanned),
+                                        narrow ? "" : " before planning"));
     }
     if (u->forward)
         saved_fact(c, d, at(c, unit, STAGE_partition));
     int64_t ns = own_time(u) + (u->forward ? own_time(u->forward) + own_time(u->backward) : 0);
-    add_fact(c, d, arena_printf(c->arena, "pipeline %s", view_time(c, c->arena, (double)ns)));
+    add_fact(c, d, arena_printf(a, "pipeline %s", view_time(c, a, (double)ns)));
     if (u->decisions && decisions_count(u->decisions))
-        add_fact(c, d,
-                 arena_printf(c->arena, "%d decisions on record", decisions_count(u->decisions)));
+        add_fact(c, d, arena_printf(a, "%d decisions on record", decisions_count(u->decisions)));
     const SymGuard *guards;
     int n = sym_guards(pipeline_sym(session_pipeline(c->session)), &guards);
     if (n)
@@ -277,11 +273,10 @@ static void source_rows(ViewCtx *c, Doc *d, int unit, int bar, int end, int from
 }
 
 static void summary(ViewCtx *c, Doc *d, int unit) {
-    const Artifact *first =
-        at(c, unit, (int)pipeline_first_stage(session_pipeline(c->session), unit));
+    StageId begin = pipeline_first_stage(session_pipeline(c->session), unit);
     const Unit *u = pipeline_unit(session_pipeline(c->session), unit);
     const Artifact *mid = at(c, unit, u->forward ? STAGE_joint : STAGE_post_grad);
-    const Artifact *pre = at(c, unit, STAGE_pre_fusion);
+    const Artifact *first = at(c, unit, (int)begin), *pre = at(c, unit, STAGE_pre_fusion);
     Buf b = {.arena = c->arena};
     if (first && first->kind == ART_text)
         first = at(c, unit, STAGE_fx);

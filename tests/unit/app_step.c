@@ -130,6 +130,9 @@ START_TEST(guards_stop_where_they_were_added) {
                   app.message);
     run("continue");
     ck_assert_msg(strstr(app.message, "no breakpoint stops"), "%s", app.message);
+    run("delete all ; break graph_break ; stage fx graph 0 ; continue");
+    ck_assert_int_eq(here().unit, 1);
+    ck_assert_msg(strstr(app.message, "__compiled_fn_3 begins, graph 2 of 2"), "%s", app.message);
     run("delete all ; break guard s77//2 ; stage fx ; continue");
     ck_assert_msg(strstr(app.message, "s77//2") && !strstr(app.message, "more"), "%s", app.message);
     run("delete all ; break guard s78 ; stage fx ; continue");
