@@ -75,7 +75,7 @@ static uint64_t version_of(const App *app, const Pane *p, const Artifact *art) {
         return 0;
     uint64_t v = art ? (uint64_t)art->id + 1 : model_version(app->session);
     if (p->ctx.view->flags & VIEW_width)
-        v = hash_mix(v, (uint64_t)p->ctx.opt.cols);
+        v = hash_mix(v, (uint64_t)p->ctx.opt.cols << 16 | (uint64_t)p->ctx.opt.rows);
     if (p->ctx.view->flags & VIEW_work)
         v = hash_mix(v, app->work.version);
     if (p->ctx.view->flags & VIEW_joint) // it shows what a run took

@@ -1,6 +1,7 @@
 // overview.c: the first screen: how many ops became how many loops and launches, on one scale; what
 // decomposed, fused and was refused; which kernel computes what, with times once it has run.
 #include "views/launch.h"
+#include "views/overview.h"
 
 #include <string.h>
 
@@ -8,12 +9,21 @@ enum { BAR_COLS = 24, NAME_COLS = 34, SOURCE_LINES = 12 };
 // From WIDE columns on the funnel leaves room for the source lines beside it, at BESIDE.
 enum { WIDE_COLS = 110, BESIDE_COLS = 150, BESIDE = 110 };
 
-typedef enum RowKind { ROW_text, ROW_bar, ROW_head, ROW_launch, ROW_source, ROW_problem } RowKind;
+typedef enum RowKind {
+    ROW_text,
+    ROW_bar,
+    ROW_head,
+    ROW_launch,
+    ROW_source,
+    ROW_problem,
+    ROW_way
+} RowKind;
 
 typedef struct Row {
     RowKind kind;
     int unit, stage;
-    int n;                   // bar: count; launch: number of its letter; source: of launches
+    int n;                   // bar: count; launch: number of its letter; source: of launches;
+                             // way: place in `ways`
     const char *text;        // text, head; bar: the fact beside it
     const char *name;        // launch
     int kernel;              // launch: in code->kernels, -1 extern
@@ -28,7 +38,7 @@ typedef struct Row {
 typedef struct Doc {
     VEC(Row) rows;
     VEC(Row) sources; // those shown beside the funnel
-    VEC(const char *) facts;
+    Facts facts;
     int most; // the longest bar
     int launches;
 } Doc;
@@ -50,81 +60,6 @@ static int ops_of(const Artifact *a) {
 
 static const Artifact *at(ViewCtx *c, int unit, int stage) {
     return pipeline_at(session_pipeline(c->session), unit, (StageId)stage);
-}
-
-static void add_fact(ViewCtx *c, Doc *d, const char *text) {
-    vec_push(c->arena, &d->facts, text);
-}
-
-enum { NARROW = 96, FACT_COLS = 24 }; // screens with so little room beside the bars
-
-// Which nodes of the captured graph became how many ops: layer_norm→9.
-static void decomposition_facts(ViewCtx *c, Doc *d, int unit) {
-    const Artifact *fx = at(c, unit, STAGE_fx), *joint = at(c, unit, STAGE_joint);
-    Buf b = {.arena = c->arena};
-    int shown = 0;
-    if (!fx || !joint || fx->kind != ART_graph || joint->kind != ART_graph)
-        return;
-    for (const Node *n = fx->graph->first; n && shown < 4; n = n->next) {
-        Link *links = NULL;
-        if (n->op == FX_placeholder || n->op == FX_output)
-            continue;
-        int count = pipeline_links(session_pipeline(c->session), fx, n->id, joint, c->tmp, &links);
-        if (count <= 2)
-            continue;
-        const char *one = arena_printf(c->arena, "%s%s→%d", shown ? "  " : "", n->name, count);
-        int columns = utf8_columns(buf_str(&b)) + utf8_columns(one);
-        if (shown++ && c->opt.cols < NARROW && columns > FACT_COLS)
-            break;
-        buf_puts(&b, one);
-    }
-    if (shown)
-        add_fact(c, d, buf_str(&b));
-}
-
-static void saved_fact(ViewCtx *c, Doc *d, const Artifact *parted) {
-    const PartitionResult *r = parted ? parted->partition : NULL;
-    const char *bytes = r ? text_bytes(c->arena, r->saved_bytes) : "";
-    if (r)
-        add_fact(c, d, arena_printf(c->arena, "%d saved for backward, %s", r->n_saved, bytes));
-}
-
-static int64_t own_time(const Unit *u) {
-    int64_t ns = 0;
-    for (int i = 0; i < u->steps.n; i++)
-        ns += u->steps.at[i]->ns;
-    return ns;
-}
-
-static void facts_of(ViewCtx *c, Doc *d, int unit) {
-    const Artifact *post = at(c, unit, STAGE_post_fusion);
-    const Unit *u = pipeline_unit(session_pipeline(c->session), unit);
-    bool narrow = c->opt.cols < NARROW;
-    Arena *a = c->arena;
-    decomposition_facts(c, d, unit);
-    if (post) {
-        int fused = 0, refused = 0;
-        for (int i = 0; i < post->schedule->attempts.n; i++)
-            *(post->schedule->attempts.at[i].fused ? &fused : &refused) += 1;
-        add_fact(c, d,
-                 arena_printf(a, "%d fusion%s  %d pair%s refused", fused, fused == 1 ? "" : "s",
-                              refused, refused == 1 ? "" : "s"));
-        const MemoryPlan *plan = post->plan;
-        if (plan && plan->peak_unplanned > 0)
-            add_fact(c, d, arena_printf(a, "peak %s, %s%s%s", text_bytes(a, plan->peak_planned),
-                                        narrow ? "was " : "", text_bytes(a, plan->peak_unplanned),
-                                        narrow ? "" : " before planning"));
-    }
-    if (u->forward)
-        saved_fact(c, d, at(c, unit, STAGE_partition));
-    int64_t ns = own_time(u) + (u->forward ? own_time(u->forward) + own_time(u->backward) : 0);
-    add_fact(c, d, arena_printf(a, "pipeline %s", view_time(c, a, (double)ns)));
-    if (u->decisions && decisions_count(u->decisions))
-        add_fact(c, d, arena_printf(a, "%d decisions on record", decisions_count(u->decisions)));
-    const SymGuard *guards;
-    int n = sym_guards(pipeline_sym(session_pipeline(c->session)), &guards);
-    if (n)
-        add_fact(c, d, arena_printf(c->arena, "%d guard%s on shapes", n, n == 1 ? "" : "s"));
 }
 
 // Stages that change the count are drawn; those between that keep it are left out.
@@ -326,6 +261,33 @@ static void unit_rows(ViewCtx *c, Doc *d, int unit) {
         source_rows(c, d, unit, bar, end, head);
 }
 
+// What a newcomer may ask next; Enter does what the key does.
+static const struct {
+    const char *key, *words, *line;
+} ways[] = {
+    {"3", "the captured graph: each node is lit in what it became, beside it", "stage fx"},
+    {". ,", "through the compilation pass by pass; d shows what a pass changed", "stage joint"},
+    {"f", "which loops were fused into one kernel, and why others were not", "view fusion"},
+    {"D", "the graph drawn; ( ) zoom", "view drawing"},
+    {"c", "every rung of the ladder against float64: where numbers go wrong", "compare"},
+    {"r T R", "run it: times by kernel, and what bounds them", "run"},
+    {"m", "buffers over time, and whose memory each takes over", "view memory"},
+    {"F", "find an op in any stage: gelu, or op:mul bytes>1M", "prompt find"},
+    {"?", "the keys of the view you are in, from any place", "help here"},
+};
+
+// As many as the screen has room for, if that is more than a few.
+static void way_rows(ViewCtx *c, Doc *d) {
+    int n = c->opt.rows - d->rows.n - 2;
+    n = n > COUNT(ways) ? COUNT(ways) : n;
+    if (n < 3 || !d->launches)
+        return;
+    vec_push(c->arena, &d->rows, (Row){.kind = ROW_text, .text = ""});
+    vec_push(c->arena, &d->rows, (Row){.kind = ROW_head, .text = "where to go from here"});
+    for (int i = 0; i < n; i++)
+        vec_push(c->arena, &d->rows, (Row){.kind = ROW_way, .n = i});
+}
+
 static bool overview_open(ViewCtx *c, Buf *why) {
     Doc *d = ARENA_NEW(c->arena, Doc);
     (void)why;
@@ -336,13 +298,14 @@ static bool overview_open(ViewCtx *c, Buf *why) {
     for (int i = 0; i < n; i++)
         unit_rows(c, d, i);
     if (n) {
-        facts_of(c, d, 0);
+        overview_facts(c, 0, &d->facts);
         summary(c, d, 0);
         int fact = 0;
         for (int i = 0; i < d->rows.n && fact < d->facts.n; i++)
             if (d->rows.at[i].kind == ROW_bar && d->rows.at[i].unit == 0)
                 d->rows.at[i].text = d->facts.at[fact++];
     }
+    way_rows(c, d);
     return true;
 }
 
@@ -501,6 +464,10 @@ static void overview_line(ViewCtx *c, int row, Line *l) {
     case ROW_source:
         code_of(d, r, c->opt.cols, l);
         return;
+    case ROW_way:
+        line_cell(l, ST_key, ways[r->n].key, 7);
+        line_add(l, ST_text, ways[r->n].words);
+        return;
     }
 }
 
@@ -537,6 +504,8 @@ static void overview_node(ViewCtx *c, int row, Buf *out) {
     if (r->kind == ROW_bar)
         buf_printf(out, "%s: %s.   Enter or %c shows it", stage_info[r->stage].name,
                    stage_info[r->stage].doc, stage_info[r->stage].key);
+    if (r->kind == ROW_way)
+        buf_printf(out, "%s.   Enter does it, from here", ways[r->n].words);
     if (r->kind == ROW_source)
         buf_printf(out, "%s: %s   computed by %d launch%s", brief_place(c->tmp, r->frame),
                    r->frame->code, r->n, r->n == 1 ? "" : "es");
@@ -566,6 +535,8 @@ static const char *overview_enter(ViewCtx *c, int row) {
         r = &((Doc *)c->doc)->sources.at[r->beside - 1];
     if (r->kind == ROW_bar || r->kind == ROW_problem)
         return arena_printf(c->tmp, "stage %s graph %d", stage_info[r->stage].name, r->unit);
+    if (r->kind == ROW_way)
+        return ways[r->n].line;
     if (r->kind == ROW_source)
         return arena_printf(c->tmp, "stage source ; goto %d", r->frame->line);
     if (r->kind != ROW_launch)

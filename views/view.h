@@ -144,7 +144,7 @@ typedef enum ViewFlag {
     VIEW_stage = 1,         // shows the artifact of the pane's stage; `stage S` picks the view
     VIEW_follows = 2,       // its contents depend on the focused pane's item
     VIEW_free = 4,          // needs no model
-    VIEW_width = 16,        // its document depends on the columns it has
+    VIEW_width = 16,        // its document depends on the columns and rows it has
     VIEW_joint = 32,        // about a whole training graph: shown of the joint unit
     VIEW_work = 64,         // shows long work: made anew when something came (views/work.h)
     VIEW_live = 8,          // made anew after every key: it shows the state of the program
