@@ -222,6 +222,18 @@ static const RunResult *exact_run(Check *c) {
     return &c->exact;
 }
 
+static DType computed_in(Check *c, const LoadedGraph *g, const Row *row) {
+    const char *name = row->name;
+    int i = row_index(name, "out");
+    if (i >= 0)
+        name = arena_printf(c->arena, "out%d", user_output(g, i, c->run.n_outputs));
+    else if (str_starts(name, "grad."))
+        name = arena_printf(c->arena, "grad%d", input_of_row(c, name + strlen("grad.")));
+    else if (str_starts(name, "after."))
+        name = arena_printf(c->arena, "after%d", input_of_row(c, name + strlen("after.")));
+    return session_computed_in(c->s, name, row->want->dtype);
+}
+
 static void judge(Check *c, const LoadedGraph *g, Row *row) {
     row->verdict = "missing";
     if (!row->got || row->got->kind != RT_tensor)
@@ -236,6 +248,10 @@ static void judge(Check *c, const LoadedGraph *g, Row *row) {
     double rtol, atol;
     dtype_tolerance(row->want->dtype, &rtol, &atol);
     tensor_diff(got, row->want, rtol, atol, &row->diff);
+    if (row->diff.bad) {
+        dtype_tolerance(computed_in(c, g, row), &rtol, &atol);
+        tensor_diff(got, row->want, rtol, atol, &row->diff);
+    }
     row->ok = row->diff.bad == 0 && !row->diff.nan_differs;
     row->verdict = row->diff.same_bits ? "same bits" : row->ok ? "close" : "WRONG";
     if (row->ok || !dtype_is_float(row->want->dtype))

@@ -55,7 +55,14 @@ static const char *bad_result(Search *x, const ProbeRun *got) {
         Judged j;
         if (!v && str_starts(name, "after"))
             v = &x->q->inputs[atoi(name + strlen("after"))];
-        judge_value(v, &x->want.values.at[i].v, probe_value(&x->exact, name), &x->q->tolerance, &j);
+        const RtValue *want = &x->want.values.at[i].v;
+        Tolerance tolerance = x->q->tolerance;
+        judge_value(v, want, probe_value(&x->exact, name), &tolerance, &j);
+        if (verdict_info[j.verdict].bad && want->kind == RT_tensor) {
+            tolerance.computed_in =
+                probe_session_computed_in(x->probe, name, want->tensor.dtype);
+            judge_value(v, want, probe_value(&x->exact, name), &tolerance, &j);
+        }
         if (verdict_info[j.verdict].bad)
             return name;
     }
@@ -382,6 +389,15 @@ static void find_unsteady(Search *x, const Level *before) {
     }
 }
 
+// Of forward's half of a partition backward's; else NULL.
+static const Artifact *partition_of(const Search *x, const Unit *u, const Artifact *a) {
+    const Unit *root = probe_session_unit(x->probe);
+    return u == root->forward && a->stage == STAGE_partition
+               ? pipeline_at(probe_session_pipeline(x->probe), root->backward->index,
+                             STAGE_partition)
+               : NULL;
+}
+
 // Steps of a unit that are graphs and were changed, up to a stage; true if one is at fault.
 static bool walk_graphs(Search *x, const Unit *u, StageId last) {
     for (int i = 0; i < u->steps.n; i++) {
@@ -397,6 +413,12 @@ static bool walk_graphs(Search *x, const Unit *u, StageId last) {
         Level *l = run_level(x, a, rung, false);
         if (!l->bad)
             continue;
+        // Nothing of forward is wrong: what backward was made to read of it is.
+        const Artifact *other = partition_of(x, u, a);
+        if (other && !search_graph(x, l, a, NULL)) {
+            Level *back = run_level(x, other, rung, false);
+            l = back->bad ? back : l;
+        }
         Level *plain = NULL;
         const Artifact *twin = a->stage == STAGE_functional && u->forward
                                    ? probe_session_plain(x->probe, STAGE_functional)

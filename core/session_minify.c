@@ -122,16 +122,19 @@ Minify *session_minify_start(Session *s, int unit, const MinifyOptions *o, Diag 
 // ---- to the end
 
 // What PyTorch's levels of dumping mean for a search: 1 writes what raises as it is, 2 makes it
-// small, 3 writes whatever is there, 4 looks at the numbers, too.
+// small, 3 writes whatever is there, 4 makes small what gives wrong numbers, and these alone.
 typedef struct Level {
     bool cut;      // nodes may go
     bool healthy;  // what does not fail is written, too
     bool accuracy; // wrong numbers count
+    bool errors;   // all else counts
 } Level;
 static const Level levels[] = {
-    [0] = {true, false, true},  // repro_after says nothing
-    [1] = {false, false, false}, [2] = {true, false, false},
-    [3] = {false, true, true},   [4] = {true, false, true},
+    [0] = {true, false, true, true}, // repro_after says nothing
+    [1] = {false, false, false, true},
+    [2] = {true, false, false, true},
+    [3] = {false, true, true, true},
+    [4] = {true, false, true, false},
 };
 
 static const Level *level_of(const Session *s) {
@@ -185,6 +188,8 @@ int session_report_minify(Session *s, const MinifyOptions *o, const char *dir, B
     options.as_it_is = !level->cut;
     options.healthy = level->healthy;
     options.errors_only = !level->accuracy;
+    if (!level->errors && options.check == FAIL_none)
+        options.check = FAIL_accuracy;
     if (dir && !dir_make(dir, d))
         return diag_exit_code(d);
     Minify *m = search(s, &options, dir, cancel, &a, d);

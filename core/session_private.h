@@ -142,4 +142,8 @@ bool session_take_loops(Session *s, const char *path, RunRequest *r, Arena *a, D
 // A step of training: the fields of SERVICE_train.
 bool session_fill_train(Session *s, Message *m, const RunRequest *r, Unit *joint, Diag *d);
 
+// session_dtype.c: the type that a result of the first graph (out0, after1, grad2: by number) was
+// computed in, which may be narrower than its own.
+DType session_computed_in(Session *s, const char *result, DType own);
+
 #endif

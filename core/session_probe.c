@@ -321,6 +321,14 @@ static int fired(void *ctx) {
     return n;
 }
 
+DType probe_session_computed_in(ProbeSession *o, const char *name, DType own) {
+    return session_computed_in(session_for(o, true), name, own);
+}
+
+static DType computed_in(void *ctx, const char *name, DType own) {
+    return probe_session_computed_in(ctx, name, own);
+}
+
 static bool answer_probe(HelperCall *c, ProbeCall what) {
     ProbeQuery q;
     bool search = what == CALL_diverge;
@@ -336,6 +344,7 @@ static bool answer_probe(HelperCall *c, ProbeCall what) {
                           .build = build,
                           .run = run,
                           .fired = fired,
+                          .computed_in = computed_in,
                           .nodes = o->s->model->graphs.at[0].graph->n_nodes,
                           .random = probe_session_random(o)};
     bool ok = search ? session_diverge(c, o, &q) : probe_answer(c, &q, &runner);

@@ -13,6 +13,8 @@ ProbeSession *probe_session_open(HelperCall *c, const ProbeQuery *q, bool taps, 
 void probe_session_close(ProbeSession *o);
 // Builds what a rung runs; false: *failed is the stage that could not be built.
 bool probe_session_build(ProbeSession *o, CaseRung rung, bool plain, StageId *failed, Diag *d);
+// The type that a result was computed in.
+DType probe_session_computed_in(ProbeSession *o, const char *name, DType own);
 // call: whose tap sees the values.
 bool probe_session_run(ProbeSession *o, ProbeRun *r, const HelperCall *call, Arena *a, Diag *d);
 const Unit *probe_session_unit(const ProbeSession *o);

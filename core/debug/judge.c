@@ -322,7 +322,8 @@ void judge_value(const RtValue *got, const RtValue *want, const RtValue *exact,
         j.exact.n = -1;
     DType d = got->kind == RT_tensor ? got->tensor.dtype : DT_f64;
     if (j.rtol == 0 && j.atol == 0)
-        dtype_tolerance(d, &j.rtol, &j.atol);
+        dtype_tolerance(tolerance->computed_in && dtype_is_float(d) ? tolerance->computed_in : d,
+                        &j.rtol, &j.atol);
     if (!dtype_is_float(d) && dtype_info[d].cls != DTC_COMPLEX)
         j.rtol = j.atol = 0;
     if (got->kind == RT_tensor)

@@ -28,6 +28,7 @@ typedef struct Tolerance {
     double rtol, atol; // both 0: torch.testing's
     int64_t ulp;       // 0: 4
     double repro;      // repro_tolerance of PyTorch's minifier; 0: 1e-3
+    DType computed_in; // the type that it was computed in, if narrower than its own; DT_none
 } Tolerance;
 
 // PyTorch's own rule (torch/_dynamo/utils.py, same): allclose, else the distance of both from

@@ -274,6 +274,60 @@ Next make_bypass(Making *x) {
     return NEXT_end;
 }
 
+// Whether a call may do without an argument; of a call whose overload is not known eager will tell.
+static bool is_optional(const Node *n, int arg, const char *name) {
+    const Op *op = n->def;
+    int i = !op ? -1 : name ? op_arg_index(op, name) : arg < op->n_args ? arg : -1;
+    return !op ? name || arg > 0 : i >= 0 && op->args[i].optional;
+}
+
+// All tensors that a call may do without, if k is 0, else the k-th of them. False: it has fewer.
+static bool leave_out(Making *x, Node *n, int k) {
+    Arena *a = &x->c->arena;
+    Value *args = ARENA_ARRAY(a, n->n_args + 1, Value);
+    Kwarg *kwargs = ARENA_ARRAY(a, n->n_kwargs + 1, Kwarg);
+    int met = 0;
+    for (int i = 0; i < n->n_args; i++) {
+        bool may = n->args[i].kind == VAL_node && is_optional(n, i, NULL);
+        met += may;
+        args[i] = may && (!k || met == k) ? val_none() : n->args[i];
+    }
+    for (int i = 0; i < n->n_kwargs; i++) {
+        bool may = n->kwargs[i].value.kind == VAL_node && is_optional(n, -1, n->kwargs[i].name);
+        met += may;
+        kwargs[i] = n->kwargs[i];
+        if (may && (!k || met == k))
+            kwargs[i].value = val_none();
+    }
+    if (!met || met < k)
+        return false;
+    node_set_args(n, args, n->n_args, kwargs, n->n_kwargs);
+    return true;
+}
+
+static int tensors_of(const Node *n) {
+    int met = 0;
+    for (int i = 0; i < n->n_args; i++)
+        met += n->args[i].kind == VAL_node && is_optional(n, i, NULL);
+    for (int i = 0; i < n->n_kwargs; i++)
+        met += n->kwargs[i].value.kind == VAL_node && is_optional(n, -1, n->kwargs[i].name);
+    return met;
+}
+
+// Candidate i is a call and what it is to do without.
+Next make_optional(Making *x) {
+    int k = x->i;
+    GRAPH_EACH (x->c->graph, n) {
+        int met = is_call(n) ? tensors_of(n) : 0;
+        if (met && k <= met && leave_out(x, n, met == 1 ? 1 : k)) {
+            sweep(x->c->graph);
+            return NEXT_try;
+        }
+        k -= met ? met + 1 : 0;
+    }
+    return NEXT_end;
+}
+
 // Candidate i is a pair of inputs.
 Next make_consolidate(Making *x) {
     Node **p;

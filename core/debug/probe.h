@@ -144,6 +144,8 @@ typedef struct ProbeRunner {
     bool (*build)(void *ctx, CaseRung rung, bool plain, StageId *failed, Diag *d);
     bool (*run)(void *ctx, ProbeRun *r, Arena *a, Diag *d);
     int (*fired)(void *ctx); // places where a planted fault acted
+    // The type that a result of that name and type was computed in; NULL: its own.
+    DType (*computed_in)(void *ctx, const char *name, DType own);
     int nodes;
     bool random;
 } ProbeRunner;

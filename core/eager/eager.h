@@ -101,4 +101,8 @@ const char *blas_name(void);
 int eager_special(const char *name);
 double eager_special_call(int function, double a, double b);
 
+// The type that a value was computed in: of a conversion or a view that of what it is made from, if
+// that is the narrower one.
+DType eager_computed_in(const Node *n);
+
 #endif

@@ -68,6 +68,23 @@ static double rounded_off(const Node *n) {
     return most;
 }
 
+DType eager_computed_in(const Node *n) {
+    const TensorMeta *own = node_tensor(n);
+    if (!own || !dtype_is_float(own->dtype))
+        return own ? own->dtype : DT_none;
+    DType least = own->dtype;
+    for (const Node *x = n; x; x = first_arg(x)) {
+        const TensorMeta *m = node_tensor(x);
+        bool rounds = m && dtype_is_float(m->dtype) && roundoff(m->dtype) >= roundoff(least);
+        if (x->op == FX_placeholder) // it is what it is: only what came behind it rounds
+            return rounds ? own->dtype : least;
+        least = rounds ? m->dtype : least;
+        if (!is_view(x) && !node_is_item(x) && !is_conversion(x))
+            break;
+    }
+    return least;
+}
+
 // In [-1, 1).
 static double unit(uint64_t random) {
     return (double)(int64_t)random * 0x1p-63;

@@ -182,7 +182,7 @@ START_TEST(runs_and_memory_are_looked_at) {
         char where[EXEC_WHERE_BYTES] = "", phase[EXEC_WHERE_BYTES] = "";
         HelperCall c = {.arena = &a, .diag = &d, .where = where, .phase = phase, .reply = &reply};
         ProbeQuery q = {.rung = RUNG_full, .twice = cases[i].twice, .poison = cases[i].poison};
-        ProbeRunner runner = {&mood, build_nothing, run_moody, none_fired, 1, false};
+        ProbeRunner runner = {&mood, build_nothing, run_moody, none_fired, NULL, 1, false};
         ck_assert(probe_answer(&c, &q, &runner));
         ck_assert_int_eq(message_get_int(&reply, "rows", 0), N_MOODS);
         for (int k = 0; k < N_MOODS; k++) {

@@ -43,6 +43,10 @@ static const Alone alone[] = {
      "b * 2"},
     {STRATEGY_consolidate, INPUTS(X, Y),
      "        b = l_x_ * l_y_\n        r = torch.relu(b)\n        return (r,)\n", "L_y_"},
+    {STRATEGY_optional, INPUTS(X, "w", "f32[6, 6][6, 1]cpu", "b", "f32[6][1]cpu"),
+     "        r = torch.relu(l_x_)\n        c = torch.nn.functional.linear(r, l_w_, l_b_)\n"
+     "        return (r, c)\n",
+     "L_b_"},
     {STRATEGY_gradients, INPUTS("p_x", "f32[4, 6][6, 1]cpu", "p_y", "f32[4, 6][6, 1]cpu"),
      "        b = l_p_x_ * l_p_y_\n        r = torch.relu(b)\n        return (r,)\n", NULL},
     {STRATEGY_shapes, INPUTS(X), "        r = torch.relu(l_x_)\n        return (r,)\n", "[4, 6]"},
