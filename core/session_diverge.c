@@ -181,7 +181,9 @@ static const Node *node_named(const Graph *g, const char *name) {
 
 // The value in the step before that a node equals.
 static const Shown *counterpart(const Search *x, const Artifact *a, const Node *n) {
-    const Artifact *parent = unchanged_from(a->parent);
+    // The step of the joint graph that says how it was parted ran nowhere: it holds the same graph.
+    bool parted = a->parent && a->parent->partition;
+    const Artifact *parent = unchanged_from(parted ? a->parent->parent : a->parent);
     const Level *before = parent ? diverge_level(x, parent) : NULL;
     int count = 0;
     const Link *links = a->origins ? origins_from(a->origins, n->id, &count) : NULL;
@@ -238,6 +240,15 @@ int diverge_result_place(const Search *x, const char *result) {
     return str_starts(result, "out") ? before + atoi(result + strlen("out")) : -1;
 }
 
+// A view shows what another node computed, an item is one of its results.
+static const Node *computing(const Node *n) {
+    while (n->op == FX_call_function && n->n_args && n->args[0].kind == VAL_node &&
+           n->args[0].node->op != FX_placeholder &&
+           (node_is_item(n) || (n->def && n->def->tags & OPT_view)))
+        n = n->args[0].node;
+    return n;
+}
+
 // Every value is what it should be: another one is returned than should.
 static void name_returned(Search *x, const Level *l, const Artifact *a, const Artifact *twin) {
     Node **got, **want;
@@ -255,8 +266,9 @@ static void name_returned(Search *x, const Level *l, const Artifact *a, const Ar
     int i = diverge_result_place(x, l->bad), k = str_starts(l->bad, "out") ? atoi(l->bad + 3) : -1;
     if (i < 0 || i >= n || k >= n_want || !got[i] || !want[k])
         return;
-    x->out->node = got[i]->name;
-    x->out->op = got[i]->target ? got[i]->target : "";
+    const Node *by = computing(got[i]);
+    x->out->node = by->name;
+    x->out->op = by->target ? by->target : "";
     x->out->against = want[k]->name;
     x->out->pattern = arena_printf(x->arena, "returned as %s", l->bad);
     diverge_origins(x, a, &got[i]->id, 1);
@@ -325,7 +337,9 @@ static bool search_graph(Search *x, const Level *l, const Artifact *a, const Lev
         if (!judge_apart(&s->t, &want->t, &j))
             continue;
         diverge_found(x, s, want, &j);
-        x->out->op = n->target ? n->target : "";
+        const Node *by = computing(n);
+        x->out->node = by->name;
+        x->out->op = by->target ? by->target : "";
         diverge_origins(x, a, &n->id, 1);
         const Node *twin = plain ? node_named(graph_at(plain->art), n->name) : NULL;
         if (twin)

@@ -212,6 +212,28 @@ START_TEST(a_list_that_is_written_and_read) {
 }
 END_TEST
 
+// Of two saved values that are mixed up the node of backward is named that reads the wrong one.
+START_TEST(what_backward_reads_is_named) {
+    Case c;
+    open_case(&c,
+              HEAD "        a = torch.sin(l_x_)\n        w = torch.outer(l_y_, l_y_)\n"
+                   "        b = a @ w\n        c = torch.exp(b)\n        d = c @ w\n"
+                   "        e = torch.exp(d)\n        return (e,)\n",
+              "saved_swapped");
+    ((bool *)c.q.needs_grad)[0] = ((bool *)c.q.needs_grad)[1] = true;
+    Minify *m = minified(&c, &(MinifyOptions){0});
+    ck_assert_msg(minify_state(m) == MINIFY_done, "%s", minify_why(m));
+    for (int i = 0; i < 2; i++) {
+        const Divergence *place = i ? &minify_best(m)->place : &minify_first(m)->place;
+        ck_assert_int_eq(place->stage, STAGE_partition);
+        ck_assert_str_eq(place->half, "backward");
+        ck_assert(*place->node && *place->at);
+    }
+    minify_free(m);
+    close_case(&c);
+}
+END_TEST
+
 // A list stays a list, a tuple a tuple, one by itself alone; what is right and not needed goes.
 START_TEST(results_keep_their_structure) {
     static const struct {
@@ -265,7 +287,10 @@ START_TEST(written_inputs_are_not_merged) {
     c.q.inputs = in;
     c.q.n_inputs = 5;
     c.q.needs_grad = needs;
-    Minify *m = minified(&c, &(MinifyOptions){0});
+    Minify *m = minified(&c, &(MinifyOptions){0}); // all of them may be left out
+    check_small(m, 3);
+    minify_free(m);
+    m = minified(&c, &(MinifyOptions){.without = 1u << STRATEGY_optional});
     check_small(m, 8);
     const Graph *g = minify_best(m)->candidate->graph;
     // Whatever of them is left has no other reader's name.
@@ -481,6 +506,7 @@ Suite *suite_debug_minify(void) {
     tcase_add_test(t, nothing_fails);
     tcase_add_test(t, other_failures_keep_their_kind);
     tcase_add_test(t, a_list_that_is_written_and_read);
+    tcase_add_test(t, what_backward_reads_is_named);
     tcase_add_test(t, results_keep_their_structure);
     tcase_add_test(t, written_inputs_are_not_merged);
     tcase_add_test(t, a_stopped_search_goes_on);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/base/file.h"
-#include "core/session.h"
+#include "core/session_private.h"
 
 static Arena arena;
 static Diag diag;
@@ -136,11 +136,40 @@ START_TEST(inputs_are_laid_out_as_the_graph_wants_them) {
 }
 END_TEST
 
+// A result that was converted is no more exact than what it was converted from; an input that was
+// narrow from the beginning is.
+START_TEST(results_are_judged_by_what_they_were_computed_in) {
+    static const char text[] =
+        "class GraphModule(torch.nn.Module):\n"
+        "    def forward(self, L_x_: \"f32[4][1]cpu\", L_h_: \"bf16[4][1]cpu\"):\n"
+        "        l_x_ = L_x_\n        l_h_ = L_h_\n"
+        "        a = l_x_.to(torch.bfloat16)\n        b = a * 3\n        c = b.float()\n"
+        "        d = c.view(2, 2)\n        e = a.float()\n        f = l_h_.float()\n"
+        "        g = l_x_ * 3\n        h = c * 3\n        i = c.to(torch.float64)\n"
+        "        return (c, d, e, f, g, h, i, b)\n";
+    static const struct {
+        DType own, in;
+    } want[] = {{DT_f32, DT_bf16}, {DT_f32, DT_bf16}, {DT_f32, DT_bf16}, {DT_f32, DT_f32},
+                {DT_f32, DT_f32},  {DT_f32, DT_f32},  {DT_f64, DT_bf16}, {DT_bf16, DT_bf16}};
+    arena_free(&arena);
+    diag = (Diag){.arena = &arena};
+    char *model = path_join(&arena, dir_temp(&arena, &diag), "x.txt");
+    ck_assert(file_write(model, text, strlen(text), &diag));
+    Session *s = session_open(model, &(SessionOptions){.toolchain = "tcc"}, &diag);
+    ck_assert_msg(s != NULL, "%s", diag_first(&diag));
+    for (int i = 0; i < COUNT(want); i++)
+        ck_assert_int_eq(session_computed_in(s, arena_printf(&arena, "out%d", i), want[i].own),
+                         want[i].in);
+    session_close(s);
+}
+END_TEST
+
 Suite *suite_session_check(void) {
     const TTest *const tests[] = {
         a_changed_value_is_found_where_it_is,
         inputs_are_not_made_up,
         inputs_are_laid_out_as_the_graph_wants_them,
+        results_are_judged_by_what_they_were_computed_in,
     };
     return unit_suite("session_check", tests, COUNT(tests));
 }

@@ -201,6 +201,8 @@ START_TEST(levels) {
         {"broken_c", "repro_level=2", 0, 4},
         {"gelu_constant", "repro_level=2", 1, 0},
         {"gelu_constant", "repro_level=4", 0, 3},
+        {"gelu_constant", "repro_level=1", 1, 0},
+        {"broken_c", "repro_level=4", 1, 0},
     };
     for (int i = 0; i < COUNT(cases); i++) {
         const char *fault[] = {cases[i].fault, NULL};
