@@ -240,12 +240,21 @@ int diverge_result_place(const Search *x, const char *result) {
     return str_starts(result, "out") ? before + atoi(result + strlen("out")) : -1;
 }
 
-// A view shows what another node computed, an item is one of its results.
-static const Node *computing(const Node *n) {
-    while (n->op == FX_call_function && n->n_args && n->args[0].kind == VAL_node &&
-           n->args[0].node->op != FX_placeholder &&
-           (node_is_item(n) || (n->def && n->def->tags & OPT_view)))
+// What an item is a result of.
+static const Node *whole_of(const Node *n) {
+    while (node_is_item(n) && n->args[0].kind == VAL_node && n->args[0].node->op != FX_placeholder)
         n = n->args[0].node;
+    return n;
+}
+
+// A view shows what another node computed: if nothing is known of that one, it is what is wrong.
+static const Node *computing(const Search *x, const Artifact *a, const Node *n) {
+    for (n = whole_of(n); n->def && n->def->tags & OPT_view && n->n_args; n = whole_of(n)) {
+        const Node *from = n->args[0].kind == VAL_node ? n->args[0].node : NULL;
+        if (!from || from->op == FX_placeholder || counterpart(x, a, from))
+            break;
+        n = from;
+    }
     return n;
 }
 
@@ -266,7 +275,7 @@ static void name_returned(Search *x, const Level *l, const Artifact *a, const Ar
     int i = diverge_result_place(x, l->bad), k = str_starts(l->bad, "out") ? atoi(l->bad + 3) : -1;
     if (i < 0 || i >= n || k >= n_want || !got[i] || !want[k])
         return;
-    const Node *by = computing(got[i]);
+    const Node *by = whole_of(got[i]);
     x->out->node = by->name;
     x->out->op = by->target ? by->target : "";
     x->out->against = want[k]->name;
@@ -337,7 +346,7 @@ static bool search_graph(Search *x, const Level *l, const Artifact *a, const Lev
         if (!judge_apart(&s->t, &want->t, &j))
             continue;
         diverge_found(x, s, want, &j);
-        const Node *by = computing(n);
+        const Node *by = computing(x, a, n);
         x->out->node = by->name;
         x->out->op = by->target ? by->target : "";
         diverge_origins(x, a, &n->id, 1);

@@ -59,7 +59,8 @@ static void print_place(Buf *out, const Compare *c) {
         buf_printf(out, "  against   %s\n", p->against);
     if (*p->at)
         buf_printf(out, "  element   %s of %s: got %.9g, want %.9g\n", p->at, p->type,
-                   p->judged.got, p->judged.want);
+                   isnan(p->judged.got) ? (double)NAN : p->judged.got,
+                   isnan(p->judged.want) ? (double)NAN : p->judged.want);
     if (*p->pattern)
         buf_printf(out, "  pattern   %s\n", p->pattern);
     if (*p->first_nan)
