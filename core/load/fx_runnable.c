@@ -276,6 +276,7 @@ static Graph *read_classes(Runnable *r, const FxDoc *doc, Str text) {
         Str init = {text.ptr + from, doc->at[i].begin - from};
         bool last = !g->class_name || !strcmp(g->class_name, "Repro");
         fx_consts_read(r->m, g, init);
+        load_modules(r->m, g, init);
         read_children(r, doc, i, init);
         from = doc->at[i].end;
         if (last || i == doc->n - 1)

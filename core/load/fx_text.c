@@ -31,6 +31,8 @@ bool fx_text_add_part(LoadedModel *m, Str text, const char *path, int lines_befo
             .graph = doc.at[i].graph, .file = path, .line = lines_before + doc.at[i].line};
         if (!doc.at[i].graph->title)
             doc.at[i].graph->title = title;
+        size_t from = i ? doc.at[i - 1].end : 0;
+        load_modules(m, doc.at[i].graph, (Str){text.ptr + from, doc.at[i].begin - from});
         fx_runnable_layouts(m, doc.at[i].graph, path, d);
         g.untyped = shapes_are_missing(doc.at[i].graph);
         graph_infer(doc.at[i].graph, d); // nodes with several results are printed without

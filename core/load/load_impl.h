@@ -75,6 +75,8 @@ bool fx_text_add_part(LoadedModel *m, Str text, const char *path, int lines_befo
                       const char *title, Diag *d);
 // fx_consts.c: what __init__ of class Repro sets, as constants of the graph.
 void fx_consts_read(LoadedModel *m, Graph *g, Str init);
+// modules.c: calls of modules that this text describes, as what they compute.
+void load_modules(LoadedModel *m, Graph *g, Str text);
 bool fx_runnable_add(LoadedModel *m, Str text, const char *path, Diag *d);
 // Readable and transformed graphs are printed without strides; the fx_graph_runnable.py beside them
 // has those of the inputs, and hints of symbols. A warning if it is not there or does not fit.

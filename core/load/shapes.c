@@ -136,8 +136,20 @@ static const char *hint_for(Arena *a, const Node *n) {
         n->target, attribute ? "with a row state." : "--bind ", n->target, attribute ? "" : "=in0");
 }
 
+// Nothing of a module is known but its name.
+static bool refuse_module(const LoadedGraph *g, const Node *n, Diag *d) {
+    Place at = node_place(n);
+    at.file = at.file ? at.file : g->file;
+    diag_error(d, at, "the text does not tell what module `%s` is", n->target)->hint = arena_printf(
+        d->arena, "print(gm) has it above the code: `(%s): Linear(in_features=4, out_features=8)`; "
+                  "MANUAL.md names the classes", n->target);
+    return false;
+}
+
 bool load_check_shapes(const LoadedGraph *g, Diag *d) {
     GRAPH_EACH(g->graph, n) {
+        if (n->op == FX_call_module)
+            return refuse_module(g, n, d);
         if (!g->untyped || !is_input(n) || n->val.kind != VAL_none)
             continue;
         diag_error(d, (Place){.file = g->file, .line = g->line},

@@ -264,9 +264,18 @@ static bool is_open(const char *p, const char *end) {
     return quote || depth > 0;
 }
 
+// A statement or the definition; a tree of modules has none.
+static bool is_statement(Str line) {
+    static const char *const marks[] = {" = ", "def forward(", " return "};
+    for (int i = 0; i < COUNT(marks); i++)
+        if (find(line, marks[i]))
+            return true;
+    return false;
+}
+
 // What stands on the next line can only be the rest of this one.
 static bool goes_on(const char *p, const char *stop, const char *end) {
-    if (stop >= end)
+    if (stop >= end || !is_statement((Str){p, (size_t)(stop - p)}))
         return false;
     const char *next = stop + 1, *next_end = line_end(next, end);
     if (next == next_end || str_starts(next, "    "))

@@ -164,9 +164,9 @@ bool device_parse(const char *text, Device *out) {
 
 bool device_stand_in(const char *text, Device *out) {
     static const char *const names[] = {
-        "mps",  "xpu", "hpu", "xla",    "mtia",  "npu",    "mlu",    "musa",   "maia",  "ipu", "hip",
-        "fpga", "ve",  "ort", "vulkan", "metal", "mkldnn", "opengl", "opencl", "ideep", "lazy",
-        "privateuseone"};
+        "mps",  "xpu", "hpu", "xla",    "mtia",  "npu",    "mlu",    "musa",   "maia",  "ipu",
+        "fpga", "ve",  "ort", "vulkan", "metal", "mkldnn", "opengl", "opencl", "ideep", "hip",
+        "lazy", "privateuseone"};
     size_t n = strcspn(text, ":");
     for (int i = 0; i < COUNT(names); i++)
         if (strlen(names[i]) == n && !strncmp(text, names[i], n)) {
