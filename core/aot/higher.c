@@ -11,7 +11,8 @@ int run_count_regions(const Graph *g) {
     int n = 0;
     GRAPH_EACH (g, m) {
         const Graph *bodies[4];
-        n += node_higher(m) == HIGHER_tag_activation_checkpoint;
+        n += node_higher(m) == HIGHER_tag_activation_checkpoint ||
+             node_higher(m) == HIGHER_wrap_activation_checkpoint;
         for (int i = node_higher(m) ? node_graphs(m, bodies, COUNT(bodies)) - 1 : -1; i >= 0; i--)
             n += run_count_regions(bodies[i]);
     }
@@ -43,6 +44,21 @@ static bool checkpoint(Run *r, const Higher *h, Value *out) {
 
 static bool wrap(Run *r, const Higher *h, Value *out) {
     run_operands(r, h, 0, out);
+    return true;
+}
+
+// Behind what says how.
+static bool wrap_named(Run *r, const Higher *h, Value *out) {
+    run_operands(r, h, 1, out);
+    return true;
+}
+
+static bool wrap_tuple(Run *r, const Higher *h, Value *out) {
+    Value operands;
+    if (h->n_args < 2 || (h->args[1].kind != VAL_tuple && h->args[1].kind != VAL_list))
+        return false;
+    operands = h->args[1];
+    run_body(r, h->graphs[0], operands.at, operands.n, out);
     return true;
 }
 
@@ -222,6 +238,12 @@ static HigherRule *const rules[] = {
     [HIGHER_wrap] = wrap,
     [HIGHER_wrap_with_set_grad_enabled] = grad_mode,
     [HIGHER_wrap_with_autocast] = under_autocast,
+    [HIGHER_wrap_activation_checkpoint] = checkpoint,
+    [HIGHER_dynamo_bypassing_wrapper] = wrap_named,
+    [HIGHER_autograd_function_apply] = higher_function,
+    [HIGHER_strict_mode] = wrap_tuple,
+    [HIGHER_hints_wrapper] = wrap_tuple,
+    [HIGHER_run_const_graph] = wrap_tuple,
 };
 
 bool run_higher(Run *r, const Node *n, const Value *args, const Value *kwargs, Value *out) {

@@ -249,30 +249,73 @@ static bool scan(const Call *c, const Value *init, const Value *xs, const Value 
     return true;
 }
 
-bool eager_higher(Eager *x, const EagerRun *outer, const Node *n, const Value *args, Value *out) {
-    HigherId id = node_higher(n);
+static int count_leaves(const Value *v) {
+    int n = 0;
+    for (int i = 0; is_list(v) && i < v->n; i++)
+        n += count_leaves(&v->at[i]);
+    return is_list(v) ? n : 1;
+}
+
+// Of a torch.autograd.Function: the output of its forward graph, which returns what it saves, too;
+// a run's results are flat.
+static bool function(const Call *c, const Value *args, int n, Value *out) {
+    Node **inputs;
+    Value *given = ARENA_ARRAY(c->x->arena, n + 1, Value), both; // zeroed: `ctx` is None
+    int ctx = graph_placeholders(c->graphs[0], &inputs, c->x->arena) == n + 1;
+    for (int i = 0; i < n; i++)
+        given[ctx + i] = args[i];
+    const Value *told = &graph_output_node(c->graphs[0])->args[0];
+    if (!is_list(told) || told->n != 2 || !is_list(&told->at[1]))
+        return eager_fail(c->x, "RuntimeError: the forward graph of autograd_function_apply must "
+                                "return its output and a list of what it saves");
+    if (!run_once(c, 0, given, n + ctx, &both))
+        return false;
+    int outputs = count_leaves(&told->at[0]);
+    if (both.n < outputs)
+        return eager_fail(c->x, "RuntimeError: autograd_function_apply returns %d values", both.n);
+    *out = is_list(&told->at[0]) ? val_list(c->x->arena, VAL_tuple, outputs) : both.at[0];
+    for (int i = 0; is_list(&told->at[0]) && i < outputs; i++)
+        out->at[i] = both.at[i];
+    return true;
+}
+
+// The graphs of a call, and lists where it has some; -1 and an error, or the first argument behind
+// the graphs.
+static int take_graphs(Call *c, HigherId id, const Node *n, const Value *args) {
+    Eager *x = c->x;
     unsigned graphs = higher_info(id)->graphs;
-    Call c = {.x = x, .outer = outer};
-    int behind = 0; // the first argument behind the graphs
+    int behind = 0;
     for (int i = 0, k = 0; graphs >> i; i++) {
         bool graph = graphs >> i & 1;
         if (i >= n->n_args || graph != (args[i].kind == VAL_graph))
             return eager_fail(x, "RuntimeError: argument %d of %s must be %s", i, n->target,
-                              graph ? "a graph" : "no graph");
+                              graph ? "a graph" : "no graph") - 1;
         if (graph)
-            c.graphs[k++] = args[i].graph;
+            c->graphs[k++] = args[i].graph;
         behind = i + 1;
     }
     static const int lists[] = {[HIGHER_cond] = 1,
                                 [HIGHER_while_loop] = 2,
                                 [HIGHER_scan] = 3,
                                 [HIGHER_map_impl] = 2,
-                                [HIGHER_wrap_with_autocast] = 0};
+                                [HIGHER_strict_mode] = 1,
+                                [HIGHER_hints_wrapper] = 1,
+                                [HIGHER_run_const_graph] = 1,
+                                [HIGHER_COUNT] = 0};
     int first = id == HIGHER_cond ? 3 : behind;
     for (int i = 0; i < lists[id]; i++)
         if (first + i >= n->n_args || !is_list(&args[first + i]))
             return eager_fail(x, "RuntimeError: argument %d of %s must be a list", first + i,
-                              n->target);
+                              n->target) - 1;
+    return behind;
+}
+
+bool eager_higher(Eager *x, const EagerRun *outer, const Node *n, const Value *args, Value *out) {
+    HigherId id = node_higher(n);
+    Call c = {.x = x, .outer = outer};
+    int behind = take_graphs(&c, id, n, args);
+    if (behind < 0)
+        return false;
     switch (id) {
     case HIGHER_cond:
         return cond(&c, args, out);
@@ -285,7 +328,16 @@ bool eager_higher(Eager *x, const EagerRun *outer, const Node *n, const Value *a
     case HIGHER_invoke_subgraph:
         behind++; // its identifier
         break;
+    case HIGHER_autograd_function_apply:
+        return function(&c, args + behind, n->n_args - behind, out);
+    case HIGHER_strict_mode:
+    case HIGHER_hints_wrapper:
+    case HIGHER_run_const_graph:
+        return run_once(&c, 0, args[1].at, args[1].n, out);
     case HIGHER_tag_activation_checkpoint:
+    case HIGHER_wrap_activation_checkpoint:
+    case HIGHER_dynamo_bypassing_wrapper:
+    case HIGHER_COUNT:
     case HIGHER_wrap:
     case HIGHER_wrap_with_set_grad_enabled:
     case HIGHER_wrap_with_autocast:

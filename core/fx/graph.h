@@ -194,6 +194,7 @@ typedef enum HigherId {
 #define HIGHER(name, graphs, inlined, doc) HIGHER_##name,
 #include "core/fx/higher.def"
 #undef HIGHER
+    HIGHER_COUNT
 } HigherId;
 typedef struct HigherInfo {
     const char *name;

@@ -82,8 +82,8 @@ void load_close(LoadedModel *m);        // drops storages; the arena is the call
 // shapes.c: metadata of inputs and attributes that a text prints without, from rows of values
 // (NULL: none) and from items `x=f32[4, 8]` of binds.
 bool load_give_shapes(LoadedModel *m, const TensorFile *values, const char *binds, Diag *d);
-// False and an error that asks for the first one that is still missing, or for a module that no text
-// describes.
+// False and an error that asks for the first one that is still missing, or for a module that no
+// text describes.
 bool load_check_shapes(const LoadedGraph *g, Diag *d);
 
 // export_print.c: an exported graph as print(ExportedProgram) shows it.

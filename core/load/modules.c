@@ -13,8 +13,8 @@
 #include "core/load/load_impl.h"
 
 #define CONV                                                                                       \
-    "in_channels out_channels kernel_size stride=1 padding=0 output_padding=0 dilation=1 groups=1 " \
-    "bias=True padding_mode='zeros'"
+    "in_channels out_channels kernel_size stride=1 padding=0 output_padding=0 dilation=1 "         \
+    "groups=1 bias=True padding_mode='zeros'"
 #define CONV_STATE                                                                                 \
     "weight[out_channels,in_channels/groups,*kernel_size]r bias?bias[out_channels]r"
 #define CONV_T CONV

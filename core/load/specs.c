@@ -156,6 +156,8 @@ static Traits traits(const Graph *g) {
             t.arguments |= str_starts(n->target, "arg") && str_ends(n->target, "_1");
             t.torch |= str_starts(n->target, "L_") || str_starts(n->target, "G_");
         }
+        // Tracing leaves none of the calls that it runs in place.
+        t.torch |= higher_info(node_higher(n))->inlined;
         // Arithmetic on sizes and getitem occur at every level.
         bool aten = str_starts(n->target, "torch.ops.") || str_starts(n->target, "torch.sym_");
         bool item = !strcmp(n->target, "_operator.getitem") || n->val.kind == VAL_sym;

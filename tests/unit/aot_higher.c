@@ -98,6 +98,36 @@ static const GradCase calls[] = {
                  "q)\n"
                  "        t = torch.ops.aten.tanh.default(n)\n        return (n, t)\n"),
      .out = "y"},
+    // a function with its own backward, of two results, one of which is not used; a size among its
+    // arguments; then as versions up to 2.6 print it, with `ctx` and one result
+    {.params = "a: f64[3, 4]; b: f64[3, 4]",
+     .body = "w0 = self.w0\nw1 = self.w1\n"
+             "h = " H "autograd_function_apply(w0, w1, a, 2, b, non_differentiable_idx = [])\n"
+             "y = h[0]\n" BODY("w0", "p: \"f64[3, 4]\", n, q: \"f64[3, 4]\"",
+                               "        m = torch.ops.aten.mul.Tensor(p, q)\n"
+                               "        k = torch.ops.aten.mul.Tensor(m, n)\n"
+                               "        s = torch.ops.aten.sin.default(q)\n"
+                               "        return ((k, s), [p, q, n])\n")
+                 BODY("w1",
+                      "g: \"f64[3, 4]\", gs: \"f64[3, 4]\", p: \"f64[3, 4]\", "
+                      "q: \"f64[3, 4]\", n",
+                      "        d = torch.ops.aten.mul.Tensor(g, n)\n"
+                      "        gp = torch.ops.aten.mul.Tensor(d, q)\n"
+                      "        gq = torch.ops.aten.mul.Tensor(d, p)\n"
+                      "        c = torch.ops.aten.cos.default(q)\n"
+                      "        gc = torch.ops.aten.mul.Tensor(gs, c)\n"
+                      "        gq_1 = torch.ops.aten.add.Tensor(gq, gc)\n"
+                      "        return (gp, None, gq_1)\n"),
+     .out = "y"},
+    {.params = "a: f64[3, 4]",
+     .body = "w0 = self.w0\nw1 = self.w1\n"
+             "y = " H "autograd_function_apply(w0, w1, a, args_tensor_mask = [True], "
+             "non_differentiable_idx = [])\n" BODY(
+                 "w0", "ctx, p: \"f64[3, 4]\"",
+                 "        s = torch.ops.aten.exp.default(p)\n        return (s, [s])\n")
+                 BODY("w1", "ctx, g: \"f64[3, 4]\", s: \"f64[3, 4]\"",
+                      "        d = torch.ops.aten.mul.Tensor(g, s)\n        return d\n"),
+     .out = "y"},
     // a wrapped graph, and one under gradients
     {.params = "a: f64[3, 4]; b: f64[3, 4]",
      .body = "w0 = self.w0\nh = " H "wrap(w0, a, b)\nr = h[0]\n"

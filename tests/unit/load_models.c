@@ -134,6 +134,28 @@ START_TEST(json_with_everything) {
 }
 END_TEST
 
+// Inputs that are no tensors have their names in the signature only; None and a text are read by
+// nobody. A program of the training dialect writes in place.
+START_TEST(json_of_other_inputs) {
+    LoadedModel *m = opens("tests/data/exported/constants.json");
+    static const char *const names[] = {"x", "n", "f", "b", "z", "s"};
+    static const ValueKind kinds[] = {VAL_tensor, VAL_int, VAL_float, VAL_bool, VAL_none, VAL_str};
+    Node **inputs;
+    ck_assert_int_eq(graph_placeholders(m->graphs.at[0].graph, &inputs, &arena), COUNT(names));
+    for (int i = 0; i < COUNT(names); i++) {
+        ck_assert_str_eq(inputs[i]->name, names[i]);
+        ck_assert_int_eq(inputs[i]->val.kind, kinds[i]);
+        ck_assert_int_eq(m->graphs.at[0].inputs[i].user, i);
+    }
+    load_close(m);
+    m = opens("tests/data/exported/training.json");
+    const LoadedGraph *g = &m->graphs.at[0];
+    ck_assert_str_eq(graph_find(g->graph, "add_")->def->qualname, "torch.ops.aten.add_.Tensor");
+    ck_assert(g->inputs[0].requires_grad && g->inputs[3].transient && !g->inputs[2].transient);
+    load_close(m);
+}
+END_TEST
+
 // ---- text
 
 START_TEST(text_levels_and_kinds) {
@@ -455,6 +477,7 @@ Suite *suite_load_models(void) {
     const TTest *const tests[] = {pt2_specs_and_weights,
                                   pt2_as_json_is_the_same_graph,
                                   json_with_everything,
+                                  json_of_other_inputs,
                                   text_levels_and_kinds,
                                   debug_folders,
                                   runnable_infers_the_readable,

@@ -43,51 +43,52 @@ static const char *code_of(const LoadedModel *m) {
     return buf_str(&b);
 }
 
+static const struct {
+    const char *repr, *code; // NULL: it stays the call that it is
+} cases[] = {
+    {"Linear(in_features=4, out_features=8, bias=True)",
+     "body.0.weight f32[8, 4]; body.0.bias f32[8]; torch._C._nn.linear x body_0_weight "
+     "body_0_bias"},
+    {"Linear(in_features=4, out_features=8, bias=False)",
+     "body.0.weight f32[8, 4]; torch._C._nn.linear x body_0_weight None"},
+    {"Conv1d(6, 4, kernel_size=(3,), stride=(2,), padding=same, groups=2)", NULL},
+    {"Conv2d(6, 4, kernel_size=(3, 5), stride=(1, 1), padding=(1, 2), groups=2, bias=False)",
+     "body.0.weight f32[4, 3, 3, 5]; torch.conv2d x body_0_weight None (1, 1) (1, 2) 1 2"},
+    {"Conv2d(6, 4, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1), padding_mode='reflect')",
+     NULL},
+    {"ConvTranspose2d(6, 4, kernel_size=(2, 2), stride=(2, 2), output_padding=(1, 1))",
+     "body.0.weight f32[6, 4, 2, 2]; body.0.bias f32[4]; torch.conv_transpose2d x "
+     "body_0_weight body_0_bias (2, 2) 0 (1, 1) 1 1"},
+    {"BatchNorm2d(8, eps=0.001, momentum=0.03, affine=True, track_running_stats=True)",
+     "body.0.weight f32[8]; body.0.bias f32[8]; body.0.running_mean f32[8]; "
+     "body.0.running_var f32[8]; torch.nn.functional.batch_norm x body_0_running_mean "
+     "body_0_running_var body_0_weight body_0_bias False 0.03 0.001"},
+    {"LayerNorm((4, 6), eps=1e-06, elementwise_affine=False)",
+     "torch.nn.functional.layer_norm x (4, 6) None None 1e-06"},
+    {"GroupNorm(2, 8, eps=1e-05, affine=True)",
+     "body.0.weight f32[8]; body.0.bias f32[8]; torch.nn.functional.group_norm x 2 "
+     "body_0_weight body_0_bias 1e-05"},
+    {"Embedding(10, 3)",
+     "body.0.weight f32[10, 3]; torch.nn.functional.embedding x body_0_weight None"},
+    {"MaxPool2d(kernel_size=3, stride=2, padding=1, dilation=1, ceil_mode=True)",
+     "torch.nn.functional.max_pool2d x 3 2 1 1 True"},
+    {"AdaptiveAvgPool2d(output_size=(1, 1))",
+     "torch.nn.functional.adaptive_avg_pool2d x (1, 1)"},
+    {"Hardtanh(min_val=-2, max_val=2.5)", "torch.nn.functional.hardtanh x -2 2.5 False"},
+    {"Softmax(dim=-1)", "torch.nn.functional.softmax x -1"},
+    {"Dropout(p=0.1, inplace=False)", "torch.nn.functional.dropout x 0.1 False False"},
+    {"CrossEntropyLoss()", "torch.nn.functional.cross_entropy x y"},
+    {"Identity()", ""},
+    // Not known, not whole, absurd: shown as the call that it is.
+    {"MyBlock(4, 8)", NULL},
+    {"Linear(in_features=4", NULL},
+    {"Linear(in_features=4, out_features=-8, bias=True)", NULL},
+    {"Linear(1, 2, 3, 4, 5, 6, 7, 8, 9)", NULL},
+    {"Conv2d(6, 4, kernel_size=(3, 3), groups=0)", NULL},
+    {"Linear(in_features=4000000000, out_features=4000000000, bias=True)", NULL},
+};
+
 START_TEST(calls) {
-    static const struct {
-        const char *repr, *code;
-    } cases[] = {
-        {"Linear(in_features=4, out_features=8, bias=True)",
-         "body.0.weight f32[8, 4]; body.0.bias f32[8]; torch._C._nn.linear x body_0_weight "
-         "body_0_bias"},
-        {"Linear(in_features=4, out_features=8, bias=False)",
-         "body.0.weight f32[8, 4]; torch._C._nn.linear x body_0_weight None"},
-        {"Conv1d(6, 4, kernel_size=(3,), stride=(2,), padding=same, groups=2)", NULL},
-        {"Conv2d(6, 4, kernel_size=(3, 5), stride=(1, 1), padding=(1, 2), groups=2, bias=False)",
-         "body.0.weight f32[4, 3, 3, 5]; torch.conv2d x body_0_weight None (1, 1) (1, 2) 1 2"},
-        {"Conv2d(6, 4, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1), padding_mode='reflect')",
-         NULL},
-        {"ConvTranspose2d(6, 4, kernel_size=(2, 2), stride=(2, 2), output_padding=(1, 1))",
-         "body.0.weight f32[6, 4, 2, 2]; body.0.bias f32[4]; torch.conv_transpose2d x "
-         "body_0_weight body_0_bias (2, 2) 0 (1, 1) 1 1"},
-        {"BatchNorm2d(8, eps=0.001, momentum=0.03, affine=True, track_running_stats=True)",
-         "body.0.weight f32[8]; body.0.bias f32[8]; body.0.running_mean f32[8]; "
-         "body.0.running_var f32[8]; torch.nn.functional.batch_norm x body_0_running_mean "
-         "body_0_running_var body_0_weight body_0_bias False 0.03 0.001"},
-        {"LayerNorm((4, 6), eps=1e-06, elementwise_affine=False)",
-         "torch.nn.functional.layer_norm x (4, 6) None None 1e-06"},
-        {"GroupNorm(2, 8, eps=1e-05, affine=True)",
-         "body.0.weight f32[8]; body.0.bias f32[8]; torch.nn.functional.group_norm x 2 "
-         "body_0_weight body_0_bias 1e-05"},
-        {"Embedding(10, 3)",
-         "body.0.weight f32[10, 3]; torch.nn.functional.embedding x body_0_weight None"},
-        {"MaxPool2d(kernel_size=3, stride=2, padding=1, dilation=1, ceil_mode=True)",
-         "torch.nn.functional.max_pool2d x 3 2 1 1 True"},
-        {"AdaptiveAvgPool2d(output_size=(1, 1))",
-         "torch.nn.functional.adaptive_avg_pool2d x (1, 1)"},
-        {"Hardtanh(min_val=-2, max_val=2.5)", "torch.nn.functional.hardtanh x -2 2.5 False"},
-        {"Softmax(dim=-1)", "torch.nn.functional.softmax x -1"},
-        {"Dropout(p=0.1, inplace=False)", "torch.nn.functional.dropout x 0.1 False False"},
-        {"CrossEntropyLoss()", "torch.nn.functional.cross_entropy x y"},
-        {"Identity()", ""},
-        // Not known, not whole, absurd: shown as the call that it is.
-        {"MyBlock(4, 8)", NULL},
-        {"Linear(in_features=4", NULL},
-        {"Linear(in_features=4, out_features=-8, bias=True)", NULL},
-        {"Linear(1, 2, 3, 4, 5, 6, 7, 8, 9)", NULL},
-        {"Conv2d(6, 4, kernel_size=(3, 3), groups=0)", NULL},
-        {"Linear(in_features=4000000000, out_features=4000000000, bias=True)", NULL},
-    };
     for (int i = 0; i < COUNT(cases); i++) {
         Diag d;
         LoadedModel *m = opens(cases[i].repr, &d);
