@@ -1,6 +1,7 @@
 // dispatch.c: how an op sinks through the layers of the tracer (trace.h), and what becomes a node
 // at the bottom: metadata, arguments in the dispatcher's canonical form (trailing defaults
 // dropped), size expressions as nodes, and one getitem for each of several results.
+#include "core/aot/decomp.h"
 #include "core/aot/run.h"
 #include "core/aot/tape.h"
 
@@ -473,6 +474,8 @@ Value trace_lower(Trace *t, const Op *op, const Value *args) {
         known = !trace_has_unknown(&args[i]);
     if (!known || !taken_apart(t, op, args, &out))
         out = t->failed ? NONE : emit(t, op, args);
+    else if (!outer)
+        out = decomp_restride(t, op, args, out);
     t->original = outer;
     t->depth--;
     return out;

@@ -176,15 +176,23 @@ const Expr *meta_numel(Sym *sym, const TensorMeta *t) {
     return sym_product(sym, t->size, t->ndim);
 }
 
+// A new tensor steps over one element where it has none: Max(1, s0 - 1).
+static bool is_step(Sym *sym, const Expr *stride, const Expr *step, const Expr *at_least) {
+    return stride == step || stride == at_least || sym_known_eq(sym, stride, step) ||
+           (step != at_least && sym_known_eq(sym, stride, at_least));
+}
+
 static bool strides_follow(Sym *sym, const TensorMeta *t, const int *order) {
-    const Expr *step = sym_int(sym, 1);
+    const Expr *one = sym_int(sym, 1), *step = one, *at_least = one;
     for (int k = 0; k < t->ndim; k++) {
         int i = order ? order[k] : t->ndim - 1 - k;
         if (expr_is(t->size[i], 1))
             continue;
-        if (t->stride[i] != step && !sym_known_eq(sym, t->stride[i], step))
+        if (!is_step(sym, t->stride[i], step, at_least))
             return false;
+        bool plain = step == at_least && !expr_has_symbols(t->size[i]);
         step = sym_mul(sym, step, t->size[i]);
+        at_least = plain ? step : sym_mul(sym, at_least, sym_max(sym, t->size[i], one));
     }
     return true;
 }
