@@ -50,7 +50,8 @@ static Value in_order(Trace *t, Value x, const int *order, int n) {
         plain = plain && order[i] == i;
     if (!plain)
         x = CALL(t, aten_permute_default, x, there);
-    x = CALL(t, aten_clone_default, x, (Value){.kind = VAL_memory_format, .mf = MF_contiguous});
+    Value format = {.kind = VAL_memory_format, .mf = MF_contiguous};
+    x = CALL(t, aten_clone_default, x, format);
     return plain ? x : CALL(t, aten_permute_default, x, back);
 }
 

@@ -1,10 +1,10 @@
 // main.c: random graphs on every rung, one after the other, until the time is over.
 //
-//   random [-t SECONDS] [-n GRAPHS] [-s FIRST] [-c CALLS] [-T tcc|gcc|clang] [-v]
+//   random [-t SECONDS] [-n GRAPHS] [-s FIRST] [-c CALLS] [-T tcc|gcc|clang] [-v] | -l
 //
 // A graph follows from its number and CALLS. Without -t and -n: 60 seconds. What is wrong is made
 // small and printed with the command that shows it again; the last line counts. Exit 1: something
-// was wrong.
+// was wrong. -l lists the ops with a lowering that no recipe has.
 #include "tests/random/random.h"
 
 #include <signal.h>
@@ -17,13 +17,15 @@
 
 #include "core/base/file.h"
 #include "core/exec/exec.h"
+#include "core/inductor/lowerings.h"
+#include "tests/random/make.h"
 
 enum { BATCH = 100, HANG_SECONDS = 60 };
 
 typedef struct Options {
     long seconds, graphs, first, calls;
     const char *toolchain;
-    bool verbose;
+    bool verbose, list;
 } Options;
 
 // Shared with the child that works.
@@ -119,6 +121,10 @@ static bool read_options(int argc, char **argv) {
             options.verbose = true;
             continue;
         }
+        if (!strcmp(argv[i], "-l")) {
+            options.list = true;
+            continue;
+        }
         if (!strcmp(argv[i], "-T") && i + 1 < argc) {
             options.toolchain = argv[++i];
             if (!toolchain_find(options.toolchain))
@@ -138,12 +144,38 @@ static bool read_options(int argc, char **argv) {
     return true;
 }
 
+// Ops that PyTorch lowers and no graph calls by name; others are reached through those that are
+// taken apart.
+static void list_missing(void) {
+    bool drawn[OP_count] = {false};
+    int lowered = 0, missing = 0;
+    for (int i = 0; i < n_recipes; i++) {
+        const Op *op = op_find(recipes[i].op);
+        if (op)
+            drawn[op->id] = true;
+        else
+            printf("%s is no op\n", recipes[i].op);
+    }
+    for (int id = 1; id < OP_count; id++) {
+        if (!lowering_of((OpId)id))
+            continue;
+        lowered++;
+        missing += !drawn[id];
+        if (!drawn[id])
+            printf("%s\n", op_at((OpId)id)->qualname);
+    }
+    printf("%d of %d ops with a lowering have no recipe\n", missing, lowered);
+}
+
 int main(int argc, char **argv) {
     if (!read_options(argc, argv)) {
-        fprintf(
-            stderr,
-            "usage: random [-t SECONDS] [-n GRAPHS] [-s FIRST] [-c CALLS] [-T TOOLCHAIN] [-v]\n");
+        fprintf(stderr, "usage: random [-t SECONDS] [-n GRAPHS] [-s FIRST] [-c CALLS] "
+                        "[-T TOOLCHAIN] [-v] | -l\n");
         return 2;
+    }
+    if (options.list) {
+        list_missing();
+        return 0;
     }
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     int64_t begin = clock_ns(), until = options.seconds ? begin + options.seconds * 1000000000 : 0;
