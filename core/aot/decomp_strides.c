@@ -62,11 +62,13 @@ Value decomp_restride(Trace *t, const Op *op, const Value *args, Value out) {
     int order[64];
     if (t->failed || out.kind != VAL_tensor || !op->meta || op->tags & (OPT_mutates | OPT_view) ||
         out.tensor->ndim > COUNT(order) ||
-        (meta_is_contiguous(t->sym, out.tensor, MF_contiguous) && all_contiguous(t, args, op->n_args)))
+        (meta_is_contiguous(t->sym, out.tensor, MF_contiguous) &&
+         all_contiguous(t, args, op->n_args)))
         return out;
     m.diag = &quiet;
     if (!op_meta(&m, op, args, &meta) || meta.kind != VAL_tensor ||
         meta.tensor->ndim != out.tensor->ndim || !meta_is_dense(&m, meta.tensor) ||
+        !meta_is_dense(&m, out.tensor) || // a functional copy has its target's gaps
         same_strides(t->sym, meta.tensor, out.tensor))
         return out;
     memory_order(t->sym, meta.tensor, order);

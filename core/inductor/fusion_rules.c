@@ -167,11 +167,13 @@ static bool read_follows_write(const Schedule *s, const Dep *read, const Dep *wr
 
 // Loops that the write's index does not use would write the same place again; normalisation has
 // dropped them.
-// More iterations than places: c0 % 2 of four.
+// More iterations than places: c0 % 2 of four. Beside other terms, as in 17*c0 + c1 % 2, numbers do
+// not tell: what is divided may come again.
 static bool too_few_places(Sym *sym, const Dep *write) {
     SymRange range[32];
     int64_t places = 1, n;
-    if (write->n_vars > COUNT(range))
+    if (write->n_vars > COUNT(range) || expr_has_kind(write->index, SYM_modular) ||
+        expr_has_kind(write->index, SYM_floordiv))
         return true;
     for (int i = 0; i < write->n_vars; i++) {
         n = sym_size_hint(sym, write->sizes[i], 4096);

@@ -294,11 +294,17 @@ static bool becomes_integer(const Op *op, const Value *out) {
            out->tensor->dtype != DT_b8 && !str_starts(op->name, "arg");
 }
 
-// Another factor on either side of a number.
+// Of a picture at the nearest place, or at none.
+static bool is_nearest(const Op *op, const Value *args) {
+    return str_starts(op->name, "grid_sampler") && op->n_args > 2 && args[2].kind == VAL_int &&
+           args[2].i == 1;
+}
+
+// Another factor on either side of a number, or none that is finite.
 static bool is_step(const Op *op) {
     static const char *const names[] = {"threshold_backward", "leaky_relu_backward",
                                         "hardtanh_backward", "hardsigmoid_backward",
-                                        "hardswish_backward"};
+                                        "hardswish_backward", "special_ndtri"};
     return str_index(op->name, names, COUNT(names)) >= 0;
 }
 
@@ -455,7 +461,7 @@ Item *call(Make *m, const char *name, const Value *args, int n) {
     if (op->id == OP_aten_as_strided_default && first && // gaps are in nobody's copy
         !meta_is_contiguous(m->g->sym, meta_of(first), MF_contiguous))
         return NULL;
-    if (rough && is_step(op))
+    if (rough && (is_step(op) || is_nearest(op, bound)))
         return NULL;
     if (m->large && m->grad && str_starts(op->name, "cumprod")) // a graph of as many nodes
         return NULL;
