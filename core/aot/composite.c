@@ -155,8 +155,12 @@ bool rule_isclose(Trace *t, const Op *op, const Value *a, Value *out) {
 // ldexp(self, other): mantissas times powers of two
 bool rule_ldexp(Trace *t, const Op *op, const Value *a, Value *out) {
     Value power = CALL(t, aten_pow_Scalar, FLT(2), a[1]);
+    DType d = a[0].tensor->dtype;
     *out = op->id == OP_aten_ldexp__default ? CALL(t, aten_mul__Tensor, a[0], power)
                                             : CALL(t, aten_mul_Tensor, a[0], power);
+    if (out->kind == VAL_tensor && dtype_is_float(d) && out->tensor->dtype != d &&
+        dtype_info[a[1].tensor->dtype].cls == DTC_INT)
+        *out = CALL(t, aten__to_copy_default, *out, val_dtype(d));
     return true;
 }
 

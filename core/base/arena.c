@@ -95,6 +95,12 @@ void *arena_alloc(Arena *a, size_t bytes) {
     return memset(p, 0, bytes);
 }
 
+bool arena_can(size_t bytes) {
+    void *p = malloc(bytes + CHUNK_MIN);
+    free(p);
+    return p != NULL;
+}
+
 void *arena_array(Arena *a, size_t n, size_t each) {
     size_t bytes;
     if (__builtin_mul_overflow(n, each, &bytes))

@@ -42,6 +42,8 @@ void arena_rewind(Arena *a, ArenaMark mark);
 void arena_free(Arena *a);
 
 #define ARENA_NEW(a, T) ((T *)arena_alloc((a), sizeof(T)))
+// Whether so many bytes can be had at once: what is as large as a tensor asks first.
+bool arena_can(size_t bytes);
 #define ARENA_ARRAY(a, n, T) ((T *)arena_array((a), (size_t)(n), sizeof(T)))
 
 // The only way out for a broken invariant or exhausted memory: runs the hook (which restores the

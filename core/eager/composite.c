@@ -284,9 +284,11 @@ bool kern_where_positions(K *k) {
 
 // cosine_similarity(x1, x2, dim, eps)
 bool kern_cosine_similarity(K *k) {
-    Value dims = list_value(k->x, k->args[2], END);
-    Value both =
-        CALL(k, aten_broadcast_tensors_default, list_value(k->x, k->args[0], k->args[1], END));
+    Value dims = list_value(k->x, k->args[2], END), of[2];
+    DType d = ops_result_type(k->args, 2);
+    for (int i = 0; i < 2; i++)
+        of[i] = CALL(k, aten_to_dtype, k->args[i], DTY(d));
+    Value both = CALL(k, aten_broadcast_tensors_default, list_value(k->x, of[0], of[1], END));
     if (!eager_ok(k->x))
         return false;
     Value n[2];
@@ -380,10 +382,20 @@ bool kern_embedding_bag_call(K *k) {
     return eager_ok(k->x);
 }
 
-// ldexp(self, other): infinite powers of two make NaN of zeros.
+// ldexp(self, other): floats by their exponents where those are integers; else by powers of two, of
+// which infinite ones make NaN of zeros.
 bool kern_ldexp(K *k) {
-    k->out = CALL(k, aten_mul_Tensor, k->args[0], CALL(k, aten_pow_Scalar, FLT(2), k->args[1]));
-    return eager_ok(k->x);
+    const Tensor *x = k->in[0], *e = k->in[1];
+    Value v = k->args[0], r;
+    if (e && dtype_is_float(x->dtype) && is_int_like(e->dtype)) {
+        if (e->dtype == DT_b8)
+            return k_fail(k, "NotImplementedError: \"ldexp_cpu_exp\" not implemented for 'Bool'");
+        v = CALL(k, aten_to_dtype, v, DTY(DT_f64));
+        r = eager_ok(k->x) ? point_loop(k, "ldexp", v, k->args[1], 0) : NONE;
+    } else {
+        r = CALL(k, aten_mul_Tensor, v, CALL(k, aten_pow_Scalar, FLT(2), k->args[1]));
+    }
+    return r.kind == VAL_tensor && copy_into(k->x, k->res[0], tensor_at(&r));
 }
 
 // float_power: in float64
@@ -492,8 +504,12 @@ static Value other_dims(K *k, const Tensor *t, int64_t dim) {
 
 // _weight_norm(v, g, dim): v * (g / norm of v); the interface gives the norm, too
 bool kern_weight_norm(K *k) {
+    DType d = k->in[1] ? k->in[1]->dtype : DT_none; // norms of bfloat16 are kept in float32
     Value norm = CALL(k, aten_linalg_vector_norm_default, k->args[0], FLT(2),
                       other_dims(k, k->in[0], ki(k, 2, 0)), BOOL(true));
+    if (k->op->n_returns == 2 && d == DT_bf16)
+        norm = CALL(k, aten_linalg_vector_norm_default, k->args[0], FLT(2),
+                    other_dims(k, k->in[0], ki(k, 2, 0)), BOOL(true), DTY(DT_f32));
     Value w = CALL(k, aten_mul_Tensor, k->args[0], CALL(k, aten_div_Tensor, k->args[1], norm));
     k->out = k->op->n_returns == 2 ? tuple_value(k->x, w, norm, END) : w;
     return eager_ok(k->x);

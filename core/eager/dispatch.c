@@ -91,7 +91,7 @@ static const Op *functional_of(const Op *op) {
         const char *const same[] = {op->overload, "default", "int"};
         for (int i = 0; i < COUNT(same); i++) {
             const Op *base = op_find_overload(op->ns, name, same[i]);
-            if (base && base->n_args == op->n_args)
+            if (base && base->n_args == op->n_args && base->args[0].type == AT_tensor)
                 return base;
         }
         // pow_.Scalar is pow.Tensor_Scalar.
@@ -429,7 +429,8 @@ static bool run(K *k) {
     MetaCtx m = eager_meta_ctx(k->x);
     // A factory has options that its out= form has not.
     const Op *asked = base && base->n_args <= op->n_args ? base : op;
-    if (!op_check(&m, asked, k->args) || !refuse_dtypes(k, asked))
+    if (!op_check(&m, asked, k->args) || (asked != op && !op_check(&m, op, k->args)) ||
+        !refuse_dtypes(k, asked))
         return false;
     if (row->fn)
         return run_kernel(k, row);

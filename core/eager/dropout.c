@@ -54,6 +54,8 @@ bool kern_dropout(K *k) {
 // native_dropout(input, p, train) -> (output, mask)
 bool kern_native_dropout(K *k) {
     double p = kf(k, 1, 0.5), scale = p == 1 ? 0 : 1 / (1 - p);
+    if (tensor_numel(k->in[0]) == 0)
+        return true;
     if (k_given(k, 2) && !kb(k, 2)) {
         Value one = number_tensor(k->x, &(Value){.kind = VAL_bool, .b = true}, DT_b8);
         return copy_into(k->x, k->res[0], k->in[0]) && one.kind == VAL_tensor &&

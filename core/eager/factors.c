@@ -56,7 +56,7 @@ static Value matrix_norm(K *k, Value v, double ord, const char *how, int a, int 
 bool kern_linalg_norm(K *k) {
     bool matrices = strcmp(k->op->name, "linalg_matrix_norm") == 0;
     bool text = k->args[1].kind == VAL_str, given = k->args[1].kind != VAL_none;
-    int64_t dims[2] = {0, 1};
+    int64_t dims[2] = {-2, -1};
     const Tensor *t = k->in[0];
     Value v = k->args[0];
     int n = k_given(k, 2) ? kints(k, 2, dims, 2) : -1, d[2];

@@ -179,5 +179,8 @@ bool kern_embedding_backward_any(K *k) {
 
 // (grad, self)
 bool kern_gelu_backward_again(K *k) {
-    return finish(k, 0, CALL(k, aten_gelu_backward_default, k->args[0], k->args[1]));
+    Value x = k->args[1];
+    if (is_int_like(k->in[1]->dtype))
+        x = CALL(k, aten_to_dtype, x, DTY(k->res[0]->dtype));
+    return finish(k, 0, CALL(k, aten_gelu_backward_default, k->args[0], x));
 }

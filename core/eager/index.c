@@ -73,7 +73,10 @@ bool kern_index_select(K *k) {
     int dim;
     if (!needs_int(k, index) || !k_dim(k, ki(k, 1, 0), in->ndim, &dim))
         return false;
-    int64_t n = tensor_numel(index), *named = ARENA_ARRAY(k->x->arena, n + 1, int64_t);
+    int64_t n = tensor_numel(index);
+    if (!k_room(k, n, sizeof(int64_t)))
+        return false;
+    int64_t *named = ARENA_ARRAY(k->x->arena, n + 1, int64_t);
     for (int64_t j = 0; j < n; j++) {
         int64_t i = get_i(index, index->ndim ? j * index->stride[0] : 0);
         if (!check(k, i, in->ndim ? in->size[dim] : 1, dim))

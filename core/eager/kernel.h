@@ -51,6 +51,8 @@ Value eager_do(Eager *x, OpId id,
 bool eager_ok(const Eager *x);                                   // no error so far
 bool eager_fail(Eager *x, const char *fmt, ...) FX_PRINTF(2, 3); // false
 MetaCtx eager_meta_ctx(Eager *x);
+// Room for n elements of scratch; an error and false if there is none.
+bool k_room(K *k, int64_t n, size_t each);
 bool k_fail(K *k, const char *fmt, ...) FX_PRINTF(2, 3);         // false
 
 // refuse.c: false and an error for what PyTorch's kernel of that op is not made for. op: the

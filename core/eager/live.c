@@ -282,6 +282,13 @@ Value tuple_value(Eager *x, ...) {
 
 // arguments
 
+bool k_room(K *k, int64_t n, size_t each) {
+    size_t bytes;
+    return (n >= 0 && !__builtin_mul_overflow((size_t)n, each, &bytes) && arena_can(bytes)) ||
+           k_fail(k, "RuntimeError: can't allocate memory: %lld elements of %zu bytes",
+                  (long long)n, each);
+}
+
 bool k_given(const K *k, int i) {
     return k->args[i].kind != VAL_none;
 }

@@ -499,24 +499,23 @@ bool kern_channel_shuffle(K *k) {
 // resize_ keeps the storage where it is large enough.
 bool kern_resize_(K *k) {
     Live *self = live_of(&k->args[0]);
-    int64_t size[TENSOR_DIMS];
-    int n = kints(k, 1, size, TENSOR_DIMS);
-    Tensor old = *k->in[0], t;
-    bool other = k->args[1].kind == VAL_tensor; // resize_as_
-    if (other) {
-        n = tensor_at(&k->args[1])->ndim;
-        memcpy(size, tensor_at(&k->args[1])->size, sizeof size);
+    Tensor old = *k->in[0], t, fits = old;
+    MetaCtx m = eager_meta_ctx(k->x);
+    Value meta;
+    if (!op_meta(&m, k->op, k->args, &meta))
+        return false;
+    if (meta.tensor->ndim > TENSOR_DIMS)
+        return k_fail(k, "RuntimeError: resize_: more than %d dimensions", TENSOR_DIMS);
+    fits.ndim = meta.tensor->ndim;
+    for (int i = 0; i < fits.ndim; i++) {
+        fits.size[i] = expr_int_or(meta.tensor->size[i], 0);
+        fits.stride[i] = expr_int_or(meta.tensor->stride[i], 0);
     }
-    if (n < 0 || !tensor_new(&t, old.dtype, n, size, k->x->c->diag))
-        return n < 0 ? k_fail(k, "RuntimeError: resize_: sizes expected") : false;
-    Tensor fits = old;
-    fits.ndim = n;
-    memcpy(fits.size, t.size, sizeof t.size);
-    memcpy(fits.stride, t.stride, sizeof t.stride);
     if (tensor_in_bounds(&fits)) {
-        tensor_drop(&t);
         t = tensor_keep(&fits);
     } else {
+        if (!tensor_new_strided(&t, old.dtype, fits.ndim, fits.size, fits.stride, k->x->c->diag))
+            return false;
         size_t had = storage_bytes(old.storage), have = storage_bytes(t.storage);
         memcpy(storage_data(t.storage), storage_data(old.storage), had < have ? had : have);
     }

@@ -210,6 +210,8 @@ bool kern_topk(K *k) {
         return false;
     if (count < 0 || count > l.n)
         return k_fail(k, "RuntimeError: selected index k out of range");
+    if (k->in[0]->ndim == 0) // the number itself, even if none is asked for
+        return copy_into(k->x, k->res[0], k->in[0]);
     for (int64_t r = 0; r < l.runs.n; r++) {
         line_rank(&l, r);
         select_top(l.rank, l.n, count, kb(k, 3), kb(k, 4));

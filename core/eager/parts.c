@@ -125,6 +125,12 @@ bool kern_corrcoef(K *k) {
     return eager_ok(k->x);
 }
 
+static double number_at(const Value *v) {
+    double f = 0;
+    val_as_float(v, &f);
+    return f;
+}
+
 // cumulative_trapezoid(y, *, dx, dim), (y, x, *, dim)
 bool kern_cumulative_trapezoid(K *k) {
     bool by_x = k->op->args[1].type == AT_tensor;
@@ -145,8 +151,8 @@ bool kern_cumulative_trapezoid(K *k) {
             step = CALL(k, aten_unsqueeze_default, step, INT(-1));
         sum = CALL(k, aten_mul_Tensor, sum, step);
     } else
-        sum = CALL(k, aten_mul_Scalar, sum, step);
-    k->out = CALL(k, aten_cumsum_default, CALL(k, aten_div_Scalar, sum, FLT(2)), dim);
+        sum = CALL(k, aten_mul_Scalar, sum, FLT(number_at(&step) / 2));
+    k->out = CALL(k, aten_cumsum_default, by_x ? CALL(k, aten_div_Scalar, sum, FLT(2)) : sum, dim);
     return eager_ok(k->x);
 }
 
@@ -318,7 +324,7 @@ static Value gradient_along(K *k, Value x, int64_t dim, Value spacing, int64_t o
     Value d = INT(dim), inner, first, last;
 #define AT(start, len) CALL(k, aten_narrow_default, x, d, INT(start), INT(len))
 #define SUB(a, b)      CALL(k, aten_sub_Tensor, a, b)
-    Value twice = FLT(2 * (spacing.kind == VAL_int ? (double)spacing.i : spacing.f));
+    Value twice = FLT(2 * number_at(&spacing));
     inner = CALL(k, aten_div_Scalar, SUB(AT(2, n - 2), AT(0, n - 2)), twice);
     if (order == 1) {
         first = CALL(k, aten_div_Scalar, SUB(AT(1, 1), AT(0, 1)), spacing);

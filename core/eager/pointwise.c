@@ -178,6 +178,10 @@ static bool read_args(K *k, const PointRow *row, Point *w) {
     return true;
 }
 
+static bool is_open_bound(const Point *w, const Operand *o) {
+    return !o->t && o->number.kind == VAL_float && isinf(o->number.f) && w->loop == LOOP_clamp;
+}
+
 // The dtype that the op is computed in.
 static DType common_dtype(K *k, const Point *w) {
     Value values[OPERANDS];
@@ -186,9 +190,7 @@ static DType common_dtype(K *k, const Point *w) {
         return w->op[0].t->dtype;
     for (int i = 0; i < w->n; i++) {
         const Operand *o = &w->op[i];
-        bool open_bound =
-            !o->t && o->number.kind == VAL_float && isinf(o->number.f) && w->loop == LOOP_clamp;
-        if (!o->is_condition && !open_bound)
+        if (!o->is_condition && !is_open_bound(w, o))
             values[n++] = o->number;
     }
     DType d = ops_result_type(values, n);
@@ -199,11 +201,13 @@ static DType common_dtype(K *k, const Point *w) {
     return k->x->in_f64 && dtype_is_float(d) ? DT_f64 : d;
 }
 
-// As a conversion to d leaves it.
-static int64_t wrapped(DType d, int64_t v) {
+// As a conversion to d leaves it: 255 of -1 in u8. f: the same as a float.
+static int64_t wrapped(DType d, double f, int64_t v) {
     int spare = 64 - dtype_info[d].bytes * 8;
     bool is_unsigned = d == DT_u8 || d == DT_u16 || d == DT_u32;
-    if (d == DT_b8 || spare <= 0)
+    if (d == DT_b8)
+        return v != 0 || f != 0;
+    if (spare <= 0)
         return v;
     uint64_t top = (uint64_t)v << spare;
     return is_unsigned ? (int64_t)(top >> spare) : (int64_t)top >> spare;
@@ -224,17 +228,13 @@ static void make_splat(Point *w, int i) {
         w->splat[i].f = (float)f;
     else if (w->in == IN_f64)
         w->splat[i].d = f;
-    else if (!o->t && o->number.kind == VAL_float)
-        w->splat[i].i = isnan(f)                     ? 0
-                        : f >= 9223372036854775808.0 ? INT64_MAX
-                        : f < -9223372036854775808.0 ? INT64_MIN
-                                                     : (int64_t)f;
+    else if (o->is_condition)
+        w->splat[i].i = f != 0;
+    else if (is_open_bound(w, o))
+        w->splat[i].i = f > 0 ? INT64_MAX : INT64_MIN;
     else
-        w->splat[i].i = o->t ? get_i(o->t, 0) : integer_of(&o->number);
-    // A 0-d tensor beside a narrower one becomes as narrow; of numbers only divisors, others are
-    // compared as they are or refused.
-    if (w->in == IN_i64 && !o->is_condition && (o->t || is_division(w->loop)))
-        w->splat[i].i = wrapped(w->p.common, w->splat[i].i);
+        // Numbers and 0-d tensors beside a narrower tensor become as narrow first.
+        w->splat[i].i = wrapped(w->p.common, f, o->t ? get_i(o->t, 0) : integer_of(&o->number));
 }
 
 static void fill_row(Compute in, int64_t n, void *row, const void *value) {
@@ -371,7 +371,7 @@ static bool has_zero(const Point *w, int i) {
 static bool check(K *k, const Point *w) {
     if (w->in == IN_i64 && is_division(w->loop) && has_zero(w, 1))
         return k_fail(k, "RuntimeError: ZeroDivisionError");
-    if (w->in == IN_i64 && w->loop == LOOP_pow && w->at[1] < 0 && w->splat[1].i < 0 && !w->op[1].t)
+    if (w->in == IN_i64 && w->loop == LOOP_pow && !w->op[1].t && integer_of(&w->op[1].number) < 0)
         return k_fail(k, "RuntimeError: Integers to negative integer powers are not allowed.");
     if (w->loop == LOOP_polygamma && w->p.f[0] < 0)
         return k_fail(k, "RuntimeError: polygamma(n, x) does not support negative n.");

@@ -332,7 +332,9 @@ static bool run_avg(K *k, Pool *p) {
     p->y = dense_res(k, 0, k->res[0]->dtype);
     if (p->y && tensor_numel(p->y) == 0)
         return dense_done(k, 0, p->y);
-    if (!p->x || !p->y)
+    int64_t most = 2 * k->x->c->threads;
+    if (!p->x || !p->y || !k_room(k, most * p->in_n, sizeof(double)) ||
+        !k_room(k, most * p->out_n, sizeof(double)))
         return false;
     parallel_for(k->x->c->threads, p->planes, grain_of(p), avg_range, p);
     return dense_done(k, 0, p->y);

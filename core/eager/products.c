@@ -108,6 +108,30 @@ static void drop_ones(K *k, Operand *o, const Operand *with) {
         }
 }
 
+// a and b joined where nothing is summed: broadcast against each other, in the order of labels.
+static bool multiply(K *k, Operand *a, Operand *b, const bool *needed) {
+    Operand out = {.v = NONE};
+    Value side[2];
+    for (int l = 0; l < LABELS + TENSOR_DIMS; l++)
+        if (needed[l] && (find(a, l) >= 0 || find(b, l) >= 0) && out.ndim < TENSOR_DIMS)
+            out.label[out.ndim++] = l;
+    for (int s = 0; s < 2; s++) {
+        const Operand *o = s ? b : a;
+        int64_t perm[TENSOR_DIMS];
+        int n = 0;
+        for (int i = 0; i < out.ndim; i++)
+            if (find(o, out.label[i]) >= 0)
+                perm[n++] = find(o, out.label[i]);
+        side[s] = CALL(k, aten_permute_default, o->v, ints_value(k->x, perm, n));
+        for (int i = 0; i < out.ndim; i++)
+            if (find(o, out.label[i]) < 0)
+                side[s] = CALL(k, aten_unsqueeze_default, side[s], INT(i));
+    }
+    out.v = CALL(k, aten_mul_Tensor, side[0], side[1]);
+    *a = out;
+    return eager_ok(k->x);
+}
+
 // a and b joined; labels that nobody else needs are summed.
 static bool contract(K *k, Operand *a, Operand *b, const bool *needed) {
     int batch[TENSOR_DIMS], sum[TENSOR_DIMS], left[TENSOR_DIMS], right[TENSOR_DIMS], nb = 0, ns = 0,
@@ -130,6 +154,8 @@ static bool contract(K *k, Operand *a, Operand *b, const bool *needed) {
     for (int i = 0; i < b->ndim; i++)
         if (find(a, b->label[i]) < 0)
             right[nr++] = b->label[i];
+    if (!ns)
+        return multiply(k, a, b, needed);
     int order[3 * TENSOR_DIMS], n = 0;
     int64_t sa[3], sb[3], shape[3 * TENSOR_DIMS];
     if (nb + nl + nr > TENSOR_DIMS)
@@ -393,6 +419,10 @@ bool kern_matrix_power(K *k) {
     const Tensor *t = k->in[0];
     if (t->ndim < 2 || t->size[t->ndim - 1] != t->size[t->ndim - 2])
         return k_fail(k, "RuntimeError: linalg.matrix_power: A must be batches of square matrices");
+    if (left == 3) {
+        r = CALL(k, aten_matmul_default, CALL(k, aten_matmul_default, base, base), base);
+        left = 0;
+    }
     for (; left && eager_ok(k->x); left >>= 1) {
         if (left & 1)
             r = r.kind == VAL_none ? base : CALL(k, aten_matmul_default, r, base);
@@ -403,6 +433,8 @@ bool kern_matrix_power(K *k) {
         Value eye = CALL(k, aten_eye_default, INT(t->size[t->ndim - 1]), DTY(t->dtype));
         r = CALL(k, aten_clone_default, CALL(k, aten_expand_default, eye, sizes_value(k->x, t)));
     }
-    k->out = n == 1 ? CALL(k, aten_clone_default, k->args[0]) : r;
+    k->out = n == 1 ? CALL(k, aten_clone_default, k->args[0],
+                           (Value){.kind = VAL_memory_format, .mf = MF_contiguous})
+                    : r;
     return eager_ok(k->x);
 }

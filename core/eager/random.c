@@ -228,15 +228,17 @@ static bool fill_random(K *k, const Tensor *t, int64_t low, uint64_t range, uint
     Generator *g = random_generator(k);
     if (!g)
         return false;
-    if (t->dtype == DT_i64 && tensor_is_contiguous(t) && range < wide && range <= UINT32_MAX) {
+    if (t->dtype == DT_i64 && tensor_is_contiguous(t) && range && range < wide &&
+        range <= UINT32_MAX) {
         int64_t *p = tensor_data(t), n = tensor_numel(t);
         for (int64_t i = 0; i < n; i++)
             p[i] = (int64_t)(uint64_t)(draw(g) % (uint32_t)range) + low;
         return true;
     }
     WALK (w, walk_drawn(t, NULL)) {
-        uint64_t r = range >= wide ? generator_u64(g) : generator_u32(g);
-        int64_t v = (int64_t)(r % range + (uint64_t)low);
+        uint64_t r = range >= wide || !range ? generator_u64(g) : generator_u32(g);
+        // A range of 0 is that of all numbers.
+        int64_t v = (int64_t)((range ? r % range : r) + (uint64_t)low);
         if (dtype_is_float(t->dtype))
             put_d(t, w.at[0], (double)v);
         else
@@ -420,7 +422,7 @@ bool random_bernoulli(K *k, const Tensor *t, const Tensor *p, double fixed) {
 
 // bernoulli(self), bernoulli.p(self, p)
 bool kern_bernoulli(K *k) {
-    bool fixed = k->op->n_args > 1 && k->args[1].kind == VAL_float;
+    bool fixed = k->op->n_args > 1 && strcmp(k->op->overload, "p") == 0;
     return random_bernoulli(k, k->res[0], fixed ? NULL : k->in[0], kf(k, 1, 0.5));
 }
 

@@ -50,6 +50,7 @@ bool refuse_dtypes(K *k, const Op *op) {
         return true;
     bool empty;
     DType d = dispatch_dtype(k, op, rows[op->id].by, &empty);
+    empty = empty && !(rows[op->id].set & DTYPES_EMPTY);
     return d == DT_none || empty || dtype_info[d].cls == DTC_COMPLEX ||
            (rows[op->id].set >> d & 1) ||
            k_fail(k, "NotImplementedError: \"%s\" not implemented for '%s' (%s)",

@@ -130,6 +130,10 @@ bool kern_diff(K *k) {
     if (times < 0)
         return k_fail(k, "RuntimeError: order must be non-negative but got %lld",
                       (long long)times);
+    if (times == 0) {
+        k->out = CALL(k, aten_clone_default, v);
+        return eager_ok(k->x);
+    }
     if (k_given(k, 3) || k_given(k, 4)) {
         Value parts = val_list(k->x->arena, VAL_list, 3);
         parts.n = 0;
@@ -191,7 +195,9 @@ static bool data_range(K *k, const Tensor *in, double *lo, double *hi, double wi
             *hi = v > *hi ? v : *hi;
         }
     }
-    if (*lo == *hi) {
+    if (*lo == *hi && !tensor_numel(in) && *lo == 0 && widen < 1) {
+        *hi = 1; // histogram of nothing
+    } else if (*lo == *hi) {
         *lo -= widen;
         *hi += widen;
     }

@@ -267,6 +267,14 @@ bool kern_rrelu(K *k) {
     return eager_ok(k->x);
 }
 
+// polygamma_(self, n): what it writes is the second argument of polygamma.
+bool kern_polygamma_(K *k) {
+    Value r = CALL(k, aten_polygamma_default, k->args[1], k->args[0]);
+    k->out = k->args[0];
+    return r.kind == VAL_tensor && refuse_store(k, &r, k->in[0]) &&
+           copy_into(k->x, tensor_at(&k->args[0]), tensor_at(&r));
+}
+
 bool kern_ldexp_(K *k) {
     k->out = CALL(k, aten_mul__Tensor, k->args[0], CALL(k, aten_pow_Scalar, FLT(2), k->args[1]));
     return eager_ok(k->x);
@@ -290,7 +298,9 @@ bool kern_collapse(K *k) {
             size[n++] = t->size[i];
         else
             size[n - 1] *= t->size[i];
-    Value v = view ? k->args[0] : CALL(k, aten_clone_default, k->args[0]);
+    Value v = view ? k->args[0]
+                   : CALL(k, aten_clone_default, k->args[0],
+                          (Value){.kind = VAL_memory_format, .mf = MF_contiguous});
     k->out = view ? CALL(k, aten_view_default, v, ints_value(k->x, size, n))
                   : CALL(k, aten_reshape_default, v, ints_value(k->x, size, n));
     return eager_ok(k->x);

@@ -62,9 +62,9 @@ typedef struct Job {
         for (int64_t i = 0; i < n; i++)                                                            \
             o[i] = (S)(e[i] / sum);                                                                \
     }                                                                                              \
-    VECTORED static void less_##sfx(int64_t n, const S *x, double shift, S *o) {                   \
+    VECTORED static void less_##sfx(int64_t n, const S *x, double m, double log_sum, S *o) {       \
         for (int64_t i = 0; i < n; i++)                                                            \
-            o[i] = (S)((double)x[i] - shift);                                                      \
+            o[i] = (S)((double)x[i] - m - log_sum);                                                \
     }                                                                                              \
     VECTORED static void slope_##sfx(int64_t n, const S *y, const S *g, S *o, bool log) {          \
         double lane[WIDE] = {0}, sum = 0;                                                          \
@@ -89,8 +89,8 @@ typedef struct Job {
             double sum = 0;                                                                        \
             for (int64_t i = 0; i < n; i += PART)                                                  \
                 sum += sum_##sfx(n - i < PART ? n - i : PART, x + i, m, part);                     \
-            /* The sum is kept in the dtype of the input; -inf - (-inf) is NaN. */                 \
-            less_##sfx(n, x, m + log(round_to(j->t->dtype, sum)), o);                              \
+            /* The sum is kept in the dtype asked for; -inf - (-inf) is NaN. */                    \
+            less_##sfx(n, x, m, log(round_to(j->to->dtype, sum)), o);                              \
         } else if (j->safe && isinf(m) && m < 0) {                                                 \
             memset(o, 0, (size_t)n * sizeof *o);                                                   \
         } else {                                                                                   \
@@ -182,10 +182,10 @@ VECTORED static void block_shares(const Block *b, const double *m, const double 
                 (float)(single_exp_below((double)b->x[i * b->in + c] - m[c]) / sum[c]);
 }
 
-VECTORED static void block_less(const Block *b, const double *shift) {
+VECTORED static void block_less(const Block *b, const double *m, const double *log_sum) {
     for (int64_t i = 0; i < b->n; i++)
         for (int64_t c = 0; c < b->wide; c++)
-            b->o[i * b->out + c] = (float)((double)b->x[i * b->in + c] - shift[c]);
+            b->o[i * b->out + c] = (float)((double)b->x[i * b->in + c] - m[c] - log_sum[c]);
 }
 
 static void columns_range(void *ctx, int64_t begin, int64_t end) {
@@ -206,9 +206,9 @@ static void columns_range(void *ctx, int64_t begin, int64_t end) {
         block_sums(&b, m, sum);
         if (j->log)
             for (int64_t c = 0; c < wide; c++)
-                m[c] += log((double)(float)sum[c]);
+                sum[c] = log((double)(float)sum[c]);
         if (j->log)
-            block_less(&b, m);
+            block_less(&b, m, sum);
         else
             block_shares(&b, m, sum);
         r += wide;

@@ -126,6 +126,7 @@ static bool fits(const Value *v, DType d) {
                   {DT_bf16, -0x1.fep127, 0x1.fep127},
                   {DT_f32, -0x1.fffffep127, 0x1.fffffep127}};
     int64_t i;
+    bool real = v->kind == VAL_float;
     double x = v->kind == VAL_float                      ? v->f
                : v->kind == VAL_int && val_as_int(v, &i) ? (double)i
                                                          : 0;
@@ -133,7 +134,7 @@ static bool fits(const Value *v, DType d) {
         if (bounds[k].d == d)
             return dtype_is_float(d)
                        ? isnan(x) || isinf(x) || (x >= bounds[k].low && x <= bounds[k].high)
-                       : x >= bounds[k].low && x <= bounds[k].high;
+                       : x >= (real && d == DT_u8 ? 0 : bounds[k].low) && x <= bounds[k].high;
     return true;
 }
 
@@ -173,6 +174,71 @@ static const char *text(const Call *c, const char *name) {
     return v->kind == VAL_str ? v->s : "";
 }
 
+// Whether a tensor fits into the sizes of another as they are; what is not known fits.
+static bool expands(const Call *c, const char *name, const char *into, bool same) {
+    const TensorMeta *a = tensor(c, name), *b = tensor(c, into);
+    if (!a || !b)
+        return true;
+    if (same ? a->ndim != b->ndim : a->ndim > b->ndim)
+        return false;
+    for (int i = 1; i <= a->ndim; i++) {
+        int64_t x = expr_int_or(a->size[a->ndim - i], -1),
+                y = expr_int_or(b->size[b->ndim - i], -1);
+        if (x >= 0 && y >= 0 && x != y && (same || x != 1))
+            return false;
+    }
+    return true;
+}
+
+// Edges of bins: vectors of the input's dtype.
+static bool are_edges(const Call *c) {
+    const Value *list = arg(c, "bins");
+    for (int i = 0; i < list->n; i++)
+        if (list->at[i].kind == VAL_tensor &&
+            (list->at[i].tensor->ndim != 1 || list->at[i].tensor->dtype != dtype(c, "self")))
+            return false;
+    return true;
+}
+
+static bool are_ones(const Value *list) {
+    int64_t n;
+    bool many = list->kind == VAL_list || list->kind == VAL_tuple;
+    for (int i = 0; i < (many ? list->n : 1); i++)
+        if (val_as_int(many ? &list->at[i] : list, &n) && n != 1)
+            return false;
+    return true;
+}
+
+// A dtype asked for that holds less than the input's.
+static bool widened(DType from, DType to) {
+    return to != DT_none && from != DT_none && dtype_promote(from, to) != to;
+}
+
+// A number that can be drawn: integers up to what floats count exactly.
+static bool is_drawn(DType d, double x) {
+    Value v = val_int(x >= 0x1p63 ? INT64_MAX : x < -0x1p63 ? INT64_MIN : (int64_t)x);
+    return isnan(x) || d == DT_none ||
+           (d == DT_b8   ? x >= 0 && x <= 1
+            : d == DT_u8 ? x >= 0 && x <= 255
+                         : fits(&v, d));
+}
+
+// Steps lead from start to end.
+static bool is_way(const Call *c) {
+    double from = op_arg_index(c->op, "start") >= 0 ? number(c, "start") : 0, to = number(c, "end"),
+           step = op_arg_index(c->op, "step") >= 0 ? number(c, "step") : 1;
+    return isnan(from) || isnan(to) || isnan(step) || step == 0 ||
+           (step > 0 ? from <= to : from >= to);
+}
+
+// Dimensions behind batch and channels are not 0.
+static bool has_space(const Call *c, const char *name) {
+    for (int i = 2; i < rank(c, name); i++)
+        if (size(c, name, i, 1) == 0)
+            return false;
+    return true;
+}
+
 // Lists of tensors hold nothing else.
 static bool has_tensors(MetaCtx *m, const Op *op, const Value *args) {
     for (int i = 0; i < op->n_args; i++) {
@@ -207,6 +273,46 @@ static bool has_format(MetaCtx *m, const Op *op, const Value *args) {
                      need == 5 ? "_3d" : "");
 }
 
+// The gradient of a pool or a padding has the sizes of what the op itself gives.
+static bool check_gradient(MetaCtx *m, const Op *op, const Value *args) {
+    static const struct {
+        OpId backward, forward;
+    } rows[] = {
+        {OP_aten_avg_pool2d_backward_default, OP_aten_avg_pool2d_default},
+        {OP_aten_avg_pool3d_backward_default, OP_aten_avg_pool3d_default},
+        {OP_aten_max_pool2d_with_indices_backward_default, OP_aten_max_pool2d_with_indices_default},
+        {OP_aten_max_pool3d_with_indices_backward_default, OP_aten_max_pool3d_with_indices_default},
+        {OP_aten_reflection_pad1d_backward_default, OP_aten_reflection_pad1d_default},
+        {OP_aten_reflection_pad2d_backward_default, OP_aten_reflection_pad2d_default},
+        {OP_aten_reflection_pad3d_backward_default, OP_aten_reflection_pad3d_default},
+        {OP_aten_replication_pad1d_backward_default, OP_aten_replication_pad1d_default},
+        {OP_aten_replication_pad2d_backward_default, OP_aten_replication_pad2d_default},
+        {OP_aten_replication_pad3d_backward_default, OP_aten_replication_pad3d_default},
+    };
+    const Op *forward = NULL;
+    for (int i = 0; i < COUNT(rows) && !forward; i++)
+        if (rows[i].backward == op->id)
+            forward = op_at(rows[i].forward);
+    if (!forward)
+        return true;
+    Value *given = ARENA_ARRAY(m->arena, forward->n_args + 1, Value), out;
+    for (int i = 0; i < forward->n_args; i++)
+        given[i] = *meta_arg(op, args, forward->args[i].name);
+    if (!op_check(m, forward, given) || !forward->meta(m, forward, given, &out))
+        return false;
+    const TensorMeta *want = out.kind == VAL_tensor ? out.tensor : out.at[0].tensor,
+                     *grad = meta_arg_tensor(op, args, "grad_output");
+    bool same = grad && grad->ndim == want->ndim;
+    for (int i = 0; same && i < grad->ndim; i++) {
+        int64_t a = expr_int_or(grad->size[i], -1), b = expr_int_or(want->size[i], -1);
+        same = a < 0 || b < 0 || a == b;
+    }
+    return same || !grad ||
+           meta_fail(m, "RuntimeError: %s: grad_output has sizes %s, expected %s", op->name,
+                     meta_sizes_text(m, grad->size, grad->ndim),
+                     meta_sizes_text(m, want->size, want->ndim));
+}
+
 bool op_check(MetaCtx *m, const Op *op, const Value *args) {
     const Call call = {m, op, args}, *c = &call;
     if (!has_tensors(m, op, args) || !has_format(m, op, args))
@@ -223,6 +329,7 @@ bool op_check(MetaCtx *m, const Op *op, const Value *args) {
 #define END             break;
 #define NUM(x)          number(c, #x)
 #define GIVEN(x)        is_given(c, #x)
+#define HAS(x)          (op_arg_index(op, #x) >= 0)
 #define DT(x)           dtype(c, #x)
 #define NAME(x)         dtype_info[dtype(c, #x)].scalar_name
 #define ND(x)           rank(c, #x)
@@ -236,6 +343,8 @@ bool op_check(MetaCtx *m, const Op *op, const Value *args) {
 #define FITS(x, t)      fits(arg(c, #x), dtype(c, #t))
 #define CNAME(x)        c_name(dtype(c, #x))
 #define PARAM(x, p)     is_parameter(c, #x, #p)
+#define EXPANDS(x, t)   expands(c, #x, #t, false)
+#define SHAPED(x, t)    expands(c, #x, #t, true)
 #define TEXT(x)         text(c, #x)
 #define FLAG(x)         meta_arg_bool(op, args, #x)
 #define WORD(x, ...)                                                                               \
@@ -243,8 +352,9 @@ bool op_check(MetaCtx *m, const Op *op, const Value *args) {
               COUNT(((const char *const[]){__VA_ARGS__})))
     switch (op->id) {
 #include "core/ops/checks.def"
+#include "core/ops/checks_size.def"
     default:
         break;
     }
-    return true;
+    return check_gradient(m, op, args);
 }

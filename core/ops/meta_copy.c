@@ -297,10 +297,12 @@ bool meta_resize(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     if (mf == MF_preserve && like)
         mf = meta_suggest_format(m, like);
     meta_set_format(m, t, mf);
-    bool same = self->ndim == n;
+    if (!strcmp(op->ns, "aten") && !str_ends(op->name, "_")) // of a copy
+        self = meta_like(m, self, self->dtype, MF_preserve);
+    bool same = self->ndim == n && meta_arg(op, args, "memory_format")->kind == VAL_none;
     for (int i = 0; same && i < n; i++)
         same = self->size[i] == size[i];
-    return meta_out(out, same && mf == MF_contiguous ? self : t);
+    return meta_out(out, same ? self : t);
 }
 
 // prims.inductor_force_stride_order, copy_strided: the same elements under given strides.

@@ -279,9 +279,11 @@ static bool pair_like_self(MetaCtx *m, const Op *op, const Value *args, DType se
     return true;
 }
 
-// native_dropout, _fused_dropout: the result and its mask.
+// native_dropout, _fused_dropout: the result and its mask, which of nothing is like the input.
 bool meta_dropout_pair(MetaCtx *m, const Op *op, const Value *args, Value *out) {
-    return pair_like_self(m, op, args, DT_b8, out);
+    const TensorMeta *self = meta_self(m, op, args);
+    bool empty = self && expr_is(meta_numel(m->sym, self), 0);
+    return pair_like_self(m, op, args, empty ? DT_none : DT_b8, out);
 }
 
 bool meta_log_sigmoid_forward(MetaCtx *m, const Op *op, const Value *args, Value *out) {

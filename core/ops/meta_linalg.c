@@ -129,6 +129,15 @@ bool meta_linalg(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     return true;
 }
 
+// An inverse lies column by column, products do not.
+bool meta_matrix_power(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    if (!meta_linalg(m, op, args, out))
+        return false;
+    if (meta_arg_int(op, args, "n", 1) == -1)
+        set_columns(m, (TensorMeta *)out->tensor);
+    return true;
+}
+
 // cholesky of nothing keeps the layout.
 bool meta_cholesky(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *a = matrix(m, op, args, 0);

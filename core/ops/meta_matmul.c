@@ -351,12 +351,12 @@ bool meta_pdist(MetaCtx *m, const Op *op, const Value *args, Value *out) {
 static TensorMeta *beside_ones(MetaCtx *m, const TensorMeta *t, int n, bool behind) {
     TensorMeta *out = meta_window(m, t, 2 * n);
     for (int i = 0; i < n; i++) {
-        int d = i - (n - t->ndim), at = 2 * i + behind, one = 2 * i + !behind;
-        out->size[at] = d < 0 ? meta_int(m, 1) : t->size[d];
-        out->stride[at] = d < 0 ? meta_int(m, 1) : t->stride[d];
-        out->size[one] = meta_int(m, 1);
-        out->stride[one] = sym_mul(m->sym, out->size[at], out->stride[at]);
+        int d = i - (n - t->ndim);
+        out->size[2 * i + behind] = d < 0 ? meta_int(m, 1) : t->size[d];
+        out->size[2 * i + !behind] = meta_int(m, 1);
     }
+    if (!meta_view_strides(m, t, 2 * n, out->size, out->stride))
+        meta_set_contiguous(m, out);
     return out;
 }
 
@@ -367,7 +367,8 @@ bool meta_kron(MetaCtx *m, const Op *op, const Value *args, Value *out) {
         return false;
     int n = a->ndim > b->ndim ? a->ndim : b->ndim;
     const TensorMeta *pair[2] = {beside_ones(m, a, n, false), beside_ones(m, b, n, true)};
-    TensorMeta *p = meta_iterate(m, ops_result_type(args, 2), pair, 2, false);
+    const Value wide[2] = {val_tensor(pair[0]), val_tensor(pair[1])};
+    TensorMeta *p = meta_iterate(m, ops_result_type(wide, 2), pair, 2, false);
     if (!p)
         return false;
     const Expr **size = ARENA_ARRAY(m->arena, n + 1, const Expr *),

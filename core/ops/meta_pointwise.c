@@ -376,6 +376,9 @@ bool meta_ldexp(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *other = meta_arg_tensor(op, args, "other");
     if (!other)
         return false;
+    const TensorMeta *self = meta_self(m, op, args), *pair[2] = {self, other};
+    if (self && dtype_is_float(self->dtype) && dtype_info[other->dtype].cls == DTC_INT)
+        return meta_out(out, meta_iterate(m, self->dtype, pair, 2, false));
     const TensorMeta *power = meta_iterate(m, meta_float_of(other->dtype), &other, 1, true);
     const Value both[2] = {args[0], val_tensor(power)};
     return power && meta_promote(m, op, both, out);
@@ -394,6 +397,23 @@ bool meta_written(MetaCtx *m, const Op *op, const Value *args, Value *out) {
 bool meta_rsub(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const Value exchanged[3] = {args[1], args[0], args[2]};
     return meta_promote(m, op, exchanged, out);
+}
+
+// infinitely_differentiable_gelu_backward: written in place into what is made of self.
+bool meta_gelu_backward_again(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *self = meta_arg_tensor(op, args, "self"), *grad = meta_self(m, op, args);
+    if (!self || !grad)
+        return false;
+    const TensorMeta *both[2] = {self, grad};
+    int ndim;
+    const Expr **size = ops_broadcast(m, both, 2, &ndim);
+    bool fits = size && ndim == self->ndim;
+    for (int i = 0; fits && i < ndim; i++)
+        fits = meta_eq(m, size[i], self->size[i]);
+    if (size && !fits)
+        meta_fail(m, "RuntimeError: output with shape %s doesn't match the broadcast shape %s",
+                  meta_sizes_text(m, self->size, self->ndim), meta_sizes_text(m, size, ndim));
+    return fits && meta_out(out, meta_iterate(m, meta_float_of(self->dtype), &self, 1, true));
 }
 
 // A sum over a new dimension, so contiguous.
@@ -523,6 +543,9 @@ bool meta_elementwise_loss(MetaCtx *m, const Op *op, const Value *args, Value *o
 bool meta_float_power(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     Operands o = operands(m, op, args);
     bool complex = dtype_info[ops_result_type(o.values, o.n_values)].cls == DTC_COMPLEX;
+    for (int i = 0; i < o.n_tensors; i++)
+        if (o.tensors[i]->dtype != DT_f64)
+            o.tensors[i] = meta_like(m, o.tensors[i], DT_f64, MF_preserve);
     return meta_out(out,
                     meta_iterate(m, complex ? DT_c128 : DT_f64, o.tensors, o.n_tensors, o.wrapped));
 }

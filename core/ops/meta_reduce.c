@@ -305,8 +305,10 @@ bool meta_diff(MetaCtx *m, const Op *op, const Value *args, Value *out) {
                          (long long)times);
     const TensorMeta *more[2] = {meta_arg_tensor(op, args, "prepend"),
                                  meta_arg_tensor(op, args, "append")};
-    TensorMeta *t = meta_make(m, self->dtype, self->ndim, self->size, self->device);
-    for (int i = 0; i < 2; i++) {
+    TensorMeta *t = meta_copy(m->arena, self);
+    memcpy(t->size = ARENA_ARRAY(m->arena, t->ndim + 1, const Expr *), self->size,
+           (size_t)t->ndim * sizeof *t->size);
+    for (int i = 0; i < 2 && times; i++) {
         if (!more[i])
             continue;
         t->dtype = dtype_promote(t->dtype, more[i]->dtype); // as cat does
@@ -317,17 +319,21 @@ bool meta_diff(MetaCtx *m, const Op *op, const Value *args, Value *out) {
                              more[i]->ndim, self->ndim);
         for (int d = 0; d < self->ndim; d++)
             if (d != dim && !meta_eq(m, more[i]->size[d], self->size[d]))
-                return meta_fail(m,
-                                 "RuntimeError: diff expects the shape of tensor to prepend or "
-                                 "append to match that of input except along the differencing "
-                                 "dimension");
+                return meta_fail(m, "RuntimeError: diff expects the shape of tensor to prepend or "
+                                    "append to match that of input except along the differencing "
+                                    "dimension");
         t->size[dim] = sym_add(m->sym, t->size[dim], more[i]->size[dim]);
     }
+    if (!times)
+        return meta_out(out, meta_like(m, self, self->dtype, MF_preserve));
+    if (more[0] || more[1])
+        meta_set_contiguous(m, t);
+    // Every time two windows are subtracted; the sizes of a second time are all that it adds.
     t->size[dim] = sym_add_int(m->sym, t->size[dim], -times);
     if (expr_int_or(t->size[dim], 1) < 0)
         t->size[dim] = meta_int(m, 0);
-    meta_set_contiguous(m, t);
-    return meta_out(out, t);
+    const TensorMeta *windows[2] = {t, t};
+    return meta_out(out, meta_iterate(m, t->dtype, windows, 2, false));
 }
 
 bool meta_bincount_hole(MetaCtx *m, const Op *op, const Value *args, Value *out) {
@@ -387,13 +393,15 @@ bool meta_segment_reduce(MetaCtx *m, const Op *op, const Value *args, Value *out
     int axis;
     if (!data || !by || !meta_dim(m, meta_arg_int(op, args, "axis", 0), data->ndim, &axis))
         return false;
-    if (axis >= by->ndim || axis >= data->ndim)
+    if (axis != by->ndim - 1 || axis >= data->ndim)
         return meta_fail(m,
                          "RuntimeError: segment_reduce: axis %d is none of the %d dimensions of "
                          "data and the %d of lengths",
                          axis, data->ndim, by->ndim);
     TensorMeta *t = meta_make(m, data->dtype, data->ndim, data->size, data->device);
     t->size[axis] = lengths ? by->size[axis] : sym_add_int(m->sym, by->size[axis], -1);
+    if (expr_int_or(t->size[axis], 0) < 0)
+        t->size[axis] = meta_int(m, 0);
     meta_set_contiguous(m, t);
     return meta_out(out, t);
 }
@@ -446,8 +454,8 @@ bool meta_unique(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     out->at[0] = val_tensor(t);
     for (int i = 1; i < op->n_returns; i++) {
         bool inverse = i == 1,
-             wanted = !whole ||
-                      meta_arg_bool(op, args, inverse ? "return_inverse" : "return_counts");
+             wanted =
+                 !whole || meta_arg_bool(op, args, inverse ? "return_inverse" : "return_counts");
         const Expr *n = !wanted ? none : inverse && self->ndim ? self->size[dim] : length;
         out->at[i] = val_tensor(inverse && wanted && whole
                                     ? meta_make(m, DT_i64, self->ndim, self->size, self->device)

@@ -257,6 +257,47 @@ bool meta_cat(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     return t && cat(m, t, n, meta_arg_int(op, args, "dim", 0), out);
 }
 
+// A roll along one dimension is the cat of its two parts, of which one may be empty. Where nobody
+// knows which, x stands for both.
+static bool roll_once(MetaCtx *m, const TensorMeta *x, const Value *shift, int64_t at, Value *out) {
+    int64_t by, size;
+    int dim;
+    if (!meta_dim(m, at, x->ndim, &dim))
+        return false;
+    if (x->ndim == 0)
+        return meta_fail(m, "IndexError: Dimension specified as %d but tensor has no dimensions",
+                         (int)at);
+    TensorMeta *part[2] = {meta_copy(m->arena, x), meta_copy(m->arena, x)};
+    if (val_as_int(shift, &by) && expr_int(x->size[dim], &size) && size > 0) {
+        int64_t start = ((size - by % size) % size + size) % size;
+        part[0]->size[dim] = meta_int(m, size - start);
+        part[1]->size[dim] = meta_int(m, start);
+    }
+    TensorMeta *r = meta_make(m, x->dtype, x->ndim, x->size, x->device);
+    meta_set_format(m, r, common_format(m, (const TensorMeta *[]){part[0], part[1]}, 2));
+    return meta_out(out, r);
+}
+
+bool meta_roll(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *x = meta_self(m, op, args);
+    const Value *shifts = &args[1], *dims = &args[2];
+    int64_t dim;
+    if (!x)
+        return false;
+    if (dims->n ? dims->n != shifts->n : shifts->n != 1)
+        return meta_fail(m, "RuntimeError: %s",
+                         shifts->n ? "shifts and dimensions must align" : "`shifts` required");
+    bool empty = expr_is(meta_numel(m->sym, x), 0);
+    if (empty || !dims->n)
+        return meta_out(out, meta_like(m, x, x->dtype, dims->n == 1 ? MF_preserve : MF_contiguous));
+    for (int i = 0; i < dims->n; i++) {
+        if (!val_as_int(&dims->at[i], &dim) || !roll_once(m, x, &shifts->at[i], dim, out))
+            return false;
+        x = out->tensor;
+    }
+    return true;
+}
+
 static const TensorMeta *unsqueezed(MetaCtx *m, const TensorMeta *t, int dim) {
     TensorMeta *u = meta_window(m, t, t->ndim + 1);
     for (int i = 0; i <= t->ndim; i++) {

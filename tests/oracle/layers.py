@@ -100,13 +100,14 @@ def norm_gradient(grad, x, weight):
 
 
 def norm_backward(c, d):
-    x, grad, w = c.random.tensor(d, (3, 4)), c.random.tensor(d, (3, 4)), c.random.tensor(d, (4,), 0.5, 2)
+    wd = d if d in ("f32", "f64") else "f32"  # statistics have the dtype of the weights
+    x, grad, w = c.random.tensor(d, (3, 4)), c.random.tensor(d, (3, 4)), c.random.tensor(wd, (4,), 0.5, 2)
     rows = [x.v[4 * i : 4 * i + 4] for i in range(3)]
     m, s = T("f32", (3, 1), map(mean, rows)), T("f32", (3, 1), [1 / math.sqrt(variance(r, 0)) for r in rows])
     of_x = [a for i, r in enumerate(rows) for a in norm_gradient(grad.v[4 * i : 4 * i + 4], r, w.v)]
-    of_w = made(d, (4,), lambda j: math.fsum(grad.at(i, j) * (x.at(i, j) - mean(rows[i])) / math.sqrt(variance(rows[i], 0))
+    of_w = made(wd, (4,), lambda j: math.fsum(grad.at(i, j) * (x.at(i, j) - mean(rows[i])) / math.sqrt(variance(rows[i], 0))
                                              for i in range(3)))
-    of_b = made(d, (4,), lambda j: math.fsum(grad.at(i, j) for i in range(3)))
+    of_b = made(wd, (4,), lambda j: math.fsum(grad.at(i, j) for i in range(3)))
     c.add("native_layer_norm_backward", [grad, x, [4], m, s, w, w, [True, True, True]], [T(d, (3, 4), of_x), of_w, of_b])
 
 

@@ -137,8 +137,8 @@ static bool refuses_low(const char *name) {
         const char *op;
         unsigned set;
     } rows[] = {
-#define DTYPES(op, kernel, set)        {#op, (set)},
-#define DTYPES_BY(op, by, kernel, set) {#op, (set)},
+#define DTYPES(op, kernel, set)        {#op, (unsigned)(set)},
+#define DTYPES_BY(op, by, kernel, set) {#op, (unsigned)(set)},
 #include "core/eager/dtypes.def"
 #undef DTYPES
 #undef DTYPES_BY
