@@ -96,7 +96,7 @@ def windows(c, d):
     c.add("prims.clone.default", [x], x)
     c.add("prims.cat.default", [[x, x], 1], joined([x, x], 1))
     c.add("prims.copy_strided.default", [x, [1, 3]], T(d, (3, 4), x.v, stride=[1, 3]))
-    c.add("prims.item.default", [T(d, (1,), x.v[:1])], T(d, (1,), x.v[:1]).v[0])
+    c.add("prims.item.default", [T(d, (1,), x.v[:1])], bool(T(d, (1,), x.v[:1]).v[0]) if d == "b8" else T(d, (1,), x.v[:1]).v[0])
 
 
 def rearranged(c, d):

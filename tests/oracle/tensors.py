@@ -93,6 +93,8 @@ class Numbers:
     def tensor(self, dtype, shape, low=-3.0, high=3.0):
         if dtype == "b8":
             low, high = 0, 2
+        if dtype == "u8":
+            low = max(low, 0)
         if dtype in CODE:
             return T(dtype, shape, [int(low) + self.below(int(high - low)) for _ in range(numel(shape))])
         return T(dtype, shape, [self.uniform(low, high) for _ in range(numel(shape))])
@@ -120,9 +122,12 @@ class Cases:
     def __init__(self):
         self.lines = []
         self.random = Numbers(20240611)
+        self.only = ""  # names that do not begin so are left out
 
     def add(self, op, args, result, after=None, **kwargs):
         if op in NOT_LOW and args[0].dtype in LOW:
+            return
+        if not op.startswith(self.only):
             return
         name = op if op.count(".") == 2 else f"aten.{op}" if "." in op else f"aten.{op}.default"
         line = {"op": name, "args": value(args), "kwargs": {k: value(v) for k, v in kwargs.items()}, "out": value(result)}
