@@ -3,7 +3,9 @@
 #include "app/model.h"
 #include "views/match.h"
 #include "core/aot/aot.h"
+#include "core/aot/derive.h"
 #include "core/base/file.h"
+#include "core/inductor/lower.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -91,7 +93,7 @@ static const char **decomp_facets(Arena *a) {
 
 bool cmd_ops(App *app, Args *args) {
     const char **decomp = decomp_facets(&app->frame);
-    int n = 0, meta = 0, eager = 0, apart = 0, at, len;
+    int n = 0, meta = 0, eager = 0, apart = 0, loops = 0, grad = 0, at, len;
     for (int id = 1; id < OP_count; id++) {
         const Op *op = op_at((OpId)id);
         if (args->n && !search_match(op->qualname, args->at[0], &at, &len))
@@ -100,11 +102,14 @@ bool cmd_ops(App *app, Args *args) {
         meta += op->meta != NULL;
         eager += eager_has(op->id);
         apart += decomp[id] != NULL;
-        buf_printf(&app->out, "%-52s %-5s %-6s %-9s %s\n", op->qualname,
+        loops += lowering_of(op->id) != NULL;
+        grad += derivatives[id].rule != NULL;
+        buf_printf(&app->out, "%-52s %-5s %-6s %-9s %-5s %-5s %s\n", op->qualname,
                    op->meta    ? "meta"
                    : op->parts ? "parts"
                                : "-",
                    eager_has(op->id) ? "kernel" : "-", decomp[id] ? decomp[id] : "-",
+                   lowering_of(op->id) ? "loops" : "-", derivatives[id].rule ? "grad" : "-",
                    op->opaque ? op->opaque : "");
     }
     if (!n) {
@@ -112,8 +117,9 @@ bool cmd_ops(App *app, Args *args) {
         return false;
     }
     buf_printf(&app->out,
-               "%d ops, %d with a meta function, %d with a reference kernel, %d taken apart\n", n,
-               meta, eager, apart);
+               "%d ops, %d with a meta function, %d with a reference kernel, %d taken apart, "
+               "%d lowered to loops, %d with a derivative\n",
+               n, meta, eager, apart, loops, grad);
     return true;
 }
 

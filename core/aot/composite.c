@@ -211,6 +211,15 @@ bool rule_to_dtype(Trace *t, const Op *op, const Value *a, Value *out) {
     return true;
 }
 
+// _cast_Float(self, non_blocking) and its kin
+bool rule_cast_named(Trace *t, const Op *op, const Value *a, Value *out) {
+    for (int d = 0; d < DT_count; d++)
+        if (dtype_info[d].scalar_name &&
+            strcmp(op->name + strlen("_cast_"), dtype_info[d].scalar_name) == 0)
+            *out = CALL(t, aten_to_dtype, a[0], val_dtype((DType)d), a[1]);
+    return true;
+}
+
 bool rule_to_dtype_layout(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     *out = converted(t, a[0], a[1], a[2], a[3], bool_arg(&a[6]), a[7]);
@@ -296,7 +305,10 @@ static Value diff_once(Trace *t, Value x, Value dim) {
 bool rule_diff(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     Value x = a[0];
-    bool ends = a[3].kind == VAL_tensor || a[4].kind == VAL_tensor;
+    int64_t times = int_arg(&a[1], 1);
+    bool ends = times && (a[3].kind == VAL_tensor || a[4].kind == VAL_tensor);
+    if (!times)
+        x = CALL(t, aten_clone_default, x);
     if (ends) {
         Value list = a[3].kind == VAL_tensor ? list_of(t, a[3], x, END) : list_of(t, x, END);
         if (a[4].kind == VAL_tensor)
@@ -304,7 +316,7 @@ bool rule_diff(Trace *t, const Op *op, const Value *a, Value *out) {
                 a[3].kind == VAL_tensor ? list_of(t, a[3], x, a[4], END) : list_of(t, x, a[4], END);
         x = CALL(t, aten_cat_default, list, a[2]);
     }
-    for (int64_t i = int_arg(&a[1], 1); i > 0 && !t->failed; i--)
+    for (int64_t i = times; i > 0 && !t->failed; i--)
         x = diff_once(t, x, a[2]);
     *out = x;
     return true;

@@ -485,6 +485,15 @@ void functional_write(Trace *t, const Op *op, Traced *x, Value value) {
     write(t, op, x, value);
 }
 
+static Value *by_name(Trace *t, const Op *op, const Op *form, const Value *args) {
+    Value *out = ARENA_ARRAY(t->arena, form->n_args + 1, Value);
+    for (int i = 0; i < form->n_args; i++) {
+        int k = op_arg_index(op, form->args[i].name);
+        out[i] = k >= 0 ? args[k] : form->args[i].dflt;
+    }
+    return out;
+}
+
 static Value in_place(Trace *t, const Op *op, const Value *args) {
     if (op_is_custom(op))
         return auto_functionalize(t, op, args);
@@ -505,6 +514,8 @@ static Value in_place(Trace *t, const Op *op, const Value *args) {
     if (!may_write(t, op, args, self, -1))
         return NONE;
     Value *low = synced_args(t, op, args);
+    if (form->args[0].type != AT_tensor) // polygamma_(self, n) of polygamma(n, self)
+        low = by_name(t, op, form, low);
     write(t, op, self, lower(t, form, low));
     return args[0];
 }

@@ -31,6 +31,7 @@ void case_pipeline(Case *c, const Graph *g, const bool *needs) {
     PipelineOptions options = pipeline_options_default();
     options.device = (Device){DEV_cpu, -1};
     options.grad = needs ? GRAD_params : GRAD_none;
+    options.config.emulate_precision_casts = c->setup->emulate_precision_casts;
     c->pipeline = pipeline_new(&c->model, &options);
 }
 

@@ -23,6 +23,7 @@ typedef struct CaseSetup {
     const char *backend;        // its name
     const Toolchain *toolchain; // of full, else NULL
     uint64_t seed;              // of cases that have none of their own
+    bool emulate_precision_casts; // the setting of that name
 } CaseSetup;
 // backend NULL: eager. False and an error for names that are none, and for a toolchain that does
 // not work here.

@@ -45,6 +45,15 @@ bool kern_maybe_copy(K *k) {
     return k->out.kind == VAL_tensor && copy_into(k->x, tensor_at(&k->out), k->in[0]);
 }
 
+// _cast_Float(self, non_blocking) and its kin: the dtype is in the name.
+bool kern_cast_named(K *k) {
+    for (int d = 0; d < DT_count; d++)
+        if (dtype_info[d].scalar_name &&
+            strcmp(k->op->name + strlen("_cast_"), dtype_info[d].scalar_name) == 0)
+            k->out = CALL(k, aten_to_dtype, k->args[0], DTY((DType)d), k->args[1]);
+    return eager_ok(k->x);
+}
+
 // Strides of a view of t with other sizes; false if memory does not allow one. As ATen's
 // computeStride.
 static bool view_strides(const Tensor *t, int ndim, const int64_t *size, int64_t *stride) {

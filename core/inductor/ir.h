@@ -259,6 +259,7 @@ typedef struct InductorConfig {
     int threads;              // 2 assumed
     bool deterministic;
     bool cpp_fallback_scatter_reduce_sum; // true
+    bool emulate_precision_casts;         // false
 } InductorConfig;
 InductorConfig inductor_config_default(void);
 

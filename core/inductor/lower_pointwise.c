@@ -56,6 +56,7 @@ DType args_promoted(const DType *tensors, const int *ndims, int n, const Value *
 typedef struct PwCtx {
     LoopOpKind kind;
     int n;
+    DType rounded; // a low dtype that the result is rounded to; none: it is kept as computed
     Fn in[4];
 } PwCtx;
 
@@ -65,7 +66,8 @@ static TVal run_pointwise(Tracer *t, const void *ctx, Index idx, Index red) {
     (void)red;
     for (int i = 0; i < c->n; i++)
         v[i] = t_call(t, c->in[i], idx, NULL);
-    return t_op(t, c->kind, v);
+    TVal r = t_op(t, c->kind, v);
+    return c->rounded ? t_cast(t, t_cast(t, r, DT_f32, c->rounded), c->rounded, DT_f32) : r;
 }
 
 Box *pointwise_op(Lower *l, LoopOpKind kind, DType out, Box *const *in, int n) {
@@ -74,6 +76,7 @@ Box *pointwise_op(Lower *l, LoopOpKind kind, DType out, Box *const *in, int n) {
     const Data *shape = in[0]->data;
     c->kind = kind;
     c->n = n;
+    c->rounded = l->req->config->emulate_precision_casts && dtype_is_low(out) ? out : DT_none;
     for (int i = 0; i < n; i++) {
         c->in[i] = data_loader(l, in[i]->data);
         if (shape->kind == D_const || shape->kind == D_index)
