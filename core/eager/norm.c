@@ -211,10 +211,8 @@ static bool layer_norm(K *k, bool rms) {
                          "bias of that shape");
     for (int i = 0; i < lead; i++)
         rows *= t->size[i];
-    double unit = t->dtype == DT_f64   ? 2.220446049250313e-16
-                  : t->dtype == DT_f32 ? 1.1920928955078125e-07
-                  : t->dtype == DT_f16 ? 0.0009765625
-                                       : 0.0078125;
+    // Of the type that it is computed in.
+    double unit = t->dtype == DT_f64 ? 2.220446049250313e-16 : 1.1920928955078125e-07;
     double eps = kf(k, karg(k, "eps"), rms ? unit : 1e-5), *mean, *rstd;
     Affine a = {.w = w ? weights(k, w, len, 1) : NULL, .b = b ? weights(k, b, len, 0) : NULL};
     if (!normalise(k, t, rows, len, eps, a, rms, &mean, &rstd))
