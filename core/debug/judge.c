@@ -297,8 +297,24 @@ static const char *unlike(const RtValue *got, const RtValue *want) {
     return NULL;
 }
 
+// Generated code hands out a number as a tensor without dimensions.
+static const RtValue *as_number(const RtValue *got, const RtValue *want, RtValue *number) {
+    bool is_number = want && (want->kind == RT_int || want->kind == RT_float);
+    if (!got || got->kind != RT_tensor || got->tensor.ndim || !is_number ||
+        (want->kind == RT_int) != dtype_is_int(got->tensor.dtype))
+        return got;
+    *number = (RtValue){.kind = want->kind};
+    if (want->kind == RT_int)
+        number->i = tensor_get_i64(&got->tensor, 0);
+    else
+        number->f = tensor_get_f64(&got->tensor, 0);
+    return number;
+}
+
 void judge_value(const RtValue *got, const RtValue *want, const RtValue *exact,
                  const Tolerance *tolerance, Judged *out) {
+    RtValue number;
+    got = as_number(got, want, &number);
     *out = (Judged){
         .element = -1, .got_off = -1, .want_off = -1, .got_nan = -1, .want_nan = -1, .exact = NAN};
     bool none = !want || want->kind == RT_none;

@@ -382,6 +382,28 @@ START_TEST(numbers) {
 }
 END_TEST
 
+// A size that compiled code returns comes as a tensor without dimensions.
+START_TEST(numbers_of_compiled_code) {
+    Arena a = {0};
+    Diag d = {.arena = &a};
+    RtValue got = {.kind = RT_tensor}, want = {.kind = RT_int, .i = 12};
+    Judged j;
+    ck_assert(tensor_new(&got.tensor, DT_i64, 0, (int64_t[1]){0}, &d));
+    tensor_set_i64(&got.tensor, 0, 12);
+    judge_value(&got, &want, NULL, &(Tolerance){0}, &j);
+    ck_assert_int_eq(j.verdict, VERDICT_same_bits);
+    ck_assert(j.same.passes);
+    tensor_set_i64(&got.tensor, 0, 13);
+    judge_value(&got, &want, NULL, &(Tolerance){0}, &j);
+    ck_assert_int_eq(j.verdict, VERDICT_bug);
+    want = (RtValue){.kind = RT_float, .f = 13}; // another kind of number
+    judge_value(&got, &want, NULL, &(Tolerance){0}, &j);
+    ck_assert_int_eq(j.verdict, VERDICT_bug);
+    rt_drop(&got);
+    arena_free(&a);
+}
+END_TEST
+
 // The cosine that stands beside it has PyTorch's floor below lengths.
 START_TEST(cosines) {
     static const struct {
@@ -404,6 +426,7 @@ START_TEST(cosines) {
 END_TEST
 
 Suite *suite_debug_same(void) {
-    const TTest *const tests[] = {each_branch, types_and_sizes, numbers, cosines};
+    const TTest *const tests[] = {each_branch, types_and_sizes, numbers, numbers_of_compiled_code,
+                                  cosines};
     return unit_suite("debug_same", tests, COUNT(tests));
 }
