@@ -129,7 +129,8 @@ static Value call_value(const Prop *p, const Node *n) {
     }
     Diag quiet = {.arena = p->arena};
     MetaCtx c = {
-        .arena = p->arena, .sym = p->sym, .diag = p->diag ? p->diag : &quiet, .stage = p->stage};
+        .arena = p->arena, .sym = p->sym, .diag = p->diag ? p->diag : &quiet, .stage = p->stage,
+        .fake = true};
     Value known = n->val.kind == VAL_none && n->def->n_returns > 1 ? picked_value(p, n) : n->val;
     return op_meta_again(&c, n->def, in, &known, &out) ? out : n->val;
 }

@@ -157,7 +157,11 @@ static bool same_dense_strides(MetaCtx *m, const TensorMeta *const *t, int n) {
 static bool fast_setup(MetaCtx *m, TensorMeta *out, const TensorMeta *const *t, int n) {
     if (!n || !same_shape(t, n))
         return false;
-    if (all_contiguous(m, t, n, MF_contiguous)) {
+    bool contiguous = all_contiguous(m, t, n, MF_contiguous);
+    // Memory that is both, as of one channel or one place, is sorted in Python.
+    if (contiguous && m->fake && all_contiguous(m, t, n, MF_channels_last))
+        return false;
+    if (contiguous) {
         meta_set_contiguous(m, out);
         return true;
     }
@@ -322,6 +326,12 @@ static bool is_signed(MetaCtx *m, const Op *op, const Operands *o) {
     return true;
 }
 
+// FakeTensor has rules of its own for these, which are TensorIterator's.
+static bool is_fast_binary(OpId id) {
+    return id == OP_aten_add_Tensor || id == OP_aten_sub_Tensor || id == OP_aten_mul_Tensor ||
+           id == OP_aten_div_Tensor;
+}
+
 static bool pointwise(MetaCtx *m, const Op *op, const Value *args, Value *out, Rule rule) {
     Operands o = operands(m, op, args);
     if (!is_signed(m, op, &o))
@@ -330,7 +340,9 @@ static bool pointwise(MetaCtx *m, const Op *op, const Value *args, Value *out, R
     if (dtype == DT_none)
         return meta_fail(m, "RuntimeError: Promotion for these dtypes is not supported in %s.%s.%s",
                          op->ns, op->name, op->overload);
-    return meta_out(out, meta_iterate(m, dtype, o.tensors, o.n_tensors, o.wrapped));
+    MetaCtx c = *m;
+    c.fake = m->fake && !is_fast_binary(op->id);
+    return meta_out(out, meta_iterate(&c, dtype, o.tensors, o.n_tensors, o.wrapped));
 }
 
 bool meta_promote(MetaCtx *m, const Op *op, const Value *args, Value *out) {

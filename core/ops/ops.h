@@ -74,6 +74,7 @@ typedef struct MetaCtx {
     Place at;     // of the node, for messages
     int stage;    // recorded with guards
     bool checked; // op_check has been asked before
+    bool fake;    // of a FakeTensor: strides as Python's rules give them, not TensorIterator
 } MetaCtx;
 
 // Result metadata of an op: args in schema order, defaults filled in. *out: a tensor, sym, scalar,

@@ -101,6 +101,14 @@ static const Fact facts[] = {
           "        f = r.flatten(0, 1)\n        m = f.transpose(1, 2)\n"
           "        y = torch.bmm(L_q_, m)\n        return (y,)\n",
      "none", "model__0_inference_0.0/ir_pre_fusion.txt", "stride=[80, 1, 20, 4, 1]", NULL},
+    // memory with one place is channels_last and contiguous: Python sorts it by its strides
+    {HEAD "L_x_: \"f32[2, 4, 1, 1]\", L_w_: \"f32[8, 4, 1, 1]\", L_z_: "
+          "\"f32[2, 8, 5, 5]\"):\n        c = torch.conv2d(L_x_, L_w_)\n"
+          "        y = torch.nn.functional.hardsigmoid(c)\n        z = y * L_z_\n"
+          "        return (z,)\n",
+     "inputs", "model__0_backward_3.1/ir_pre_fusion.txt",
+     "buf2.layout = FixedLayout('cpu', torch.float32, size=[2, 8, 1, 1], stride=[8, 1, 8, 8])",
+     NULL},
 };
 
 START_TEST(dumps_say_it) {
