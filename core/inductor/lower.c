@@ -290,10 +290,22 @@ static bool dense_meta(Lower *l, const TensorMeta *m) {
     return true;
 }
 
-// An output that only the backward pass sees may keep the layout that convolutions like.
+static bool is_written(const Node *n) {
+    bool written = false;
+    for (int i = 0; i < n->n_users && !written; i++) {
+        const Node *u = n->users[i];
+        written = u->def && u->def->tags & OPT_mutates && u->n_args &&
+                  u->args[0].kind == VAL_node && u->args[0].node == n;
+    }
+    return written;
+}
+
+// An output that only the backward pass sees may keep the layout that convolutions like. Not an
+// input that is written: a copy would get the write.
 static bool prefers_channels_last(Lower *l, const Node *n, const Box *b, const TensorMeta *m) {
     return l->channels_last && l->channels_last[n->id] && data_ndim(b->data) == 4 &&
-           !is_visible(l, n) && !used_by_as_strided(n) && dense_meta(l, m);
+           !is_visible(l, n) && !used_by_as_strided(n) && dense_meta(l, m) &&
+           !(n->op == FX_placeholder && is_written(n));
 }
 
 // Some view of it is copied into.

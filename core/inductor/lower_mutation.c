@@ -36,6 +36,9 @@ static IrLayout *mutation_layout(Lower *l, LBuf *b, Data *dst) {
 }
 
 bool data_is_place(Lower *l, Data *dst) {
+    const LBuf *b = data_unwrap(dst)->buf;
+    if (b && b->ir->layout->dtype != data_dtype(dst))
+        return false; // a write would convert to the memory's type
     if (dst->kind != D_view)
         return true;
     data_realize(l, dst, "written in place");

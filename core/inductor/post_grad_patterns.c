@@ -35,8 +35,12 @@ static bool find_count(const Node *n, Count *c) {
         return false;
     *c = (Count){&full->args[0], &full->args[1], dtype->dtype, device->device, (int)dim};
     bool number = c->fill->kind == VAL_int || c->fill->kind == VAL_float;
-    if (dtype_is_int(c->dtype) || c->dtype == DT_b8)
+    if (dtype_is_int(c->dtype) || c->dtype == DT_b8) {
+        // The tensor holds the number as it is.
+        int64_t most = c->dtype == DT_b8 ? 1 : INT8_MAX;
+        number = c->fill->kind == VAL_int && c->fill->i >= 0 && c->fill->i <= most;
         c->dtype = DT_i64; // what cumsum makes of them
+    }
     c->dim += c->dim < 0 ? c->shape->n : 0;
     return number && is_static(c->shape) && c->dim >= 0 && c->dim < c->shape->n;
 }
