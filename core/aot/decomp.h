@@ -52,7 +52,8 @@ Value layout_order(Trace *t, Value x);
 // x's own), and a tensor of these sizes permuted back and cloned.
 Value layout_sizes(Trace *t, Value x, Value *back);
 Value laid_out(Trace *t, Value x, Value back);
-// decomp_strides.c: the result of an op that was taken apart, in the op's own order in memory
+// decomp_strides.c: the result of an op that was taken apart, in the op's own order in memory. Of
+// the graph's own ops; what autograd makes is viewed by nobody.
 Value decomp_restride(Trace *t, const Op *op, const Value *args, Value out);
 
 // decomp_loss.c

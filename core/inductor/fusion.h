@@ -67,7 +67,11 @@ bool cpu_can_fuse_horizontal(Fusion *f, const SchedNode *a, const SchedNode *b);
 // The node that stands for both; NULL if loops could not be made equal.
 SchedNode *cpu_fuse(Fusion *f, SchedNode *a, SchedNode *b);
 
+// fusion_rules.c: every read of a's results by b finds in its iteration what a has stored.
+bool fusion_reads_follow(const Schedule *s, const SchedNode *a, const SchedNode *b);
+
 // fusion_recompute.c: other loops for a body, so that it fits another node's.
+// False: both are as before.
 bool recompute_to_match(Fusion *f, SchedNode *node, SchedNode *ref);
 
 // fusion_cycle.c

@@ -238,7 +238,7 @@ static bool match_plain(Fusion *f, SchedNode *node, SchedNode *ref, SchedNode *c
     return same;
 }
 
-bool recompute_to_match(Fusion *f, SchedNode *node, SchedNode *ref) {
+static bool match_loops(Fusion *f, SchedNode *node, SchedNode *ref) {
     Unmerged own;
     int n_refs;
     SchedNode *const *refs = sched_singles(ref, &n_refs);
@@ -261,4 +261,42 @@ bool recompute_to_match(Fusion *f, SchedNode *node, SchedNode *ref) {
         set_loops(f, refs[i], &theirs[i], &formulas);
     ref_takes_loops_of(ref, refs[0]);
     return same_loops(node, ref);
+}
+
+// A node's loops, and the bodies of its parts.
+typedef struct Kept {
+    const Expr **iter, **red;
+    int n_iter, n;
+    SchedNode *const *parts;
+    LoopBody **bodies; // (n)
+} Kept;
+
+static Kept keep(Fusion *f, const SchedNode *n) {
+    Kept k = {.iter = n->iter, .red = n->red, .n_iter = n->n_iter};
+    k.parts = sched_singles(n, &k.n);
+    k.bodies = ARENA_ARRAY(f->arena, k.n, LoopBody *);
+    for (int i = 0; i < k.n; i++)
+        k.bodies[i] = k.parts[i]->body;
+    return k;
+}
+
+static void restore(Fusion *f, SchedNode *n, const Kept *k) {
+    for (int i = 0; i < k->n; i++)
+        if (k->parts[i]->body != k->bodies[i])
+            set_body(f, k->parts[i], k->bodies[i]);
+    n->iter = k->iter;
+    n->red = k->red;
+    n->n_iter = k->n_iter;
+    fuse_forget_deps(n);
+}
+
+// Loops of the same sizes may run in another order; PyTorch 2.11 does not look again.
+bool recompute_to_match(Fusion *f, SchedNode *node, SchedNode *ref) {
+    Kept own = keep(f, node), theirs = keep(f, ref);
+    if (match_loops(f, node, ref) && fusion_reads_follow(f->s, node, ref) &&
+        fusion_reads_follow(f->s, ref, node))
+        return true;
+    restore(f, node, &own);
+    restore(f, ref, &theirs);
+    return false;
 }

@@ -242,6 +242,32 @@ bool fusion_weak_dep_is_inplace(const Schedule *s, const Dep *weak, const SchedN
     return real != NULL;
 }
 
+// What a stores where b's part x reads it.
+static bool part_follows(const Schedule *s, const SchedNode *a, const SchedNode *x) {
+    int n;
+    SchedNode *const *parts = sched_singles(a, &n);
+    for (int i = 0; i < x->unmet.n; i++) {
+        const Dep *d = &x->unmet.at[i];
+        for (int k = 0; k < n && d->kind == DEP_memory; k++) {
+            bool follows = !has_output(parts[k], d);
+            for (int j = 0; j < parts[k]->writes.n && !follows; j++)
+                follows = read_follows_write(s, d, &parts[k]->writes.at[j]);
+            if (!follows)
+                return false;
+        }
+    }
+    return true;
+}
+
+bool fusion_reads_follow(const Schedule *s, const SchedNode *a, const SchedNode *b) {
+    int n;
+    SchedNode *const *parts = sched_singles(b, &n);
+    bool follow = true;
+    for (int i = 0; i < n && follow; i++)
+        follow = part_follows(s, a, parts[i]);
+    return follow;
+}
+
 typedef VEC(const Dep *) DepRefs;
 
 static bool refuse(Why *why, bool legal, const char *reason) {

@@ -38,7 +38,8 @@ static bool find_count(const Node *n, Count *c) {
     if (dtype_is_int(c->dtype) || c->dtype == DT_b8) {
         // The tensor holds the number as it is.
         int64_t most = c->dtype == DT_b8 ? 1 : INT8_MAX;
-        number = c->fill->kind == VAL_int && c->fill->i >= 0 && c->fill->i <= most;
+        int64_t least = c->dtype == DT_b8 || c->dtype == DT_u8 ? 0 : INT8_MIN;
+        number = c->fill->kind == VAL_int && c->fill->i >= least && c->fill->i <= most;
         c->dtype = DT_i64; // what cumsum makes of them
     }
     c->dim += c->dim < 0 ? c->shape->n : 0;

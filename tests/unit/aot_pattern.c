@@ -411,6 +411,8 @@ START_TEST(a_running_sum_over_one_value_counts) {
     check_count("int64", "3", "False", 1);
     check_count("int32", "-2", "False", 1); // cumsum makes int64 of it
     check_count("bool", "True", "False", 0);
+    check_count("bool", "3", "False", 0); // the tensor holds ones
+    check_count("uint8", "-1", "False", 0);
     check_count("float32", "1", "True", 0);
 }
 END_TEST
