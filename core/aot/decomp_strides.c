@@ -60,8 +60,8 @@ Value decomp_restride(Trace *t, const Op *op, const Value *args, Value out) {
     Diag quiet = {.arena = t->arena};
     MetaCtx m = trace_meta_ctx(t);
     int order[64];
-    if (t->flags & NODE_backward || t->failed || out.kind != VAL_tensor || !op->meta || op->tags & (OPT_mutates | OPT_view) ||
-        out.tensor->ndim > COUNT(order) ||
+    if (t->flags & NODE_backward || t->failed || out.kind != VAL_tensor || !op->meta ||
+        op->tags & (OPT_mutates | OPT_view) || out.tensor->ndim > COUNT(order) ||
         (meta_is_contiguous(t->sym, out.tensor, MF_contiguous) &&
          all_contiguous(t, args, op->n_args)))
         return out;

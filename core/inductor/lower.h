@@ -282,7 +282,7 @@ void box_too_large(Lower *l, Box *b);
 LBuf *buf_scatter_into(Lower *l, Loops *p, Data *dst);
 const LBuf *buf_memory(const LBuf *b); // of a part of a cat: the whole; NULL: of none
 void buf_mark_mutated(Lower *l, LBuf *b);
-bool data_is_place(Lower *l, Data *dst); // realizes a view; false: no strides, another dtype
+bool data_is_place(Lower *l, Data *dst); // realizes a view; false: a write would go astray
 LBuf *data_write_into(Lower *l, Data *src, Data *dst); // src's values are written over dst
 // The same without a copy: a value that is in no memory yet is computed into dst.
 LBuf *data_compute_into(Lower *l, Data *src, Data *dst);

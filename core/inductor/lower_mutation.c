@@ -35,14 +35,24 @@ static IrLayout *mutation_layout(Lower *l, LBuf *b, Data *dst) {
     return y;
 }
 
+// Several elements in one place, as of what was expanded.
+static bool has_shared_places(Lower *l, const IrLayout *y) {
+    bool shared = false;
+    for (int i = 0; i < y->ndim; i++)
+        shared = shared || (expr_is(y->stride[i], 0) && !size_is_one(l, y->size[i]));
+    return shared;
+}
+
 bool data_is_place(Lower *l, Data *dst) {
     const LBuf *b = data_unwrap(dst)->buf;
     if (b && b->ir->layout->dtype != data_dtype(dst))
         return false; // a write would convert to the memory's type
-    if (dst->kind != D_view)
-        return true;
-    data_realize(l, dst, "written in place");
-    return is_storage_and_layout(data_unwrap(dst)) && data_as_place(l, dst) != NULL;
+    if (dst->kind == D_view)
+        data_realize(l, dst, "written in place");
+    Data *r = dst;
+    if (dst->kind == D_view)
+        r = is_storage_and_layout(data_unwrap(dst)) ? data_as_place(l, dst) : NULL;
+    return r && !(r->kind == D_reinterpret && has_shared_places(l, r->layout));
 }
 
 // Memory that a write goes to: a view that has no strides of its own would be copied, and the write

@@ -172,11 +172,13 @@ TVal t_float(Tracer *t, double v, DType dtype) {
     return t_const(t, val_float(v), dtype);
 }
 
+// In a type that a size may not fit it is an operation at once: expressions do not wrap.
 static TVal symbolic(Tracer *t, const Expr *e, DType dtype) {
     int64_t k = 0;
     if (expr_int(e, &k))
         return t_const(t, val_int(k), dtype);
-    return (TVal){.id = -1, .dtype = dtype, .symbolic = true, .expr = e};
+    TVal v = {.id = -1, .dtype = dtype, .symbolic = true, .expr = e};
+    return dtype_is_int(dtype) && dtype_info[dtype].bytes < 4 ? materialize(t, v) : v;
 }
 
 TVal t_index(Tracer *t, const Expr *e, DType dtype) {
@@ -206,9 +208,10 @@ TVal t_cast(Tracer *t, TVal a, DType dtype, DType src) {
         return converted(t, LOOP_to_dtype, a, dtype, src);
     if (a.expr && dtype == DT_b8)
         return t_op2(t, LOOP_ne, a, t_int(t, 0, a.dtype));
+    if (a.expr)
+        return symbolic(t, a.expr, dtype);
     a.dtype = dtype;
-    if (!a.expr)
-        a.k = normal_const(a.k, dtype);
+    a.k = normal_const(a.k, dtype);
     return a;
 }
 
