@@ -166,7 +166,10 @@ static bool find_scaled(const Node *n, Scaled *s) {
     for (int swap = 0; swap < (s->div ? 1 : 2); swap++) {
         s->x = input(k, swap);
         s->other = k->args[1 - swap];
-        if (s->x && constant_along(s->x, &s->other, &amax->args[1]) && keeps_type(n, &s->other))
+        const TensorMeta *m = s->x ? node_tensor(s->x) : NULL;
+        bool signless = m && m->dtype == DT_b8;
+        if (s->x && !signless && constant_along(s->x, &s->other, &amax->args[1]) &&
+            keeps_type(n, &s->other))
             return true;
     }
     return false;

@@ -12,6 +12,16 @@ typedef struct Usage {
     VEC(const IrBuffer *) used;
 } Usage;
 
+static void use_name(Usage *u, const IrBuffer *b);
+
+static void use_owners(Usage *u, const IrBuffer *b) {
+    for (int i = 0; i < b->aliases.n; i++) {
+        const IrBuffer *alias = map_get(&u->s->module->buffers, b->aliases.at[i]);
+        if (alias)
+            use_name(u, alias);
+    }
+}
+
 static void use_name(Usage *u, const IrBuffer *b) {
     const char *real =
         u->s->mutation_real_name.live ? map_get(&u->s->mutation_real_name, b->name) : NULL;
@@ -21,11 +31,10 @@ static void use_name(Usage *u, const IrBuffer *b) {
             return;
     if (r)
         vec_push(u->tmp, &u->used, r);
-    for (int i = 0; i < b->aliases.n; i++) {
-        const IrBuffer *alias = map_get(&u->s->module->buffers, b->aliases.at[i]);
-        if (alias)
-            use_name(u, alias);
-    }
+    use_owners(u, b);
+    // A written part of a concatenation lies in it too: here memory ends with its name.
+    if (r && r != b)
+        use_owners(u, r);
 }
 
 static void use_deps(Usage *u, const DepVec *v) {
