@@ -95,7 +95,7 @@ static Level *run_level(Search *x, const Artifact *art, CaseRung rung, bool plai
 
 // ---- what was found
 
-void diverge_found(Search *x, const Shown *got, const Shown *want, const Judged *j) {
+static void found(Search *x, const Shown *got, const Shown *want, const Judged *j) {
     Divergence *o = x->out;
     Buf at = {.arena = x->arena}, type = {.arena = x->arena};
     double rtol, atol;
@@ -121,6 +121,17 @@ void diverge_found(Search *x, const Shown *got, const Shown *want, const Judged 
     o->pattern = element_pattern(x->arena, &got->t, wrong);
     o->got = (RtValue){.kind = RT_tensor, .tensor = tensor_keep(&got->t)};
     o->want = (RtValue){.kind = RT_tensor, .tensor = tensor_keep(&want->t)};
+}
+
+bool diverge_judged(Search *x, const Shown *got, const Shown *want) {
+    Judged j;
+    if (!want)
+        return false;
+    x->out->nodes++;
+    if (!judge_apart(&got->t, &want->t, &j))
+        return false;
+    found(x, got, want, &j);
+    return true;
 }
 
 // The nodes of the graph asked about that items of an artifact come from, each once.
@@ -337,15 +348,10 @@ static bool search_graph(Search *x, const Level *l, const Artifact *a, const Lev
         const Shown *s = &l->trace.at.at[i];
         const Node *n = s->half == half ? node_named(g, s->name) : NULL;
         const Shown *want = n && n->op != FX_placeholder ? counterpart(x, a, n) : NULL;
-        Judged j;
         if (n && n->op != FX_placeholder && !want && plain)
             want = diverge_seen(&plain->trace, half, s->name);
-        if (!want)
+        if (!diverge_judged(x, s, want))
             continue;
-        x->out->nodes++;
-        if (!judge_apart(&s->t, &want->t, &j))
-            continue;
-        diverge_found(x, s, want, &j);
         const Node *by = computing(x, a, n);
         x->out->node = by->name;
         x->out->op = by->target ? by->target : "";

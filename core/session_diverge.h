@@ -44,8 +44,9 @@ const Shown *diverge_seen(const Trace *x, int half, const char *name);
 const Level *diverge_level(const Search *x, const Artifact *a); // at which it ran; NULL
 // In which half of a request the nodes of an artifact's graph ran.
 int diverge_half(const Search *x, const Artifact *a);
-// Into x->out: that value; the nodes of the graph asked about that items of an artifact come from.
-void diverge_found(Search *x, const Shown *got, const Shown *want, const Judged *j);
+// Whether a value is another than its counterpart (NULL: none known); if so it goes into x->out.
+bool diverge_judged(Search *x, const Shown *got, const Shown *want);
+// Into x->out: the nodes of the graph asked about that items of an artifact come from.
 void diverge_origins(Search *x, const Artifact *from, const int *items, int n);
 // Place of a result (out0) among what compiled code returns; -1.
 int diverge_result_place(const Search *x, const char *result);

@@ -92,13 +92,8 @@ bool diverge_buffers(Search *x, const Level *l, const Level *before) {
         const Level *graph = lowered ? diverge_level(x, lowered) : NULL;
         if (graph)
             want = diverge_seen(&graph->trace, diverge_half(x, graph->art), n->name);
-        Judged j;
-        if (!want)
+        if (!diverge_judged(x, s, want))
             continue;
-        x->out->nodes++;
-        if (!judge_apart(&s->t, &want->t, &j))
-            continue;
-        diverge_found(x, s, want, &j);
         x->out->op = n ? arena_printf(x->arena, "%s: %s", op->name, n->name) : "";
         x->out->half =
             probe_session_unit(x->probe)->forward ? s->half ? "backward" : "forward" : "";

@@ -170,11 +170,6 @@ MemoryFormat suggest_memory_format(Trace *t, Value x) {
     return channels_last_strides(t, m, MF_channels_last_3d) ? MF_channels_last_3d : MF_contiguous;
 }
 
-static const Expr *quotient(Sym *s, const Expr *a, const Expr *b) {
-    const Expr *exact = sym_exact_div(s, a, b);
-    return exact ? exact : sym_floordiv(s, a, b);
-}
-
 // The shape with its -1 worked out; NULL if the numbers of elements cannot agree.
 static const Expr **inferred_shape(Trace *t, const TensorMeta *m, const Value *shape) {
     const Expr **e = ARENA_ARRAY(t->arena, shape->n + 1, const Expr *);
@@ -189,7 +184,7 @@ static const Expr **inferred_shape(Trace *t, const TensorMeta *m, const Value *s
             known = sym_mul(t->sym, known, e[i]);
     }
     if (hole >= 0)
-        e[hole] = expr_is(known, 0) ? sym_int(t->sym, 0) : quotient(t->sym, total, known);
+        e[hole] = expr_is(known, 0) ? sym_int(t->sym, 0) : sym_quotient(t->sym, total, known);
     return e;
 }
 

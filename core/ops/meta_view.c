@@ -74,9 +74,8 @@ bool meta_infer_size(MetaCtx *m, const TensorMeta *t, int ndim, const Expr **siz
                          "the unspecified "
                          "dimension size -1 can be any value and is ambiguous",
                          asked);
-    const Expr *exact = sym_exact_div(s, numel, known);
-    size[infer] = exact ? exact : sym_floordiv(s, numel, known);
-    if (!exact && !meta_eq(m, sym_mul(s, size[infer], known), numel))
+    size[infer] = sym_quotient(s, numel, known);
+    if (!meta_eq(m, sym_mul(s, size[infer], known), numel))
         return meta_fail(m, "RuntimeError: shape '%s' is invalid for input of size %s", asked,
                          sym_str(m->arena, numel));
     return true;

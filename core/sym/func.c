@@ -87,6 +87,11 @@ const Expr *sym_floordiv(Sym *s, const Expr *a, const Expr *b) {
     return c->out;
 }
 
+const Expr *sym_quotient(Sym *s, const Expr *a, const Expr *b) {
+    const Expr *exact = sym_exact_div(s, a, b);
+    return exact ? exact : sym_floordiv(s, a, b);
+}
+
 const Expr *sym_cleandiv(Sym *s, const Expr *a, const Expr *b) {
     const Expr *e = sym_floordiv(s, a, b);
     return e->kind == SYM_floordiv ? intern2(s, SYM_cleandiv, e->args[0], e->args[1]) : e;

@@ -95,6 +95,8 @@ const Expr *sym_expand(Sym *s, const Expr *e);
 const Expr *sym_gcd(Sym *s, const Expr *a, const Expr *b);
 // a / b if that is exact term by term, else NULL.
 const Expr *sym_exact_div(Sym *s, const Expr *a, const Expr *b);
+// a / b if that is exact, else rounded down.
+const Expr *sym_quotient(Sym *s, const Expr *a, const Expr *b);
 // Without Identity wrappers.
 const Expr *sym_strip_identity(Sym *s, const Expr *e);
 // Value for values of symbols (a comparison gives 0 or 1); false if a symbol is unknown (lookup

@@ -95,11 +95,17 @@ START_TEST(a_session_does_it_again) {
 }
 END_TEST
 
+// Layouts are kept in a folder of this test's own.
+static char *own_state(Arena *a, Diag *d) {
+    char *dir = dir_temp(a, d);
+    setenv("XDG_STATE_HOME", dir, 1);
+    return dir;
+}
+
 START_TEST(layouts_are_kept_by_name) {
     Arena a = {0};
     Diag d = {.arena = &a};
-    char *dir = dir_temp(&a, &d);
-    setenv("XDG_STATE_HOME", dir, 1);
+    char *dir = own_state(&a, &d);
     start(160, 40);
     ck_assert(app_open(&app, "samples/norm.pt2"));
     run("layout 2 ; split below ; grow wider 10 ; layout save work");
@@ -175,8 +181,7 @@ END_TEST
 START_TEST(layouts_bring_back_what_panes_show) {
     Arena a = {0};
     Diag d = {.arena = &a};
-    char *dir = dir_temp(&a, &d);
-    setenv("XDG_STATE_HOME", dir, 1);
+    char *dir = own_state(&a, &d);
     start(120, 40);
     ck_assert(app_open(&app, "samples/norm.pt2"));
     run("layout 3 ; focus 1 ; stage functional ; focus 2 ; view memory ; focus 3 ; help");
