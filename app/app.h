@@ -217,7 +217,8 @@ void search_step(App *app, int dir);
 
 // ---- draw.c, draw_pane.c, draw_pop.c ----
 
-void app_draw(App *app);                        // the whole frame into app->screen
+void app_settle(App *app);                      // locked panes go where the last key led
+void app_draw(App *app);                        // the same, and the whole frame into app->screen
 Rect app_body(const App *app);                  // where the panes are
 void app_rects(const App *app, Rect out[PANES]);
 void draw_pane(App *app, Pane *p, int number, Rect r, bool focus);

@@ -440,17 +440,25 @@ static void draw_bottom(App *app) {
         draw_last_row(app, s->rows - 1);
 }
 
+void app_settle(App *app) {
+    ArenaMark mark = arena_mark(&app->frame);
+    Rect rect[PANES];
+    app_rects(app, rect);
+    for (int i = 0; i < PANES; i++)
+        if (rect[i].rows)
+            app->pane[i].rows_shown = rect[i].rows - 1;
+    app->pane[HOME].rows_shown = app_body(app).rows - 1;
+    pane_follow(app);
+    arena_rewind(&app->frame, mark);
+}
+
 void app_draw(App *app) {
+    app_settle(app);
     ArenaMark mark = arena_mark(&app->frame);
     Screen *s = &app->screen;
     Rect rect[PANES], body = app_body(app);
     screen_clear(s);
     app_rects(app, rect);
-    for (int i = 0; i < PANES; i++)
-        if (rect[i].rows)
-            app->pane[i].rows_shown = rect[i].rows - 1;
-    app->pane[HOME].rows_shown = body.rows - 1;
-    pane_follow(app);
     for (int i = 0; i < ALL_PANES && app->session; i++) // what is in sight is not thrown away
         pipeline_state_touch(session_pipeline(app->session), app->pane[i].ctx.art);
     for (int i = 0; i < PINS && app->session; i++)

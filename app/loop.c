@@ -208,6 +208,8 @@ int loop_run(App *app, const char *model) {
             handle(app, &e);
             after(app);
             e = next_event(0, NULL, 0);
+            if (e.kind == TERM_key) // fast fingers find what slow ones do
+                app_settle(app);
         }
         app_poll(app);
     }
