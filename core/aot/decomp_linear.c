@@ -102,25 +102,30 @@ bool decomp_bmm(Trace *t, const Op *op, const Value *a, Value *out) {
     return true;
 }
 
-bool decomp_mv(Trace *t, const Op *op, const Value *a, Value *out) {
-    (void)op;
+// The product of the first two arguments, element by element, in the type to add it up in.
+static Value products(Trace *t, const Value *a, DType *result) {
     Promotion p = promote_default(t, a, 2);
     Value x = widened(t, a[0], p.compute);
     Value y = widened(t, a[1], p.compute);
-    Value r = CALL(t, aten_mul_Tensor, x, y);
+    *result = p.result;
+    return CALL(t, aten_mul_Tensor, x, y);
+}
+
+bool decomp_mv(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    DType result;
+    Value r = products(t, a, &result);
     r = CALL(t, aten_sum_dim_IntList, r, list_of(t, INT(1), END));
-    *out = to_dtype(t, r, p.result);
+    *out = to_dtype(t, r, result);
     return true;
 }
 
 bool decomp_dot(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    Promotion p = promote_default(t, a, 2);
-    Value x = widened(t, a[0], p.compute);
-    Value y = widened(t, a[1], p.compute);
-    Value r = CALL(t, aten_mul_Tensor, x, y);
+    DType result;
+    Value r = products(t, a, &result);
     r = CALL(t, aten_sum_default, r);
-    *out = to_dtype(t, r, p.result);
+    *out = to_dtype(t, r, result);
     return true;
 }
 

@@ -129,60 +129,47 @@ bool decomp_view(Trace *t, const Op *op, const Value *a, Value *out) {
     return true;
 }
 
-// (…, C r r, H, W) to (…, C, H r, W r) and back.
-bool decomp_pixel_shuffle(Trace *t, const Op *op, const Value *a, Value *out) {
-    (void)op;
-    int n = dim_of(a[0]), b = n - 3;
-    int64_t r = int_arg(&a[1], 1);
-    Value h = val_sym(size_of(t, a[0], -2)), w = val_sym(size_of(t, a[0], -1));
-    Value c = val_sym(sym_floordiv(t->sym, size_of(t, a[0], -3), sym_int(t->sym, r * r)));
+// The last three dimensions of x taken apart as `in`, reordered, and put together as `to`.
+static Value shuffle(Trace *t, Value x, const Value in[5], const int order[5], const Value to[3]) {
+    int n = dim_of(x), b = n - 3;
     Value shape = val_list(t->arena, VAL_list, b + 5), perm = dims_range(t, 0, b + 5),
           last = val_list(t->arena, VAL_list, n);
     for (int i = 0; i < b; i++)
-        shape.at[i] = last.at[i] = val_sym(size_of(t, a[0], i));
-    const Value in[5] = {c, INT(r), INT(r), h, w};
-    const int order[5] = {0, 3, 1, 4, 2};
+        shape.at[i] = last.at[i] = val_sym(size_of(t, x, i));
     for (int i = 0; i < 5; i++) {
         shape.at[b + i] = in[i];
         perm.at[b + i] = INT(b + order[i]);
     }
-    last.at[b] = c;
-    last.at[b + 1] = val_sym(sym_mul_int(t->sym, size_of(t, a[0], -2), r));
-    last.at[b + 2] = val_sym(sym_mul_int(t->sym, size_of(t, a[0], -1), r));
-    Value x = CALL(t, aten_view_default, a[0], shape);
+    for (int i = 0; i < 3; i++)
+        last.at[b + i] = to[i];
+    Value format = {.kind = VAL_memory_format, .mf = suggest_memory_format(t, x)};
+    x = CALL(t, aten_view_default, x, shape);
     x = CALL(t, aten_permute_default, x, perm);
     x = reshape(t, x, last);
-    *out = CALL(t, aten_clone_default, x,
-                (Value){.kind = VAL_memory_format, .mf = suggest_memory_format(t, a[0])});
+    return CALL(t, aten_clone_default, x, format);
+}
+
+// (…, C r r, H, W) to (…, C, H r, W r) and back.
+bool decomp_pixel_shuffle(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    int64_t r = int_arg(&a[1], 1);
+    Value h = val_sym(size_of(t, a[0], -2)), w = val_sym(size_of(t, a[0], -1));
+    Value c = val_sym(sym_floordiv(t->sym, size_of(t, a[0], -3), sym_int(t->sym, r * r)));
+    const Value to[3] = {c, val_sym(sym_mul_int(t->sym, size_of(t, a[0], -2), r)),
+                         val_sym(sym_mul_int(t->sym, size_of(t, a[0], -1), r))};
+    *out = shuffle(t, a[0], (Value[]){c, INT(r), INT(r), h, w}, (int[]){0, 3, 1, 4, 2}, to);
     return true;
 }
 
 bool decomp_pixel_unshuffle(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    int n = dim_of(a[0]), b = n - 3;
     int64_t r = int_arg(&a[1], 1);
     const Expr *re = sym_int(t->sym, r);
     Value c = val_sym(size_of(t, a[0], -3)),
           h = val_sym(sym_floordiv(t->sym, size_of(t, a[0], -2), re));
     Value w = val_sym(sym_floordiv(t->sym, size_of(t, a[0], -1), re));
-    Value shape = val_list(t->arena, VAL_list, b + 5), perm = dims_range(t, 0, b + 5),
-          last = val_list(t->arena, VAL_list, n);
-    for (int i = 0; i < b; i++)
-        shape.at[i] = last.at[i] = val_sym(size_of(t, a[0], i));
-    const Value in[5] = {c, h, INT(r), w, INT(r)};
-    const int order[5] = {0, 2, 4, 1, 3};
-    for (int i = 0; i < 5; i++) {
-        shape.at[b + i] = in[i];
-        perm.at[b + i] = INT(b + order[i]);
-    }
-    last.at[b] = val_sym(sym_mul_int(t->sym, size_of(t, a[0], -3), r * r));
-    last.at[b + 1] = h;
-    last.at[b + 2] = w;
-    Value x = CALL(t, aten_view_default, a[0], shape);
-    x = CALL(t, aten_permute_default, x, perm);
-    x = reshape(t, x, last);
-    *out = CALL(t, aten_clone_default, x,
-                (Value){.kind = VAL_memory_format, .mf = suggest_memory_format(t, a[0])});
+    const Value to[3] = {val_sym(sym_mul_int(t->sym, size_of(t, a[0], -3), r * r)), h, w};
+    *out = shuffle(t, a[0], (Value[]){c, h, INT(r), w, INT(r)}, (int[]){0, 2, 4, 1, 3}, to);
     return true;
 }
 

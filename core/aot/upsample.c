@@ -80,15 +80,25 @@ typedef struct Axis {
     Value real, low, high; // source place, the places below and above it
 } Axis;
 
-static Axis linear_axis(Trace *t, Value x, const Expr *isize, Value osize, Value scale, bool align,
-                        int squeeze, DType d) {
-    double in = (double)expr_int_or(isize, 1), out = float_arg(&osize, 1), s = float_arg(&scale, 0);
-    double f = align                             ? (out > 1 ? (in - 1) / (out - 1) : 0)
-               : scale.kind != VAL_none && s > 0 ? 1 / s
-                                                 : in / out;
+// Places 0, 1, … of the result along an axis.
+static Value counted(Trace *t, Value x, Value osize, DType d) {
     Value i = CALL(t, aten_arange_default, osize, NONE, NONE,
                    (Value){.kind = VAL_device, .device = x.tensor->device}, BOOL(false));
-    i = to_dtype(t, i, d);
+    return to_dtype(t, i, d);
+}
+
+// Places of the source to one of the result.
+static double source_step(const Expr *isize, double out, Value scale, bool align) {
+    double in = (double)expr_int_or(isize, 1), s = float_arg(&scale, 0);
+    if (align)
+        return out > 1 ? (in - 1) / (out - 1) : 0;
+    return scale.kind != VAL_none && s > 0 ? 1 / s : in / out;
+}
+
+static Axis linear_axis(Trace *t, Value x, const Expr *isize, Value osize, Value scale, bool align,
+                        int squeeze, DType d) {
+    double out = float_arg(&osize, 1), f = source_step(isize, out, scale, align);
+    Value i = counted(t, x, osize, d);
     if (!align)
         i = CALL(t, aten_add_Tensor, i, FLT(0.5));
     i = CALL(t, aten_mul_Tensor, i, align && out <= 1 ? INT(0) : FLT(f));
@@ -201,18 +211,9 @@ typedef struct CubicAxis {
     const Expr *last;
 } CubicAxis;
 
-static Value cubic_places(Trace *t, Value x, Value osize, DType d) {
-    Value i = CALL(t, aten_arange_default, osize, NONE, NONE,
-                   (Value){.kind = VAL_device, .device = x.tensor->device}, BOOL(false));
-    return to_dtype(t, i, d);
-}
-
 static Value cubic_source(Trace *t, const Expr *isize, Value osize, Value scale, bool align,
                           Value i) {
-    double in = (double)expr_int_or(isize, 1), out = float_arg(&osize, 1), s = float_arg(&scale, 0);
-    double f = align                             ? (out > 1 ? (in - 1) / (out - 1) : 0)
-               : scale.kind != VAL_none && s > 0 ? 1 / s
-                                                 : in / out;
+    double out = float_arg(&osize, 1), f = source_step(isize, out, scale, align);
     if (align)
         return CALL(t, aten_mul_Tensor, i, out > 1 ? FLT(f) : INT(0));
     i = CALL(t, aten_add_Tensor, i, FLT(0.5));
@@ -234,8 +235,8 @@ static Value upsample_bicubic(Trace *t, Value x, Value osize, Value scales, bool
     DType d = promote_int_to_float(t, &in, 1).result;
     CubicAxis h = {.last = sym_add_int(t->sym, size_of(t, x, 2), -1)};
     CubicAxis w = {.last = sym_add_int(t->sym, size_of(t, x, 3), -1)};
-    Value i = cubic_places(t, x, item_of(osize, 0), d);
-    Value j = cubic_places(t, x, item_of(osize, 1), d);
+    Value i = counted(t, x, item_of(osize, 0), d);
+    Value j = counted(t, x, item_of(osize, 1), d);
     w.real = cubic_source(t, size_of(t, x, 3), item_of(osize, 1), scale_at(scales, 1), align, j);
     h.real = cubic_source(t, size_of(t, x, 2), item_of(osize, 0), scale_at(scales, 0), align, i);
     h.real = CALL(t, aten_unsqueeze_default, h.real, INT(-1));

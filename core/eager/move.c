@@ -229,6 +229,14 @@ bool kern_chunk_cat(K *k) {
     return eager_ok(k->x);
 }
 
+// Offsets in dimension d of the elements from `start` on, `step` apart, round and round.
+static const int64_t *around(K *k, const Tensor *in, int d, int64_t start, int step) {
+    int64_t n = in->size[d], *table = ARENA_ARRAY(k->x->arena, n + 1, int64_t);
+    for (int64_t i = 0; i < n; i++)
+        table[i] = ((start + step * i) % n + n) % n * in->stride[d];
+    return table;
+}
+
 bool kern_flip(K *k) {
     const Tensor *in = k->in[0], *out = k->res[0];
     uint64_t mask = 0;
@@ -239,10 +247,8 @@ bool kern_flip(K *k) {
         return true;
     const int64_t *at[TENSOR_DIMS];
     for (int d = 0; d < in->ndim; d++) {
-        int64_t *table = ARENA_ARRAY(k->x->arena, in->size[d] + 1, int64_t), n = in->size[d];
-        for (int64_t i = 0; i < n; i++)
-            table[i] = (mask >> d & 1 ? n - 1 - i : i) * in->stride[d];
-        at[d] = table;
+        bool turn = mask >> d & 1;
+        at[d] = around(k, in, d, turn ? in->size[d] - 1 : 0, turn ? -1 : 1);
     }
     copy_mapped(k->x, out, in, at);
     return true;
@@ -286,12 +292,8 @@ bool kern_roll(K *k) {
             shift[d] += shifts[i] % in->size[d];
     }
     const int64_t *at[TENSOR_DIMS];
-    for (int d = 0; d < in->ndim; d++) {
-        int64_t *table = ARENA_ARRAY(k->x->arena, in->size[d] + 1, int64_t), n = in->size[d];
-        for (int64_t i = 0; i < n; i++)
-            table[i] = ((i - shift[d]) % n + n) % n * in->stride[d];
-        at[d] = table;
-    }
+    for (int d = 0; d < in->ndim; d++)
+        at[d] = around(k, in, d, -shift[d], 1);
     copy_mapped(k->x, out, in, at);
     return true;
 }
@@ -382,40 +384,37 @@ bool kern_triangle(K *k) {
     return true;
 }
 
-// The window that a view of a copy is: select_scatter, slice_scatter, diagonal_scatter,
-// as_strided_scatter.
-bool kern_window_scatter(K *k) {
+// The part of t that a view is, with the arguments of this call from the third on.
+static bool window_of(K *k, Tensor *t, Value *window) {
     static const struct {
-        const char *scatter, *ns, *view, *overload;
-    } views[] = {{"select_scatter", "aten", "select", "int"},
-                 {"slice_scatter", "aten", "slice", "Tensor"},
-                 {"diagonal_scatter", "aten", "diagonal", "default"},
-                 {"as_strided_scatter", "aten", "as_strided", "default"}};
-    const Op *view = NULL;
-    for (int i = 0; i < COUNT(views); i++)
-        if (strcmp(k->op->name, views[i].scatter) == 0)
-            view = op_find_overload(views[i].ns, views[i].view, views[i].overload);
-    Value args[8] = {tensor_value(k->x, k->res[0])}, w;
-    memcpy(args + 1, k->args + 2, (size_t)(k->op->n_args - 2) * sizeof *args);
-    return view && copy_into(k->x, k->res[0], k->in[0]) && eager_op(k->x, view, args, &w) &&
-           w.kind == VAL_tensor && copy_into(k->x, tensor_at(&w), k->in[1]);
-}
-
-// (grad, input_sizes, view's arguments …): zeros with the gradient in the window.
-bool kern_window_backward(K *k) {
-    static const struct {
-        const char *name, *view, *overload;
-    } views[] = {{"select_backward", "select", "int"},
+        const char *name, *view, *overload; // the op, and the view whose arguments it takes
+    } views[] = {{"select_scatter", "select", "int"},
+                 {"slice_scatter", "slice", "Tensor"},
+                 {"diagonal_scatter", "diagonal", "default"},
+                 {"as_strided_scatter", "as_strided", "default"},
+                 {"select_backward", "select", "int"},
                  {"slice_backward", "slice", "Tensor"},
                  {"diagonal_backward", "diagonal", "default"}};
     const Op *view = NULL;
     for (int i = 0; i < COUNT(views); i++)
         if (strcmp(k->op->name, views[i].name) == 0)
             view = op_find_overload("aten", views[i].view, views[i].overload);
-    Value args[8] = {tensor_value(k->x, k->res[0])}, w;
+    Value args[8] = {tensor_value(k->x, t)};
     memcpy(args + 1, k->args + 2, (size_t)(k->op->n_args - 2) * sizeof *args);
-    return view && eager_op(k->x, view, args, &w) && w.kind == VAL_tensor &&
-           copy_into(k->x, tensor_at(&w), k->in[0]);
+    return view && eager_op(k->x, view, args, window) && window->kind == VAL_tensor;
+}
+
+// (self, src, view's arguments …): a copy of self with src in the window.
+bool kern_window_scatter(K *k) {
+    Value w;
+    return copy_into(k->x, k->res[0], k->in[0]) && window_of(k, k->res[0], &w) &&
+           copy_into(k->x, tensor_at(&w), k->in[1]);
+}
+
+// (grad, input_sizes, view's arguments …): zeros with the gradient in the window.
+bool kern_window_backward(K *k) {
+    Value w;
+    return window_of(k, k->res[0], &w) && copy_into(k->x, tensor_at(&w), k->in[0]);
 }
 
 // Windows of unfold overlap: gradients are added up.

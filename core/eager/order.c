@@ -68,6 +68,11 @@ static bool line_setup(K *k, Line *l, const Tensor *in, int dim) {
     return true;
 }
 
+// The lines of the first argument along the dimension that argument `at` names.
+static bool line_of(K *k, Line *l, int at, int64_t otherwise, int *dim) {
+    return k_dim(k, ki(k, at, otherwise), k->in[0]->ndim, dim) && line_setup(k, l, k->in[0], *dim);
+}
+
 static void line_load(Line *l, int64_t r) {
     keys_of(l->in, run_start(&l->runs, r), l->runs.step, l->n, l->key);
 }
@@ -117,8 +122,7 @@ bool kern_max_dim(K *k) {
     Line l;
     int dim;
     bool largest = str_starts(k->op->name, "max");
-    if (!k_dim(k, ki(k, 1, 0), k->in[0]->ndim, &dim) || !line_setup(k, &l, k->in[0], dim) ||
-        !not_empty(k, &l))
+    if (!line_of(k, &l, 1, 0, &dim) || !not_empty(k, &l))
         return false;
     const int64_t *place = extreme_places(k->x, k->in[0], dim, !largest);
     for (int64_t r = 0; r < l.runs.n; r++) {
@@ -206,7 +210,7 @@ bool kern_topk(K *k) {
     Line l;
     int dim;
     int64_t count = ki(k, 1, 0);
-    if (!k_dim(k, ki(k, 2, -1), k->in[0]->ndim, &dim) || !line_setup(k, &l, k->in[0], dim))
+    if (!line_of(k, &l, 2, -1, &dim))
         return false;
     if (count < 0 || count > l.n)
         return k_fail(k, "RuntimeError: selected index k out of range");
@@ -230,7 +234,7 @@ bool kern_kthvalue(K *k) {
     Line l;
     int dim;
     int64_t which = ki(k, 1, 1);
-    if (!k_dim(k, ki(k, 2, -1), k->in[0]->ndim, &dim) || !line_setup(k, &l, k->in[0], dim))
+    if (!line_of(k, &l, 2, -1, &dim))
         return false;
     if (which < 1 || which > l.n)
         return k_fail(
@@ -259,8 +263,7 @@ static int64_t median_of(Line *l, bool skip_nan) {
 bool kern_median_dim(K *k) {
     Line l;
     int dim;
-    if (!k_dim(k, ki(k, 1, -1), k->in[0]->ndim, &dim) || !line_setup(k, &l, k->in[0], dim) ||
-        !not_empty(k, &l))
+    if (!line_of(k, &l, 1, -1, &dim) || !not_empty(k, &l))
         return false;
     for (int64_t r = 0; r < l.runs.n; r++) {
         line_rank(&l, r);
@@ -292,8 +295,7 @@ bool kern_median(K *k) {
 bool kern_mode(K *k) {
     Line l;
     int dim;
-    if (!k_dim(k, ki(k, 1, -1), k->in[0]->ndim, &dim) || !line_setup(k, &l, k->in[0], dim) ||
-        !not_empty(k, &l))
+    if (!line_of(k, &l, 1, -1, &dim) || !not_empty(k, &l))
         return false;
     for (int64_t r = 0; r < l.runs.n; r++) {
         int64_t most = 0, best = 0;
@@ -317,7 +319,7 @@ bool kern_cummax(K *k) {
     Line l;
     int dim;
     bool largest = strcmp(k->op->name, "cummax") == 0;
-    if (!k_dim(k, ki(k, 1, 0), k->in[0]->ndim, &dim) || !line_setup(k, &l, k->in[0], dim))
+    if (!line_of(k, &l, 1, 0, &dim))
         return false;
     for (int64_t r = 0; r < l.runs.n; r++) {
         int64_t best = 0;

@@ -63,9 +63,8 @@ typedef void OpVisit(void *ctx, const LoopBody *b, const LoopOp *op);
 static void each_op(const Nest *n, OpVisit *visit, void *ctx) {
     for (int m = 0; m < n->n; m++) {
         const LoopBody *b = n->members[m]->body;
-        for (int k = 0; k < b->blocks.n; k++)
-            for (int i = 0; i < b->blocks.at[k].ops.n; i++)
-                visit(ctx, b, &b->blocks.at[k].ops.at[i]);
+        BODY_EACH (b, op)
+            visit(ctx, b, op);
     }
 }
 

@@ -265,9 +265,8 @@ static void read_body(Arena *a, Sym *sym, const LoopBody *body, bool raw, DepVec
     Arena tmp = {0};
     DepVec r = {0}, wr = {0};
     int indirect = 0;
-    for (int b = 0; b < body->blocks.n; b++)
-        for (int i = 0; i < body->blocks.at[b].ops.n; i++)
-            indirect += body->blocks.at[b].ops.at[i].kind == LOOP_set_indirect;
+    BODY_EACH (body, op)
+        indirect += op->kind == LOOP_set_indirect;
     Walk w = {
         .arena = a, .tmp = &tmp, .sym = sym, .body = body, .reads = &r, .writes = &wr, .raw = raw};
     w.from = ARENA_ARRAY(&tmp, indirect + 1, const Expr *);

@@ -217,10 +217,14 @@ static bool fail_bounds(Frame *f, int64_t at, int64_t size) {
     return false;
 }
 
+// Elements of t's storage from its first one on.
+static int64_t reach(const Tensor *t) {
+    return (int64_t)(storage_bytes(t->storage) / (size_t)dtype_info[t->dtype].bytes) - t->offset;
+}
+
 static bool run_load(Frame *f, const LoopOp *op, int i) {
     const Tensor *t = f->s->code->buffer[f->s->code->first_op[f->block] + i];
-    int64_t last =
-        (int64_t)(storage_bytes(t->storage) / (size_t)dtype_info[t->dtype].bytes) - t->offset;
+    int64_t last = reach(t);
     const IndexLanes *at = eval_index(f, op->index);
     Lanes *out = &f->value[i];
     out->dtype = t->dtype;
@@ -238,8 +242,7 @@ static bool run_load(Frame *f, const LoopOp *op, int i) {
 
 static bool run_store(Frame *f, const LoopOp *op, int i) {
     const Tensor *t = f->s->code->buffer[f->s->code->first_op[f->block] + i];
-    int64_t last =
-        (int64_t)(storage_bytes(t->storage) / (size_t)dtype_info[t->dtype].bytes) - t->offset;
+    int64_t last = reach(t);
     const IndexLanes *at = eval_index(f, op->index);
     const Lanes *v = &f->value[op->arg[0]];
     void *base = tensor_data(t);

@@ -86,6 +86,12 @@ typedef struct LoopBody {
     bool keep_order; // as traced: its loops stay in that order (pick_loop_orders off)
 } LoopBody;
 
+// Every operation of `body`, block by block, as `const LoopOp *op`.
+#define BODY_EACH(body, op)                                                                        \
+    for (const LoopBlock *block_ = (body)->blocks.at;                                              \
+         block_ < (body)->blocks.at + (body)->blocks.n; block_++)                                  \
+        for (const LoopOp *op = block_->ops.at; op && op < block_->ops.at + block_->ops.n; op++)
+
 // `class op0_loop_body:` and what stands under it, without indentation of its own.
 // line_ops, if given: for each line the number of the op in block 0, or -1.
 void loop_body_print(Buf *out, const char *op_name, const LoopBody *b, IntVec *line_ops);

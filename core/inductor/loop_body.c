@@ -82,17 +82,13 @@ static bool is_access(const LoopOp *op) {
 // Stores first, then loads, each as often as it occurs.
 static int addresses(Arena *a, const LoopBody *b, const Expr ***out) {
     int n = 0, k = 0;
-    for (int i = 0; i < b->blocks.n; i++)
-        for (int j = 0; j < b->blocks.at[i].ops.n; j++)
-            n += is_access(&b->blocks.at[i].ops.at[j]);
+    BODY_EACH (b, op)
+        n += is_access(op);
     *out = ARENA_ARRAY(a, n, const Expr *);
     for (int pass = 0; pass < 2; pass++)
-        for (int i = 0; i < b->blocks.n; i++)
-            for (int j = 0; j < b->blocks.at[i].ops.n; j++) {
-                const LoopOp *op = &b->blocks.at[i].ops.at[j];
-                if (is_access(op) && (op->kind == LOOP_load) == (pass == 1))
-                    (*out)[k++] = b->index.at[op->index];
-            }
+        BODY_EACH (b, op)
+            if (is_access(op) && (op->kind == LOOP_load) == (pass == 1))
+                (*out)[k++] = b->index.at[op->index];
     return n;
 }
 

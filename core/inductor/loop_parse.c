@@ -310,25 +310,20 @@ static void find_blocks(Reader *r, LoopBody *body, Map *blocks) {
 // Each masked block belongs to one call, so that the blocks reached from the body form a tree.
 static void check_calls(Reader *r, LoopBody *b) {
     bool *called = ARENA_ARRAY(r->arena, b->blocks.n, bool);
-    for (int k = 0; k < b->blocks.n; k++)
-        for (int i = 0; i < b->blocks.at[k].ops.n; i++) {
-            const LoopOp *op = &b->blocks.at[k].ops.at[i];
-            if (op->kind != LOOP_masked)
-                continue;
-            if (op->number == 0 || called[op->number])
-                read_fail(r, "masked_subblock%d is called twice", b->block_number.at[op->number]);
-            called[op->number] = true;
-        }
+    BODY_EACH (b, op) {
+        if (op->kind != LOOP_masked)
+            continue;
+        if (op->number == 0 || called[op->number])
+            read_fail(r, "masked_subblock%d is called twice", b->block_number.at[op->number]);
+        called[op->number] = true;
+    }
 }
 
 static void collect_indirect(Reader *r, LoopBody *b) {
     int n = 0;
-    for (int k = 0; k < b->blocks.n; k++)
-        for (int i = 0; i < b->blocks.at[k].ops.n; i++) {
-            const LoopOp *op = &b->blocks.at[k].ops.at[i];
-            if (op->kind == LOOP_set_indirect && op->number >= n)
-                n = op->number + 1;
-        }
+    BODY_EACH (b, op)
+        if (op->kind == LOOP_set_indirect && op->number >= n)
+            n = op->number + 1;
     if (n > 4096)
         read_fail(r, "indirect%d: more than 4096 indirect indexes", n - 1);
     for (int i = 0; i < n && !r->failed; i++) {

@@ -15,20 +15,19 @@ typedef struct Strides {
 
 static void add_strides(const Schedule *s, const SchedNode *n, Strides *t) {
     const LoopBody *b = n->body;
-    for (int k = 0; b && k < b->blocks.n; k++)
-        for (int i = 0; i < b->blocks.at[k].ops.n; i++) {
-            const LoopOp *op = &b->blocks.at[k].ops.at[i];
-            if (op->kind != LOOP_load && op->kind != LOOP_store && op->kind != LOOP_store_reduction)
+    if (!b)
+        return;
+    BODY_EACH (b, op) {
+        if (op->kind != LOOP_load && op->kind != LOOP_store && op->kind != LOOP_store_reduction)
+            continue;
+        for (int v = 0; v < b->n_vars && v < 32; v++) {
+            const Expr *stride = sym_stride_of(s->module->sym, b->index.at[op->index], b->vars[v]);
+            if (expr_is(stride, 0))
                 continue;
-            for (int v = 0; v < b->n_vars && v < 32; v++) {
-                const Expr *stride =
-                    sym_stride_of(s->module->sym, b->index.at[op->index], b->vars[v]);
-                if (expr_is(stride, 0))
-                    continue;
-                t->contiguous[v] += expr_is(stride, 1);
-                t->apart[v] = t->apart[v] || !expr_is(stride, 1);
-            }
+            t->contiguous[v] += expr_is(stride, 1);
+            t->apart[v] = t->apart[v] || !expr_is(stride, 1);
         }
+    }
 }
 
 static unsigned vector_loops(const Schedule *s, const SchedNode *nest, int n_loops) {
@@ -91,13 +90,11 @@ static bool outer_loops_agree(const Schedule *s, const SchedNode *node) {
 
 static const Expr *index_of(const LoopBody *b, const char *buf, bool store) {
     const Expr *found = NULL;
-    for (int k = 0; b && k < b->blocks.n; k++)
-        for (int i = 0; i < b->blocks.at[k].ops.n; i++) {
-            const LoopOp *op = &b->blocks.at[k].ops.at[i];
-            if ((store ? op->kind == LOOP_store : op->kind == LOOP_load) &&
-                strcmp(op->buf, buf) == 0)
-                found = b->index.at[op->index];
-        }
+    if (!b)
+        return NULL;
+    BODY_EACH (b, op)
+        if ((store ? op->kind == LOOP_store : op->kind == LOOP_load) && strcmp(op->buf, buf) == 0)
+            found = b->index.at[op->index];
     return found;
 }
 

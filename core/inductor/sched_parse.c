@@ -337,9 +337,8 @@ static void describe_computed(Dump *d, SchedNode *n) {
     IrOp *op = n->op;
     op->body = n->body;
     op->loop_kind = "Pointwise";
-    for (int b = 0; n->body && b < n->body->blocks.n; b++)
-        for (int i = 0; i < n->body->blocks.at[b].ops.n; i++) {
-            const LoopOp *o = &n->body->blocks.at[b].ops.at[i];
+    if (n->body) {
+        BODY_EACH (n->body, o) {
             if (o->kind == LOOP_reduction) {
                 op->reduction = o->mode;
                 op->loop_kind = str_starts(o->mode, "welford") ? "WelfordReduction" : "Reduction";
@@ -347,6 +346,7 @@ static void describe_computed(Dump *d, SchedNode *n) {
                 op->loop_kind = "Scatter";
             }
         }
+    }
     // Loops before they were merged: those of the output, if it has as many elements.
     op->n_ranges = n->n_iter;
     op->ranges = copy_exprs(d->r.arena, n->iter, n->n_iter);

@@ -13,11 +13,17 @@ static bool index_dtype_ok(MetaCtx *m, const Op *op, const TensorMeta *index) {
                      op->name, dtype_info[index->dtype].torch_name);
 }
 
+// True for an op of `self`, `dim` and `index` with a dimension and numbers that can be used.
+static bool indexed(MetaCtx *m, const Op *op, const Value *args, const TensorMeta *self,
+                    const TensorMeta *index, int *dim) {
+    return self && index && meta_dim(m, meta_arg_int(op, args, "dim", 0), self->ndim, dim) &&
+           index_dtype_ok(m, op, index);
+}
+
 bool meta_gather(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *self = meta_self(m, op, args), *index = meta_arg_tensor(op, args, "index");
     int dim;
-    if (!self || !index || !meta_dim(m, meta_arg_int(op, args, "dim", 0), self->ndim, &dim) ||
-        !index_dtype_ok(m, op, index))
+    if (!indexed(m, op, args, self, index, &dim))
         return false;
     int a = self->ndim ? self->ndim : 1, b = index->ndim ? index->ndim : 1;
     if (a != b && !expr_is(meta_numel(m->sym, index), 0))
@@ -31,8 +37,7 @@ bool meta_scatter(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *self = meta_self(m, op, args), *index = meta_arg_tensor(op, args, "index");
     const TensorMeta *src = meta_arg_tensor(op, args, "src");
     int dim;
-    if (!self || !index || !meta_dim(m, meta_arg_int(op, args, "dim", 0), self->ndim, &dim) ||
-        !index_dtype_ok(m, op, index))
+    if (!indexed(m, op, args, self, index, &dim))
         return false;
     if (src && src->dtype != self->dtype)
         return meta_fail(m,
@@ -43,8 +48,7 @@ bool meta_scatter(MetaCtx *m, const Op *op, const Value *args, Value *out) {
 bool meta_index_select(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *self = meta_self(m, op, args), *index = meta_arg_tensor(op, args, "index");
     int dim;
-    if (!self || !index || !meta_dim(m, meta_arg_int(op, args, "dim", 0), self->ndim, &dim) ||
-        !index_dtype_ok(m, op, index))
+    if (!indexed(m, op, args, self, index, &dim))
         return false;
     if (index->ndim > 1)
         return meta_fail(

@@ -164,6 +164,20 @@ bool meta_addr(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     return t && meta_out(out, t);
 }
 
+// The sizes that a and b broadcast to without their last two dimensions, with room for two more.
+static const Expr **batch_sizes(MetaCtx *m, const TensorMeta *a, const TensorMeta *b, int *n) {
+    TensorMeta batch_a = *a, batch_b = *b;
+    batch_a.ndim = a->ndim > 2 ? a->ndim - 2 : 0;
+    batch_b.ndim = b->ndim > 2 ? b->ndim - 2 : 0;
+    const TensorMeta *batches[2] = {&batch_a, &batch_b};
+    const Expr **batch = ops_broadcast(m, batches, 2, n), **size = NULL;
+    if (batch) {
+        size = ARENA_ARRAY(m->arena, *n + 2, const Expr *);
+        memcpy(size, batch, (size_t)*n * sizeof *size);
+    }
+    return size;
+}
+
 // Batch dimensions of both broadcast; vectors lose the dimension that was added for them.
 static bool matmul(MetaCtx *m, const Op *op, const TensorMeta *a, const TensorMeta *b, Value *out) {
     if (!a || !b)
@@ -180,16 +194,10 @@ static bool matmul(MetaCtx *m, const Op *op, const TensorMeta *a, const TensorMe
         return meta_fail(m, "RuntimeError: mat1 and mat2 shapes cannot be multiplied (%s and %s)",
                          meta_sizes_text(m, a->size, a->ndim),
                          meta_sizes_text(m, b->size, b->ndim));
-    TensorMeta batch_a = *a, batch_b = *b;
-    batch_a.ndim = a->ndim > 2 ? a->ndim - 2 : 0;
-    batch_b.ndim = b->ndim > 2 ? b->ndim - 2 : 0;
-    const TensorMeta *batches[2] = {&batch_a, &batch_b};
     int n;
-    const Expr **batch = ops_broadcast(m, batches, 2, &n);
-    if (!batch)
+    const Expr **size = batch_sizes(m, a, b, &n);
+    if (!size)
         return false;
-    const Expr **size = ARENA_ARRAY(m->arena, n + 2, const Expr *);
-    memcpy(size, batch, (size_t)n * sizeof *size);
     if (a->ndim > 1)
         size[n++] = a->size[a->ndim - 2];
     if (b->ndim > 1)
@@ -302,16 +310,10 @@ bool meta_cdist(MetaCtx *m, const Op *op, const Value *args, Value *out) {
                      *b = args[1].kind == VAL_tensor ? args[1].tensor : NULL;
     if (!a || !b || a->ndim < 2 || b->ndim < 2)
         return a && meta_fail(m, "RuntimeError: cdist only supports at least 2D tensors");
-    TensorMeta batch_a = *a, batch_b = *b;
-    batch_a.ndim -= 2;
-    batch_b.ndim -= 2;
-    const TensorMeta *batches[2] = {&batch_a, &batch_b};
     int n;
-    const Expr **batch = ops_broadcast(m, batches, 2, &n);
-    if (!batch)
+    const Expr **size = batch_sizes(m, a, b, &n);
+    if (!size)
         return false;
-    const Expr **size = ARENA_ARRAY(m->arena, n + 2, const Expr *);
-    memcpy(size, batch, (size_t)n * sizeof *size);
     size[n] = a->size[a->ndim - 2];
     size[n + 1] = b->size[b->ndim - 2];
     return meta_out_new(m, out, a->dtype, n + 2, size, a->device);
