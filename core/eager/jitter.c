@@ -52,6 +52,25 @@ static const TensorMeta *meta_of(const Node *n) {
     return n->val.kind == VAL_tensor ? n->val.tensor : NULL;
 }
 
+// Of how many elements each element of a reduction is made; 1: of one, or nobody knows.
+static double terms(const Node *n) {
+    const Node *from = n->def && n->def->tags & OPT_reduction ? first_arg(n) : NULL;
+    const TensorMeta *in = from ? meta_of(from) : NULL, *out = meta_of(n);
+    double of = 1;
+    int64_t size;
+    for (int i = 0; in && out && i < in->ndim; i++)
+        of *= expr_int(in->size[i], &size) ? (double)size : 1;
+    for (int i = 0; in && out && i < out->ndim; i++)
+        of /= expr_int(out->size[i], &size) && size ? (double)size : 1;
+    return fmax(of, 1);
+}
+
+// What one sum after the other rounds off, all to the same side, as those of equal numbers do: an
+// eighth of the bound.
+static double summed_off(const Node *n, DType d) {
+    return terms(n) / 8 * (d == DT_f64 ? roundoff(d) : roundoff(DT_f32));
+}
+
 // What the types that a value went through round off, back to where it was computed; 0: an input,
 // which is what it is.
 static double rounded_off(const Node *n) {
@@ -62,6 +81,8 @@ static double rounded_off(const Node *n) {
         if (x->op == FX_placeholder)
             return most > its ? most : 0;
         most = fmax(most, its);
+        if (its > 0)
+            most = fmax(most, summed_off(x, m->dtype));
         if (!is_view(x) && !node_is_item(x) && !is_conversion(x))
             break;
     }
@@ -85,6 +106,13 @@ DType eager_computed_in(const Node *n) {
     return least;
 }
 
+// Of whole numbers they make whole numbers, and those of few digits every type holds.
+static bool keeps_whole(const Node *n) {
+    static const char *const names[] = {"floor", "ceil", "trunc",   "round",   "sign",  "add",
+                                        "sub",   "neg",  "maximum", "minimum", "clamp", "where"};
+    return n->def && str_index(n->def->name, names, COUNT(names)) >= 0;
+}
+
 // In [-1, 1).
 static double unit(uint64_t random) {
     return (double)(int64_t)random * 0x1p-63;
@@ -106,7 +134,8 @@ static int64_t moved_int(int64_t v, double most, uint64_t salt, uint64_t *state)
     return (int64_t)((uint64_t)v + (uint64_t)(int64_t)((double)v * most * unit(random)));
 }
 
-static Value moved(Eager *x, const Value *v, double most, uint64_t *state) {
+// whole: whole numbers that a type of that roundoff holds stay.
+static Value moved(Eager *x, const Value *v, double most, bool whole, uint64_t *state) {
     const Tensor *t = tensor_at(v);
     bool is_int = t && dtype_is_int(t->dtype) && t->dtype != DT_b8;
     if (!t || most == 0 || (t->dtype != DT_f64 && !is_int))
@@ -114,10 +143,13 @@ static Value moved(Eager *x, const Value *v, double most, uint64_t *state) {
     Tensor *copy = eager_new(x, t->dtype, t->ndim, t->size);
     uint64_t salt = next_random(state);
     for (int64_t i = 0, n = copy ? tensor_numel(t) : 0; i < n; i++)
-        if (is_int)
+        if (is_int) {
             tensor_set_i64(copy, i, moved_int(tensor_get_i64(t, i), most, salt, state));
-        else
-            tensor_set_f64(copy, i, moved_value(tensor_get_f64(t, i), most, salt, state));
+        } else {
+            double old = tensor_get_f64(t, i);
+            bool stays = whole && old == trunc(old) && fabs(old) <= 1 / most;
+            tensor_set_f64(copy, i, stays ? old : moved_value(old, most, salt, state));
+        }
     return copy ? tensor_value(x, copy) : *v;
 }
 
@@ -131,7 +163,7 @@ static void move(Eager *x, const Node *n, int i, const Value *from, Value *v, ui
     double most = rounded_off(from->node);
     if (in && dtype_is_int(in->dtype))
         most = i == 0 && out && dtype_is_float(out->dtype) ? roundoff(out->dtype) : 0;
-    *v = moved(x, v, most, state);
+    *v = moved(x, v, most, keeps_whole(from->node), state);
 }
 
 void eager_jitter(Eager *x, const Node *n, Value *args, uint64_t *state) {

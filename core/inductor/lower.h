@@ -179,6 +179,7 @@ struct Lower {
     LVal *env; // by node id
     Value *val; // by node id: metadata with strides
     const Node *node; // being lowered
+    const Op *each;   // of an operator on lists: what is lowered for one item; NULL: none is
     const char *prefix; // of names of buffers and operations: "", of a nested graph true_graph_0_
     OriginSet origins; // of what is made now
     VEC(LBuf *) bufs;

@@ -366,6 +366,8 @@ LVal lower_fallback_as(Lower *l, const Op *op, const Value *args, Value out) {
 }
 
 LVal lower_fallback(Lower *l, const Op *op, const Value *args) {
+    if (l->each && op == l->node->def)
+        op = l->each;
     return lower_fallback_as(l, op, args, val_none());
 }
 

@@ -22,7 +22,9 @@ static LVal items(Lower *l, const Op *op, const Value *args) {
         Value *one = ARENA_ARRAY(l->arena, each->n_args + 1, Value);
         foreach_args(op, each, args, i, one);
         l->promote = w->promote;
+        l->each = each;
         out.at[i] = w->fn(l, one, w->kind);
+        l->each = NULL;
     }
     return out;
 }

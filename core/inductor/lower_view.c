@@ -1,6 +1,7 @@
 // lower_view.c: views, and what moves elements without computing: flip, repeat, padding,
 // writes into a part. Source: torch/_inductor/lowering.py.
 #include "core/inductor/lower.h"
+#include "core/ops/meta.h"
 #include "core/inductor/lowerings.h"
 #include "core/record/fault.h"
 
@@ -263,18 +264,19 @@ const Expr *first_offset(Lower *l, const Node *n) {
     return m && m->offset ? m->offset : sym_int(l->sym, 0);
 }
 
+// What n is a view of; NULL: it is none.
+static const Node *viewed(const Node *n) {
+    bool view = n->op == FX_call_function && n->def && n->n_args && n->args[0].kind == VAL_node &&
+                n->def->id != OP_aten_as_strided_default &&
+                (n->def->tags & OPT_view || n->def->id == OP_aten_reshape_default);
+    return view ? n->args[0].node : NULL;
+}
+
 // The node that n is a view of and whose value d holds; NULL: d is below that.
 static const Node *stored_by(Lower *l, const Node *n, const Data *d) {
-    for (;;) {
-        if (l->env[n->id].kind == L_box && l->env[n->id].box->data == d)
-            return n;
-        bool view = n->op == FX_call_function && n->def && n->n_args &&
-                    n->args[0].kind == VAL_node && n->def->id != OP_aten_as_strided_default &&
-                    (n->def->tags & OPT_view || n->def->id == OP_aten_reshape_default);
-        if (!view)
-            return NULL;
-        n = n->args[0].node;
-    }
+    while (n && !(l->env[n->id].kind == L_box && l->env[n->id].box->data == d))
+        n = viewed(n);
+    return n;
 }
 
 // What the strides step over. PyTorch takes the buffer below the views as it is, which is wrong
@@ -288,20 +290,39 @@ static Data *strided_memory(Lower *l, const Node *stored, Data *d) {
     return data_unwrap(box_require_exact(l, box_new(l, d), m->stride)->data);
 }
 
+// The last reshape among what n is a view of that had to copy: what is below it is other memory.
+// NULL: there is none.
+static const Node *copied_at(Lower *l, const Node *n) {
+    MetaCtx c = {.arena = l->arena, .sym = l->sym};
+    for (const Node *from = viewed(n); from; n = from, from = viewed(n)) {
+        const TensorMeta *in = node_meta(l, from), *out = node_meta(l, n);
+        const Expr **stride = ARENA_ARRAY(l->arena, out ? out->ndim + 1 : 1, const Expr *);
+        if (n->def->id == OP_aten_reshape_default && l->env[n->id].kind == L_box && in && out &&
+            !meta_view_strides(&c, in, out->ndim, out->size, stride))
+            return n;
+    }
+    return NULL;
+}
+
 LVal lower_as_strided(Lower *l, const Value *args, LoopOpKind kind) {
     Box *x = arg_box(l, args, 0);
     int n = 0, n_stride = 0;
     const Expr **size = arg_exprs(l, &args[1], &n), **stride = arg_exprs(l, &args[2], &n_stride);
     (void)kind;
     Data *d = data_unwrap(x->data);
-    const Node *viewed = l->node->args[0].node, *stored = stored_by(l, viewed, d);
+    const Node *of = l->node->args[0].node, *stored = stored_by(l, of, d);
     // PyTorch 2.11 begins at the buffer's first element if none is given.
     const Expr *first = first_offset(l, l->node);
     const Expr *offset = args[3].kind == VAL_none ? first : arg_expr(l, args, 3);
     if (stored && node_meta(l, stored)->offset) // a part that was computed on its own begins there
         offset = sym_sub(l->sym, offset, node_meta(l, stored)->offset);
-    if (stored != viewed)
+    const Node *copy = copied_at(l, of);
+    if (copy) {
+        Box *b = box_require_exact(l, l->env[copy->id].box, node_meta(l, copy)->stride);
+        d = data_unwrap(b->data);
+    } else if (stored != of) {
         d = strided_memory(l, stored, d);
+    }
     data_realize(l, d, "as_strided");
     buf_decide(l, d->buf);
     const IrLayout *y = d->buf->ir->layout;

@@ -150,6 +150,18 @@ static bool index_list(Args *a, Value *out) {
     return true;
 }
 
+// A list of four along the first dimension.
+static bool four_indexes(Args *a, Value *out) {
+    Make *m = a->m;
+    Item *i = find_item(m, W_exact);
+    i = i ? shaped_from(m, i, (int64_t[]){4}, 1) : NULL;
+    i = i ? within(m, i, hint_size(m, meta_of(&a->first), 0)) : NULL;
+    *out = val_list(m->arena, VAL_list, 1);
+    if (i)
+        out->at[0] = of(i);
+    return i != NULL;
+}
+
 // ---- tensors that fit
 
 static bool is_list_mate(const Item *a, const Item *b) {
@@ -265,6 +277,10 @@ static bool first_item(Args *a, const char *token) {
             i = find_item(a->m, wants[k].want);
     if (is_fixed(token))
         i = begin_fixed(a->m, token);
+    else if (!strcmp(token, "em"))
+        i = without_values(a->m);
+    else if (!strcmp(token, "Le"))
+        i = find_item(a->m, W_exact);
     else if (strchr("ICQGOH", token[0]))
         i = begin_with(a->m, token, size);
     if (i && token[0] == 'o' && !meta_of(i)->ndim)
@@ -274,6 +290,10 @@ static bool first_item(Args *a, const char *token) {
             return false;
     if (i && token[0] == 'p')
         i = positive(a->m, i);
+    if (i && !strcmp(token, "p1"))
+        i = call2(a->m, "aten.add.Scalar", of(i), val_float(0.75));
+    if (i && !strcmp(token, "i8"))
+        i = call2(a->m, "aten.remainder.Scalar", of(i), val_int(8));
     if (i && token[0] == 'u')
         i = bounded(a->m, i);
     if (!i)
@@ -410,6 +430,16 @@ static bool other_token(Args *a, const char *t, Value *out) {
     case '\'':
         *out = val_str(t + 1);
         return true;
+    case '!': {
+        DType d = dtype_from_abbr(t + 1);
+        *out = val_dtype(d);
+        return d != DT_none;
+    }
+    case '^':
+        *out = val_list(m->arena, VAL_list, (int)strlen(t + 1));
+        for (int i = 0; i < out->n; i++)
+            out->at[i] = val_bool(t[i + 1] == 'T');
+        return true;
     case 'D':
         *out = some_dims(a);
         return true;
@@ -461,8 +491,10 @@ static bool special_token(Args *a, const char *t, Value *out) {
         return some_number(m, out);
     if (!strcmp(t, "vd"))
         return other_dtype(a, out);
-    if (!strcmp(t, "L2"))
-        return list_like_first(a, out, a->at[0].n, false);
+    if (!strcmp(t, "L2") || !strcmp(t, "L+"))
+        return list_like_first(a, out, a->at[0].n, t[1] == '+');
+    if (!strcmp(t, "X4"))
+        return four_indexes(a, out);
     if (!strcmp(t, "M") || !strcmp(t, "v") || !strcmp(t, "B") || !strcmp(t, "l"))
         return operand(a, t[0], out);
     if (!strcmp(t, "l1")) { // normalized over the last dimension
@@ -500,7 +532,8 @@ static bool special_token(Args *a, const char *t, Value *out) {
 static bool is_special(const char *t) {
     static const char *const all[] = {"X",  "N",  "E",  "L2", "M",  "v",  "B",  "l",  "l1", "0s",
                                       "2d", "1d", "0x", "s+", "y0", "bs", "xn", "ce", "lb", "rm",
-                                      "rv", "gr", "xa", "sh", "o1", "Zs", "Sy", "vd"};
+                                      "rv", "gr", "xa", "sh", "o1", "Zs", "Sy", "vd",
+                                      "L+", "X4", "st", "mb", "mi"};
     return is_fixed(t) || str_index(t, all, COUNT(all)) >= 0;
 }
 

@@ -1,10 +1,12 @@
 // main.c: random graphs on every rung, one after the other, until the time is over.
 //
 //   random [-t SECONDS] [-n GRAPHS] [-s FIRST] [-c CALLS] [-T tcc|gcc|clang] [-v] | -l
+//   random -f FILE [-g] [-H HINTS]
 //
 // A graph follows from its number and CALLS. Without -t and -n: 60 seconds. What is wrong is made
 // small and printed with the command that shows it again; the last line counts. Exit 1: something
-// was wrong. -l lists the ops with a lowering that no recipe has.
+// was wrong. -l lists the ops with a lowering that no recipe has. -f judges the graph of a file, as
+// it was printed; -g: its parameters need gradients.
 #include "tests/random/random.h"
 
 #include <signal.h>
@@ -24,8 +26,8 @@ enum { BATCH = 100, HANG_SECONDS = 60 };
 
 typedef struct Options {
     long seconds, graphs, first, calls;
-    const char *toolchain;
-    bool verbose, list;
+    const char *toolchain, *file, *hints;
+    bool verbose, list, grad;
 } Options;
 
 // Shared with the child that works.
@@ -38,14 +40,14 @@ typedef struct Shared {
 static Options options = {.first = 1, .calls = 10, .toolchain = "tcc"};
 static Shared *shared;
 
-static void report(const RandomCase *c, const char *rung, const char *what) {
+static void report(const RandomCase *c, Outcome found, const char *rung, const char *what) {
     Arena a = {0};
     RandomCase small;
-    Judgement found = {.rung = rung, .what = what};
     char where[EXEC_WHERE_BYTES] = "";
-    printf("\nwrong: random -s %ld -n 1 -c %ld: %s: %s\n", shared->at, options.calls, rung, what);
+    printf("\n%s: random -s %ld -n 1 -c %ld: %s: %s\n", found == RUN_noise ? "noise" : "wrong",
+           shared->at, options.calls, rung, what);
     fflush(stdout);
-    shrink(&small, c, &found, &a, where);
+    shrink(&small, c, found, &a, where);
     const char *hints = random_hints(small.graph, &a);
     printf("%swith --grad %s%s%s\n", random_text(small.graph, &a), small.grad ? "params" : "none",
            hints ? " --hint " : "", hints ? hints : "");
@@ -77,14 +79,11 @@ static void one(long number) {
         shared->refused++;
     if (options.verbose && j.verdict != RUN_fine)
         printf("%s: %s\n", j.rung ? j.rung : "refused", j.what);
-    if (j.verdict == RUN_noise) {
-        printf("noise: random -s %ld -n 1 -c %ld: %s: %s\n", number, options.calls, j.rung, j.what);
-        shared->noise++;
-    }
-    if (j.verdict == RUN_wrong) {
-        shared->wrong++;
+    shared->noise += j.verdict == RUN_noise;
+    shared->wrong += j.verdict == RUN_wrong;
+    if (j.verdict >= RUN_noise) {
         alarm(600);
-        report(&c, j.rung, j.what);
+        report(&c, j.verdict, j.rung, j.what);
     }
     shared->done++;
     arena_free(&a);
@@ -110,27 +109,27 @@ static void died(int status) {
     }
     random_case(&c, &a, (uint64_t)shared->at, (int)options.calls);
     c.toolchain = options.toolchain;
-    report(&c, shared->where,
+    report(&c, RUN_wrong, shared->where,
            WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM ? "takes too long" : "crashes");
     arena_free(&a);
 }
 
 static bool read_options(int argc, char **argv) {
     for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "-v")) {
-            options.verbose = true;
+        bool *flag = !strcmp(argv[i], "-v")   ? &options.verbose
+                     : !strcmp(argv[i], "-l") ? &options.list
+                     : !strcmp(argv[i], "-g") ? &options.grad
+                                              : NULL;
+        const char **word = !strcmp(argv[i], "-T")   ? &options.toolchain
+                            : !strcmp(argv[i], "-f") ? &options.file
+                            : !strcmp(argv[i], "-H") ? &options.hints
+                                                     : NULL;
+        if (flag)
+            *flag = true;
+        else if (word && i + 1 < argc)
+            *word = argv[++i];
+        if (flag || word)
             continue;
-        }
-        if (!strcmp(argv[i], "-l")) {
-            options.list = true;
-            continue;
-        }
-        if (!strcmp(argv[i], "-T") && i + 1 < argc) {
-            options.toolchain = argv[++i];
-            if (!toolchain_find(options.toolchain))
-                return false;
-            continue;
-        }
         long *to = !strcmp(argv[i], "-t")                                 ? &options.seconds
                    : !strcmp(argv[i], "-n")                               ? &options.graphs
                    : !strcmp(argv[i], "-c")                               ? &options.calls
@@ -141,11 +140,31 @@ static bool read_options(int argc, char **argv) {
     }
     if (!options.seconds && !options.graphs)
         options.seconds = 60;
-    return true;
+    return toolchain_find(options.toolchain) != NULL;
 }
 
-// Ops that PyTorch lowers and no graph calls by name; others are reached through those that are
-// taken apart.
+// Ops that no recipe begins with, and why.
+static const struct {
+    OpId op;
+    const char *why;
+} elsewhere[] = {
+    {OP_aten_empty_memory_format, "filled at once, token em"},
+    {OP_aten_empty_like_default, "filled at once, token em"},
+    {OP_aten_empty_permuted_default, "filled at once, token em"},
+    {OP_aten_empty_strided_default, "filled at once, token em"},
+    {OP_aten_new_empty_default, "filled at once, token em"},
+    {OP_aten_new_empty_strided_default, "filled at once, token em"},
+    {OP_aten__scaled_dot_product_flash_attention_for_cpu_backward_default,
+     "of scaled_dot_product_attention's gradient"},
+    {OP_prims__low_memory_max_pool_with_offsets_default, "of max_pool2d"},
+    {OP_prims__low_memory_max_pool_offsets_to_indices_default, "of max_pool2d"},
+    {OP_prims_inductor_force_stride_order_default, "of the compiler's own passes"},
+    {OP_aten_lift_default, "of a constant; no graph writes into it"},
+    {OP_aten_lift_fresh_default, "of a constant; no graph writes into it"},
+    {OP_aten__assert_tensor_metadata_default, "gives nothing; of exported programs"},
+};
+
+// Ops that PyTorch lowers and no recipe begins with.
 static void list_missing(void) {
     bool drawn[OP_count] = {false};
     int lowered = 0, missing = 0;
@@ -161,18 +180,47 @@ static void list_missing(void) {
             continue;
         lowered++;
         missing += !drawn[id];
+        const char *why = "";
+        for (int i = 0; i < COUNT(elsewhere); i++)
+            why = elsewhere[i].op == (OpId)id ? elsewhere[i].why : why;
         if (!drawn[id])
-            printf("%s\n", op_at((OpId)id)->qualname);
+            printf("%s%s%s\n", op_at((OpId)id)->qualname, *why ? ": " : "", why);
     }
     printf("%d of %d ops with a lowering have no recipe\n", missing, lowered);
+}
+
+static int judge_file(void) {
+    Arena a = {0};
+    Diag d = {.arena = &a};
+    char where[EXEC_WHERE_BYTES] = "";
+    Str file = file_read(&a, options.file, &d);
+    const char *text = file.ptr ? arena_strndup(&a, file.ptr, file.len) : NULL;
+    if (!text) {
+        fprintf(stderr, "%s\n", diag_first(&d));
+        return 2;
+    }
+    bool narrow = strstr(text, "f16[") != NULL, f32 = strstr(text, "f32[") != NULL;
+    RandomCase c = {.grad = options.grad,
+                    .hints = options.hints,
+                    .toolchain = options.toolchain,
+                    .room = narrow ? 6e-2 : f32 ? 2e-3 : 1e-7};
+    Judgement j;
+    judge(&j, &c, text, &a, where);
+    static const char *const verdicts[] = {"fine", "refused", "noise", "wrong"};
+    printf("%s%s%s%s%s\n", verdicts[j.verdict], j.rung ? ": " : "", j.rung ? j.rung : "",
+           j.what ? ": " : "", j.what ? j.what : "");
+    arena_free(&a);
+    return j.verdict == RUN_wrong;
 }
 
 int main(int argc, char **argv) {
     if (!read_options(argc, argv)) {
         fprintf(stderr, "usage: random [-t SECONDS] [-n GRAPHS] [-s FIRST] [-c CALLS] "
-                        "[-T TOOLCHAIN] [-v] | -l\n");
+                        "[-T TOOLCHAIN] [-v] | -l | -f FILE [-g] [-H HINTS]\n");
         return 2;
     }
+    if (options.file)
+        return judge_file();
     if (options.list) {
         list_missing();
         return 0;

@@ -81,6 +81,7 @@ Item *within(Make *m, Item *i, int64_t size);
 Item *special_item(Make *m, const Item *first, const Value *args, int dim, const char *token);
 bool is_fixed(const char *token);              // stands for certain sizes
 Item *begin_fixed(Make *m, const char *token); // a first argument of them
+Item *without_values(Make *m);                 // made by one of the empty ops, to be filled
 
 // Arguments as they are found, token by token.
 typedef struct Args {

@@ -128,7 +128,7 @@ static bool is_exact(const Op *op) {
     char name[66];
     if (op->tags & OPT_view)
         return true;
-    if (n < 1 || n > 60)
+    if (n < 1 || n > 60 || !strcmp(op->overload, "decimals")) // a quotient of what was rounded
         return false;
     n -= op->name[n - 1] == '_';
     name[0] = name[n + 1] = ' ';
@@ -313,7 +313,16 @@ static bool has_gaps(const Op *op) {
     static const char *const names[] = {
         "special_ndtri", "special_zeta", "polygamma", "mvlgamma",      "poisson_nll_loss",
         "igamma",        "igammac",      "logit",     "_foreach_sqrt", "_foreach_reciprocal"};
+    if (strstr(op->name, "pow") && op->n_args > 1 && op->args[1].type == AT_tensor)
+        return true; // as large as an exponent makes it
     return str_index(op->name, names, COUNT(names)) >= 0 || op->id == OP_aten_view_dtype;
+}
+
+// Counts what is not zero, as a difference of equals is for some and not for others.
+static bool counts_nonzero(const Op *op, const Value *args) {
+    bool norm = strstr(op->name, "norm") && op->n_args > 1 && op->args[1].type == AT_scalar;
+    return norm && ((args[1].kind == VAL_float && args[1].f == 0) ||
+                    (args[1].kind == VAL_int && args[1].i == 0));
 }
 
 static bool is_narrow(Make *m, const Value *v) {
@@ -461,7 +470,7 @@ Item *call(Make *m, const char *name, const Value *args, int n) {
     if (op->id == OP_aten_as_strided_default && first && // gaps are in nobody's copy
         !meta_is_contiguous(m->g->sym, meta_of(first), MF_contiguous))
         return NULL;
-    if (rough && (is_step(op) || is_nearest(op, bound)))
+    if (rough && (is_step(op) || is_nearest(op, bound) || counts_nonzero(op, bound)))
         return NULL;
     if (m->large && m->grad && str_starts(op->name, "cumprod")) // a graph of as many nodes
         return NULL;

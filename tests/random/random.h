@@ -7,7 +7,8 @@
 
 typedef struct RandomCase {
     uint64_t seed;
-    const Graph *graph;    // every node has its metadata
+    const Graph *graph;    // every node has its metadata; NULL: the text alone is known
+    const char *hints;     // of that text, or NULL
     bool grad;             // its parameters need gradients
     bool dynamic;          // sizes of inputs are symbols
     double room;           // how far floats may be apart, of the largest
@@ -37,7 +38,7 @@ typedef struct Judgement {
 // where: gets the rung at work, for the report of a crash.
 void judge(Judgement *out, const RandomCase *c, const char *text, Arena *a, char *where);
 
-// shrink.c: a smaller graph that is wrong in the same way; the case itself if there is none.
-void shrink(RandomCase *out, const RandomCase *c, const Judgement *found, Arena *a, char *where);
+// shrink.c: a smaller graph that is wrong too, or at least noise; the case itself if there is none.
+void shrink(RandomCase *out, const RandomCase *c, Outcome found, Arena *a, char *where);
 
 #endif

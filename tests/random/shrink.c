@@ -128,54 +128,54 @@ static const Graph *changed(Arena *a, const Graph *g, const Change *ch) {
     return left.n ? c.to : NULL;
 }
 
-static bool is_wrong(const RandomCase *c, char *where) {
+// least: of what is held to be wrong.
+static bool is_wrong(const RandomCase *c, Outcome least, char *where) {
     pid_t child = fork();
     if (child == 0) {
         Arena a = {0};
         Judgement j;
         alarm(20);
         judge(&j, c, random_text(c->graph, &a), &a, where);
-        _exit(j.verdict == RUN_wrong ? 1 : 0);
+        _exit(j.verdict >= least ? 1 : 0);
     }
     int status = 0;
     waitpid(child, &status, 0);
     return !WIFEXITED(status) || WEXITSTATUS(status) == 1;
 }
 
-static bool try_change(RandomCase *c, const Change *ch, Arena *a, char *where) {
+static bool try_change(RandomCase *c, const Change *ch, Outcome least, Arena *a, char *where) {
     RandomCase next = *c;
     next.graph = changed(a, c->graph, ch);
-    if (!next.graph || !is_wrong(&next, where))
+    if (!next.graph || !is_wrong(&next, least, where))
         return false;
     *c = next;
     return true;
 }
 
-static bool drop_an_output(RandomCase *c, Arena *a, char *where) {
+static bool drop_an_output(RandomCase *c, Outcome least, Arena *a, char *where) {
     const Value *out = &graph_output_node(c->graph)->args[0];
     for (int i = 0; out->n > 1 && i < out->n; i++)
-        if (try_change(c, &(Change){.drop_output = out->at[i].node}, a, where))
+        if (try_change(c, &(Change){.drop_output = out->at[i].node}, least, a, where))
             return true;
     return false;
 }
 
-static bool drop_a_call(RandomCase *c, Arena *a, char *where) {
+static bool drop_a_call(RandomCase *c, Outcome least, Arena *a, char *where) {
     GRAPH_EACH (c->graph, x) {
         if (x->op != FX_call_function)
             continue;
         Change ch = {.as_input = x->val.kind == VAL_tensor && x->n_users ? x : NULL,
                      .without = x->n_users ? NULL : x};
-        if ((ch.as_input || ch.without) && try_change(c, &ch, a, where))
+        if ((ch.as_input || ch.without) && try_change(c, &ch, least, a, where))
             return true;
     }
     return false;
 }
 
-void shrink(RandomCase *out, const RandomCase *c, const Judgement *found, Arena *a, char *where) {
-    (void)found;
+void shrink(RandomCase *out, const RandomCase *c, Outcome found, Arena *a, char *where) {
     *out = *c;
-    while (drop_an_output(out, a, where))
+    while (drop_an_output(out, found, a, where))
         ;
-    while (drop_a_call(out, a, where) || drop_an_output(out, a, where))
+    while (drop_a_call(out, found, a, where) || drop_an_output(out, found, a, where))
         ;
 }

@@ -33,6 +33,12 @@ static const struct {
     {"dw", 4, {4, 1, 3, 3}}, // groups
     {"r4", 1, {4}},
     {"sq", 2, {3, 3}},
+    {"sc", 2, {2, 3}},
+    {"pb", 4, {1, 2, 2, 3}}, // gradients of what I0 and D0 are pooled to, and of C0 times c0
+    {"I0", 4, {1, 2, 4, 6}},
+    {"Db", 5, {1, 2, 2, 3, 2}},
+    {"cb", 4, {2, 4, 5, 5}},
+    {"C0", 4, {2, 3, 5, 5}},
 };
 
 static Item *fixed_item(Make *m, DType d, const char *token) {
@@ -124,6 +130,43 @@ static Item *bias(Make *m, const Item *first, const Value *weight) {
     return shaped(m, meta_of(first)->dtype, &n, 1);
 }
 
+// Truth values for a masked index into four places.
+static Item *four_truths(Make *m) {
+    Item *x = some_within(m, 4, 2);
+    Value truth = val_dtype(DT_b8);
+    return x ? call_with(m, "aten.to.dtype", x, &truth) : NULL;
+}
+
+// Where the largest of each window stand, as max_pool2d_with_indices says it.
+static Item *places_of_largest(Make *m, const Value *args) {
+    Item *x = call(m, "aten.max_pool2d_with_indices.default", args, 6);
+    return x ? x + 1 : NULL;
+}
+
+// Sizes of the first, or five elements; nothing is in it yet.
+Item *without_values(Make *m) {
+    Item *like = find_item(m, W_any);
+    Value size[3] = {ints(m, (int64_t[]){2, 3}, 2), ints(m, (int64_t[]){1, 2}, 2), val_none()};
+    if (!like)
+        return NULL;
+    Value its[3] = {val_node(like->node), size[0], size[1]};
+    switch (pick(m, 6)) {
+    case 0:
+        return call(m, "aten.empty.memory_format", size, 1);
+    case 1:
+        return call(m, "aten.empty_like.default", its, 1);
+    case 2:
+        size[1] = ints(m, (int64_t[]){1, 0}, 2);
+        return call(m, "aten.empty_permuted.default", size, 2);
+    case 3:
+        return call(m, "aten.empty_strided.default", size, 2);
+    case 4:
+        return call(m, "aten.new_empty.default", its, 2);
+    default:
+        return call(m, "aten.new_empty_strided.default", its, 3);
+    }
+}
+
 Item *special_item(Make *m, const Item *first, const Value *args, int dim, const char *token) {
     DType d = meta_of(first)->dtype;
     if (!strcmp(token, "rm") || !strcmp(token, "rv"))
@@ -144,6 +187,12 @@ Item *special_item(Make *m, const Item *first, const Value *args, int dim, const
         return m->dynamic ? NULL : some_within(m, 4, hint_numel(m, meta_of(first)));
     if (!strcmp(token, "bs"))
         return sorted_bounds(m);
+    if (!strcmp(token, "st"))
+        return call(m, "aten.scalar_tensor.default", (Value[]){val_float(0.75)}, 1);
+    if (!strcmp(token, "mb"))
+        return four_truths(m);
+    if (!strcmp(token, "mi"))
+        return places_of_largest(m, args + 1);
     if (!strcmp(token, "lb"))
         return bias(m, first, &args[1]);
     return fixed_item(m, d, token);

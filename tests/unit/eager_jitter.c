@@ -193,12 +193,56 @@ START_TEST(integers_lose_what_a_float_cannot_hold) {
 }
 END_TEST
 
+// Of few digits, and made by what keeps them whole: no type rounds them off. Others move.
+START_TEST(whole_numbers_stay) {
+    for (uint64_t seed = 1; seed <= 2; seed++) {
+        Arena a = {0};
+        EagerRun r = run(&a,
+                         "    f: \"bf16[1000]\" = torch.ops.aten.floor.default(x)\n"
+                         "    y: \"bf16[1000]\" = torch.ops.aten.mul.Tensor(f, 1)\n"
+                         "    e: \"bf16[1000]\" = torch.ops.aten.square.default(x)\n"
+                         "    z: \"bf16[1000]\" = torch.ops.aten.mul.Tensor(e, 1)\n"
+                         "    return (y, z)\n",
+                         false, seed);
+        int stay = 0, moved = 0;
+        for (int k = 0; k < ELEMENTS; k++) {
+            double y = tensor_get_f64(&r.outputs[0].tensor, k), one = 1 + k;
+            stay += y == one;
+            moved += tensor_get_f64(&r.outputs[1].tensor, k) != one * one;
+            ck_assert(one > 256 || y == one);
+        }
+        ck_assert_int_lt(stay, 300);
+        ck_assert_int_gt(moved, 900);
+        drop(&r, &a);
+    }
+}
+END_TEST
+
+// One after the other, equal numbers are all rounded to the same side.
+START_TEST(sums_lose_with_their_length) {
+    double most = 0;
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        Arena a = {0};
+        EagerRun r = run(&a,
+                         "    s: \"f32[]\" = torch.ops.aten.sum.default(x)\n"
+                         "    y: \"f32[]\" = torch.ops.aten.mul.Tensor(s, 1)\n"
+                         "    return (y,)\n",
+                         false, seed);
+        most = fmax(most, fabs(tensor_get_f64(&r.outputs[0].tensor, 0) / 500500 - 1));
+        drop(&r, &a);
+    }
+    ck_assert(most > 2 * 0x1p-24 && most <= 126 * 0x1p-24);
+}
+END_TEST
+
 Suite *suite_eager_jitter(void) {
     const TTest *tests[] = {readers_are_moved_by_what_the_type_rounds_off,
                             what_a_type_rounded_off_stays_lost,
                             equal_values_move_alike_or_do_not,
                             a_seed_gives_the_same_again,
                             ranges_end,
-                            integers_lose_what_a_float_cannot_hold};
+                            integers_lose_what_a_float_cannot_hold,
+                            whole_numbers_stay,
+                            sums_lose_with_their_length};
     return unit_suite("eager_jitter", tests, COUNT(tests));
 }
