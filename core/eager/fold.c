@@ -263,8 +263,25 @@ static void row_of(const Fold *f, int64_t at, double m, double *acc_d, int64_t *
     }
 }
 
+// The same for sums and products of rows that lie one behind another; false: not such.
+static bool sums_range(const Fold *f, int64_t begin, int64_t end) {
+    int last = f->kept.n - 1;
+    int64_t width = f->kept.size[last], step = f->kept.stride[last];
+    if ((f->id != FOLD_sum && f->id != FOLD_prod) || f->gone.n != 1 || f->gone.stride[0] != 1)
+        return false;
+    for (int64_t k = begin, n; k < end; k += n) {
+        n = width - k % width < end - k ? width - k % width : end - k;
+        const char *x = at_elem(f->in, offset_of(&f->kept, last + 1, k));
+        if (!fold_sums(f->id, f->in->dtype, n, f->n_gone, x, step, f->out_d + k))
+            return false;
+    }
+    return true;
+}
+
 static void rows_range(void *ctx, int64_t begin, int64_t end) {
     const Fold *f = ctx;
+    if (f->out_d && sums_range(f, begin, end))
+        return;
     for (int64_t k = begin; k < end; k++) {
         double d = start_d(f->id);
         int64_t i = start_i(f->id);
@@ -326,7 +343,10 @@ static void parts_range(void *ctx, int64_t begin, int64_t end) {
             continue;
         f.gone = (Dims){.n = 1, .size = {n}, .stride = {f.gone.stride[0]}};
         f.n_gone = n;
-        row_of(&f, from * f.gone.stride[0], f.m ? f.m[0] : 0, &parts->out[k], &i);
+        const char *x = at_elem(f.in, from);
+        if (f.id != FOLD_sum || f.gone.stride[0] != 1 ||
+            !fold_sums(f.id, f.in->dtype, 1, n, x, 0, &parts->out[k]))
+            row_of(&f, from * f.gone.stride[0], f.m ? f.m[0] : 0, &parts->out[k], &i);
     }
 }
 

@@ -16,6 +16,10 @@ typedef enum FoldId {
 void fold_d(const Eager *x, FoldId id, const Tensor *in, uint64_t mask, const double *m, double p,
             double *out);
 void fold_i(const Eager *x, FoldId id, const Tensor *in, uint64_t mask, int64_t *out);
+// sums.c: out[r] of n neighbouring elements at x + r * step, FOLD_sum or FOLD_prod, to the bit as
+// fold_d computes it; false if there is no such loop.
+bool fold_sums(FoldId id, DType d, int64_t rows, int64_t n, const void *x, int64_t step,
+               double *out);
 int64_t fold_outputs(const Tensor *in, uint64_t mask);
 int64_t fold_elements(const Tensor *in, uint64_t mask);
 

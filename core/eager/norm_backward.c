@@ -148,10 +148,13 @@ static void weights_range(void *ctx, int64_t begin, int64_t end) {
 }
 
 // Input, gradient and result in float, or in double if one of them is; false after an error.
-static bool dense_args(K *k, const Tensor *g, const Tensor *x, Back *b, const Tensor **to) {
+// gx: the gradient that is asked for, NULL if none is; it is written in place if it can be.
+static bool dense_args(K *k, const Tensor *g, const Tensor *x, const Tensor *gx, Back *b,
+                       const Tensor **to) {
     DType d = work_dtype(x->dtype) == DT_f64 || work_dtype(g->dtype) == DT_f64 ? DT_f64 : DT_f32;
     const Tensor *dense_g = eager_contiguous(k->x, g, d), *dense_x = eager_contiguous(k->x, x, d);
-    *to = dense_g && dense_x ? eager_like(k->x, x, d) : NULL;
+    bool in_place = gx && gx->dtype == d && tensor_is_contiguous(gx);
+    *to = !dense_g || !dense_x ? NULL : in_place ? gx : eager_like(k->x, x, d);
     if (!*to)
         return false;
     b->wide = d == DT_f64;
@@ -191,14 +194,14 @@ bool kern_layer_norm_backward(K *k) {
               .rms = rms,
               .gw = out.gw,
               .gb = out.gb};
-    if (!dense_args(k, gy, x, &b, &gx))
+    if (!dense_args(k, gy, x, out.x, &b, &gx))
         return false;
     parallel_for(k->x->c->threads, rows, GRAIN / n + 1, rows_range, &b);
     if (out.w || out.b)
         parallel_for(k->x->c->threads, n, GRAIN / (rows + 1) + 64, weights_range, &b);
     put_all(out.w, out.gw);
     put_all(out.b, out.gb);
-    return !out.x || copy_into(k->x, out.x, gx);
+    return !out.x || gx == out.x || copy_into(k->x, out.x, gx);
 }
 
 // native_group_norm_backward(grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask)
@@ -221,7 +224,7 @@ bool kern_group_norm_backward(K *k) {
               .channels = C,
               .gw = ARENA_ARRAY(k->x->arena, N * C + 1, double),
               .gb = ARENA_ARRAY(k->x->arena, N * C + 1, double)};
-    if (!dense_args(k, gy, x, &b, &gx))
+    if (!dense_args(k, gy, x, out.x, &b, &gx))
         return false;
     if (n)
         parallel_for(k->x->c->threads, b.rows, GRAIN / n + 1, rows_range, &b);
@@ -231,7 +234,7 @@ bool kern_group_norm_backward(K *k) {
     }
     put_all(out.w, out.gw);
     put_all(out.b, out.gb);
-    return !out.x || copy_into(k->x, out.x, gx);
+    return !out.x || gx == out.x || copy_into(k->x, out.x, gx);
 }
 
 // Batch norm: channels of a (outer, channels, inner) input.
@@ -297,10 +300,10 @@ bool kern_batch_norm_backward(K *k) {
                      .w = all_of(k, k->in[2], a.n, 1),
                      .gw = out.gw,
                      .gb = out.gb}};
-    if (!dense_args(k, gy, x, &v.b, &gx))
+    if (!dense_args(k, gy, x, out.x, &v.b, &gx))
         return false;
     parallel_for(k->x->c->threads, a.n, GRAIN / (a.outer * a.inner + 1) + 1, channels_range, &v);
     put_all(out.w, out.gw);
     put_all(out.b, out.gb);
-    return !out.x || copy_into(k->x, out.x, gx);
+    return !out.x || gx == out.x || copy_into(k->x, out.x, gx);
 }

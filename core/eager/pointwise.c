@@ -70,7 +70,7 @@ typedef struct Point {
         int32_t w;
         uint8_t b;
     } splat[OPERANDS];
-    _Alignas(64) double same[OPERANDS][CHUNK]; // rows of the splats, in the compute type
+    double (*same)[CHUNK]; // (OPERANDS) rows of the splats, in the compute type
 } Point;
 
 static double number_of(const Value *v) {
@@ -450,9 +450,11 @@ static void quick_power(Point *w) {
 }
 
 static bool run(K *k, Point *w, Tensor *out) {
+    _Alignas(64) double same[OPERANDS][CHUNK];
     const Tensor *t[ITER_TENSORS] = {out};
     int64_t longest = tensor_numel(out);
     int n = 1;
+    w->same = same;
     w->out = out->dtype;
     quick_power(w);
     for (int i = 0; i < w->n; i++) {

@@ -20,28 +20,55 @@ static uint32_t mix(uint32_t u, uint32_t v) {
 }
 
 static uint32_t twist(uint32_t u, uint32_t v) {
-    return mix(u, v) >> 1 ^ (v & 1 ? 0x9908b0dfu : 0);
+    return mix(u, v) >> 1 ^ (-(v & 1) & 0x9908b0dfu);
 }
 
-static void next_round(Generator *g) {
-    uint32_t *p = g->state;
-    g->left = N;
-    g->next = 0;
-    for (int j = N - M; j > 0; j--, p++)
-        *p = p[M] ^ twist(p[0], p[1]);
-    for (int j = M - 1; j > 0; j--, p++)
-        *p = p[M - N] ^ twist(p[0], p[1]);
-    *p = p[M - N] ^ twist(p[0], g->state[0]);
+VECTORED static void next_state(uint32_t *p) {
+    for (int j = 0; j < N - M; j++)
+        p[j] = p[j + M] ^ twist(p[j], p[j + 1]);
+    for (int j = N - M; j < N - 1; j++)
+        p[j] = p[j + M - N] ^ twist(p[j], p[j + 1]);
+    p[N - 1] = p[M - 1] ^ twist(p[N - 1], p[0]);
 }
 
-static inline uint32_t draw(Generator *g) {
-    if (--g->left == 0)
-        next_round(g);
-    uint32_t y = g->state[g->next++];
+static inline uint32_t temper(uint32_t y) {
     y ^= y >> 11;
     y ^= y << 7 & 0x9d2c5680u;
     y ^= y << 15 & 0xefc60000u;
     return y ^ y >> 18;
+}
+
+// So many are drawn at once; 0 … left - 1 of the state's numbers are still to come.
+enum { DRAWN = 128 };
+
+VECTORED static void temper_all(int n, const uint32_t *state, uint32_t *out) {
+    for (int i = 0; i < n; i++)
+        out[i] = temper(state[i]);
+}
+
+static void draw_many(Generator *g, int n, uint32_t *out) {
+    while (n > 0) {
+        if (g->left == 1) {
+            next_state(g->state);
+            g->left = N + 1;
+            g->next = 0;
+        }
+        int m = n < g->left - 1 ? n : g->left - 1;
+        temper_all(m, g->state + g->next, out);
+        g->left -= m;
+        g->next += m;
+        out += m;
+        n -= m;
+    }
+}
+
+static inline uint32_t draw(Generator *g) {
+    if (--g->left == 0) {
+        next_state(g->state);
+        g->left = N;
+        g->next = 0;
+    }
+    return temper(g->state[g->next++]);
 }
 
 uint32_t generator_u32(Generator *g) {
@@ -108,11 +135,18 @@ static Walk walk_drawn(const Tensor *t, const Tensor *p) {
 }
 
 // Dense floats, in the order of memory.
+VECTORED static void scale_drawn(int n, const uint32_t *drawn, float *p, float from, float to) {
+    for (int i = 0; i < n; i++)
+        p[i] = (float)(int32_t)(drawn[i] & ((1u << 24) - 1)) * 0x1p-24f * (to - from) + from;
+}
+
 static void fill_uniform_f32(Generator *g, float *p, int64_t n, float from, float to) {
-    for (int64_t i = 0; i < n; i++)
-        p[i] = (float)(draw(g) & ((1u << 24) - 1)) * 0x1p-24f;
-    for (int64_t i = 0; i < n; i++)
-        p[i] = p[i] * (to - from) + from;
+    uint32_t drawn[DRAWN];
+    for (int64_t i = 0; i < n; i += DRAWN) {
+        int m = n - i < DRAWN ? (int)(n - i) : DRAWN;
+        draw_many(g, m, drawn);
+        scale_drawn(m, drawn, p + i, from, to);
+    }
 }
 
 static void fill_uniform(Generator *g, const Tensor *t, double from, double to) {
@@ -231,8 +265,13 @@ static bool fill_random(K *k, const Tensor *t, int64_t low, uint64_t range, uint
     if (t->dtype == DT_i64 && tensor_is_contiguous(t) && range && range < wide &&
         range <= UINT32_MAX) {
         int64_t *p = tensor_data(t), n = tensor_numel(t);
-        for (int64_t i = 0; i < n; i++)
-            p[i] = (int64_t)(uint64_t)(draw(g) % (uint32_t)range) + low;
+        uint32_t drawn[DRAWN];
+        for (int64_t i = 0; i < n; i += DRAWN) {
+            int m = n - i < DRAWN ? (int)(n - i) : DRAWN;
+            draw_many(g, m, drawn);
+            for (int j = 0; j < m; j++)
+                p[i + j] = (int64_t)(uint64_t)(drawn[j] % (uint32_t)range) + low;
+        }
         return true;
     }
     WALK (w, walk_drawn(t, NULL)) {
@@ -387,8 +426,12 @@ bool kern_random(K *k) {
 static void bernoulli_dense(Generator *g, const Tensor *t, double chance) {
     uint8_t *bytes = tensor_data(t);
     float *floats = tensor_data(t);
+    uint32_t drawn[DRAWN];
     for (int64_t i = 0, n = tensor_numel(t); i < n; i++) {
-        uint64_t hi = draw(g), lo = draw(g);
+        int at = (int)(i % (DRAWN / 2)) * 2;
+        if (at == 0)
+            draw_many(g, n - i < DRAWN / 2 ? (int)(n - i) * 2 : DRAWN, drawn);
+        uint64_t hi = drawn[at], lo = drawn[at + 1];
         bool one = (double)((hi << 32 | lo) & ((1ull << 53) - 1)) * 0x1p-53 < chance;
         if (t->dtype == DT_b8)
             bytes[i] = one;

@@ -14,15 +14,17 @@ typedef struct Slot {
     int last;  // position of the last node that uses it
 } Slot;
 
+enum { MAX_SYMBOLS = 1024 };
+
 typedef struct Interp {
     Eager x;
     EagerRun *run;
     const Graph *g;
     Slot *slots;          // by node id
     Map held;             // Live * -> slots that hold it
-    const Expr **symbols; // known size symbols and their values
+    const Expr **symbols; // (MAX_SYMBOLS) known size symbols and their values; NULL: none yet
     int64_t *sizes;
-    int n_symbols, cap_symbols;
+    int n_symbols;
 } Interp;
 
 static void hold(Interp *in, const Value *v, int by) {
@@ -62,8 +64,12 @@ static bool symbol_value(void *ctx, const Expr *symbol, int64_t *v) {
 
 static void learn(Interp *in, const Expr *e, int64_t v) {
     int64_t known;
-    if (!expr_name(e) || symbol_value(in, e, &known) || in->n_symbols == in->cap_symbols)
+    if (!expr_name(e) || symbol_value(in, e, &known) || in->n_symbols == MAX_SYMBOLS)
         return;
+    if (!in->symbols) {
+        in->symbols = ARENA_ARRAY(in->x.arena, MAX_SYMBOLS, const Expr *);
+        in->sizes = ARENA_ARRAY(in->x.arena, MAX_SYMBOLS, int64_t);
+    }
     in->symbols[in->n_symbols] = e;
     in->sizes[in->n_symbols++] = v;
 }
@@ -444,9 +450,6 @@ bool eager_run(EagerCtx *c, EagerRun *run) {
     in.x.sym = sym_new(&scratch);
     in.slots = ARENA_ARRAY(&scratch, g->by_id.n + 1, Slot);
     in.held.arena = &scratch;
-    in.cap_symbols = 1024;
-    in.symbols = ARENA_ARRAY(&scratch, in.cap_symbols, const Expr *);
-    in.sizes = ARENA_ARRAY(&scratch, in.cap_symbols, int64_t);
     run->n_outputs = 0;
     find_last_uses(&in);
     int placeholder = 0, position = 0;

@@ -17,8 +17,10 @@ _Static_assert(SYM_n_kinds < 63, "Expr.kinds has a bit a kind");
 Sym *sym_new(Arena *a) {
     Sym *s = ARENA_NEW(a, Sym);
     s->arena = a;
-    s->slots = 1024;
+    s->slots = 128;
     s->table = ARENA_ARRAY(a, s->slots, Slot);
+    s->cached = OP_CACHE_FIRST;
+    s->cache = ARENA_ARRAY(a, s->cached, OpCache);
     s->by_name.arena = a;
     s->duck.arena = a;
     s->version = 1;
@@ -45,6 +47,10 @@ static void grow_if_half_full(Sym *s) {
         return;
     const Slot *old = s->table;
     uint32_t old_slots = s->slots;
+    if (s->cached < OP_CACHE) {
+        s->cached = OP_CACHE;
+        s->cache = ARENA_ARRAY(s->arena, s->cached, OpCache);
+    }
     s->slots *= 2;
     s->table = ARENA_ARRAY(s->arena, s->slots, Slot);
     for (uint32_t i = 0; i < old_slots; i++)
@@ -276,7 +282,7 @@ const Expr *sym_bool(Sym *s, bool v) {
 
 OpCache *op_cache(Sym *s, SymKind kind, const Expr *a, const Expr *b) {
     uint32_t h = finish(mix(mix((uint32_t)kind * 0x9e3779b9u, a->id), b->id));
-    return &s->cache[h & (OP_CACHE - 1)];
+    return &s->cache[h & (s->cached - 1)];
 }
 
 SymKind expr_kind(const Expr *e) {

@@ -43,7 +43,7 @@ typedef struct SymbolInfo {
     const Expr *replaced;   // equality guards say it is this; NULL: nothing
 } SymbolInfo;
 
-enum { OP_CACHE = 4096, SMALL_INTS = 1024 };
+enum { OP_CACHE = 4096, OP_CACHE_FIRST = 32, SMALL_INTS = 1024 };
 
 typedef struct OpCache {
     const Expr *a, *b;      // operands, NULL: free
@@ -64,7 +64,8 @@ struct Sym {
     Slot *table;                        // open addressing over all expressions, at most half full
     uint32_t slots, n;
     const Expr *small[SMALL_INTS];      // -16 … SMALL_INTS - 17
-    OpCache cache[OP_CACHE];            // last results of binary constructors
+    OpCache *cache;                     // last results of binary constructors
+    uint32_t cached;                    // its places: few, then OP_CACHE; a power of two
     Map by_name;                        // symbols
     VEC(SymbolInfo) symbols;
     const Expr *overflow, *inf, *yes, *no;
