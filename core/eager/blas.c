@@ -17,7 +17,7 @@
 
 enum {
     KC = 256, // depth of a panel
-    MC = 240, // rows of a block of A: a multiple of every kernel's rows
+    MC = 264, // rows of a block of A: a multiple of every kernel's rows
     NC = 384, // columns of a block of B: a multiple of every kernel's columns
     MAX_TILE = 8 * 48
 };
@@ -221,6 +221,31 @@ static bool dense_pack_d(const double *src, const Pack *p, double *to) {
 PACK(pack_f, float, DT_f32, dense_pack_f, pack_any_f)
 PACK(pack_d, double, DT_f64, dense_pack_d, pack_any_d)
 
+// B's part of `p->n` columns from column j on, depths from k on.
+#define PACK_B(name, rows_name, T, PACKS)                                                          \
+    VECTORED static void rows_name(const T *b, const int64_t *row, const Pack *p, T *to) {         \
+        enum { PIECE = 8 }; /* every width is a multiple of it */                                  \
+        for (int64_t i = 0; i < p->n; i += p->wide)                                                \
+            for (int64_t k = 0; k < p->kc; k++, to += p->wide) {                                   \
+                const T *from = b + row[k] + i;                                                    \
+                int64_t m = p->n - i < p->wide ? p->n - i : p->wide, j = 0;                        \
+                for (; j + PIECE <= m; j += PIECE)                                                 \
+                    memcpy(to + j, from + j, PIECE * sizeof *to);                                  \
+                for (; j < m; j++)                                                                 \
+                    to[j] = from[j];                                                               \
+                for (; j < p->wide; j++)                                                           \
+                    to[j] = 0;                                                                     \
+            }                                                                                      \
+    }                                                                                              \
+    static void name(const Gemm *g, int64_t k, int64_t j, const Pack *p, T *to) {                  \
+        if (g->b_rows)                                                                             \
+            rows_name((const T *)g->b + j, g->b_rows + k, p, to);                                  \
+        else                                                                                       \
+            PACKS(g->dtype, elem(g->dtype, g->b, j * g->b_col + k * g->b_row), p, to);             \
+    }
+PACK_B(pack_b_f, pack_rows_f, float, pack_f)
+PACK_B(pack_b_d, pack_rows_d, double, pack_d)
+
 #define ADDER(name, T)                                                                             \
     VECTORED static void name(int64_t n, T *c, T alpha, const T *acc) {                            \
         for (int64_t s = 0; s < n; s++)                                                            \
@@ -230,7 +255,7 @@ ADDER(add_f, float)
 ADDER(add_d, double)
 
 // C tile of (m, n) += alpha acc; c points to floats of a buffer or of the result.
-#define BLOCK(name, T, ROWS, COLS, STEP, KERNEL, PACKS, ADD, LOAD, STORE)                          \
+#define BLOCK(name, T, ROWS, COLS, STEP, KERNEL, PACKS, PACK_B, ADD, LOAD, STORE)                  \
     static void name(const Job *job, int64_t i0, int64_t m, int64_t j0, int64_t n) {               \
         static _Thread_local _Alignas(64) T a_panel[MC * KC], b_panel[KC * NC], c_block[MC * NC];  \
         const Gemm *g = job->g;                                                                    \
@@ -249,10 +274,9 @@ ADDER(add_d, double)
             int64_t kc = g->k - k0 < KC ? g->k - k0 : KC;                                          \
             PACKS(g->dtype, elem(g->dtype, g->a, i0 * g->a_row + k0 * g->a_col),                   \
                   &(Pack){m, kc, g->a_row, g->a_col, rows}, a_panel);                              \
-            PACKS(g->dtype, elem(g->dtype, g->b, j0 * g->b_col + k0 * g->b_row),                   \
-                  &(Pack){whole, kc, g->b_col, g->b_row, cols}, b_panel);                          \
-            PACKS(g->dtype, elem(g->dtype, g->b, (j0 + whole) * g->b_col + k0 * g->b_row),         \
-                  &(Pack){n - whole, kc, g->b_col, g->b_row, edge}, b_panel + whole * kc);         \
+            PACK_B(g, k0, j0, &(Pack){whole, kc, g->b_col, g->b_row, cols}, b_panel);              \
+            PACK_B(g, k0, j0 + whole, &(Pack){n - whole, kc, g->b_col, g->b_row, edge},            \
+                   b_panel + whole * kc);                                                          \
             for (int64_t j = 0; j < n; j += cols) {                                                \
                 int wide = j < whole ? cols : edge;                                                \
                 for (int64_t i = 0; i < m; i += rows) {                                            \
@@ -269,8 +293,8 @@ ADDER(add_d, double)
                   (char *)(uintptr_t)elem(g->dtype, g->c, (i0 + i) * g->c_row + j0 * g->c_col),    \
                   g->c_col, n, c_block + i * NC);                                                  \
     }
-BLOCK(block_f, float, rows_f, cols_f, step_f, f, pack_f, add_f, load_f, store_f)
-BLOCK(block_d, double, rows_d, cols_d, step_d, d, pack_d, add_d, load_d, store_d)
+BLOCK(block_f, float, rows_f, cols_f, step_f, f, pack_f, pack_b_f, add_f, load_f, store_f)
+BLOCK(block_d, double, rows_d, cols_d, step_d, d, pack_d, pack_b_d, add_d, load_d, store_d)
 
 static void blocks(void *ctx, int64_t begin, int64_t end) {
     const Job *job = ctx;
@@ -374,7 +398,7 @@ void blas_gemm(const Gemm *given, int threads) {
     if (g.m <= 0 || g.n <= 0)
         return;
     // C is written by rows: rather along its dense dimension.
-    if ((g.c_col != 1 && g.c_row == 1) || (g.n == 1 && g.m > 1))
+    if (!g.b_rows && ((g.c_col != 1 && g.c_row == 1) || (g.n == 1 && g.m > 1)))
         g = transposed(&g);
     Job job = {.g = &g, .k = kernels()};
     int64_t work = g.k > 0 ? g.k : 1;
@@ -382,13 +406,14 @@ void blas_gemm(const Gemm *given, int threads) {
         parallel_for(threads, g.m, 65536 / (g.n * work + 1) + 1, rows_int, &job);
         return;
     }
-    if (g.dtype == DT_f32 && g.m == 1 && (g.b_col == 1 || (g.b_row == 1 && g.a_col == 1))) {
+    if (g.dtype == DT_f32 && g.m == 1 && !g.b_rows && (g.b_col == 1 || (g.b_row == 1 && g.a_col == 1))) {
         parallel_for(threads, g.n, 65536 / work + 1, vector_range, &job);
         return;
     }
     int64_t column_blocks = (g.n + NC - 1) / NC;
     int rows = g.dtype == DT_f64 ? job.k->rows_d : job.k->rows_f;
-    job.mc = MC;
+    int64_t high = (g.m + MC - 1) / MC;
+    job.mc = ((g.m + high - 1) / high + rows - 1) / rows * rows; // blocks of one size
     // Enough blocks for the threads, in whole kernel tiles.
     int64_t wanted = threads > 1 && g.m * g.n * work > 200000 ? 2 * threads : 1;
     while (job.mc > 4 * rows && column_blocks * ((g.m + job.mc - 1) / job.mc) < wanted)

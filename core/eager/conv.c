@@ -1,32 +1,20 @@
 // conv.c: convolutions of one to three dimensions as matrix products: windows are laid out as
 // columns (im2col), a slice of output positions at a time. A transposed convolution is the other's
 // gradient; grouped ones with one channel a group go tap by tap.
-#include "core/eager/kernel.h"
+#include "core/eager/conv.h"
 
 #include <string.h>
 
 #include "core/eager/loops.h"
 
-enum { SPACE = 3, SLICE_BYTES = 1 << 21 };
-
-typedef struct Conv {
-    DType dtype; // f32 or f64
-    int64_t n, groups;
-    int64_t c, o; // channels of a group, on the side of the windows and on the other
-    int64_t in[SPACE], out[SPACE], k[SPACE], stride[SPACE], pad[SPACE], dil[SPACE];
-    int64_t in_n, out_n, k_n; // their products
-    const void *x, *w,
-        *y; // (n, groups c, in), (groups o, c, k), (n, groups o, out); one of them is written
-    const Eager *eager;
-    bool pointwise; // 1x1 windows, step 1: columns are the input itself
-} Conv;
+enum { SLICE_BYTES = 1 << 21 };
 
 static int64_t product(const int64_t *v) {
     return v[0] * v[1] * v[2];
 }
 
 static const char *at(const Conv *v, const void *p, int64_t elem) {
-    return (const char *)p + elem * dtype_info[v->dtype].bytes;
+    return conv_at(v, p, elem);
 }
 
 // Runs over the taps of columns [p0, p1): for each row of a column matrix and each run of positions
@@ -114,7 +102,7 @@ static Storage *column_space(const Conv *v) {
     return v->pointwise ? NULL : storage_new_raw((size_t)bytes, v->eager->c->diag);
 }
 
-static Gemm gemm_of(const Conv *v, int64_t m, int64_t n, int64_t k) {
+Gemm conv_gemm(const Conv *v, int64_t m, int64_t n, int64_t k) {
     return (Gemm){.dtype = v->dtype,
                   .m = m,
                   .n = n,
@@ -126,7 +114,7 @@ static Gemm gemm_of(const Conv *v, int64_t m, int64_t n, int64_t k) {
                   .beta = 1};
 }
 
-// y += w * columns(x), one image and group a step.
+// y = w * columns(x), added to the bias if there is one; an image and group a step.
 static void forward_range(void *ctx, int64_t begin, int64_t end) {
     const Conv *v = ctx;
     int64_t slice = slice_of(v), depth = v->c * v->k_n;
@@ -137,7 +125,7 @@ static void forward_range(void *ctx, int64_t begin, int64_t end) {
         const char *x = at(v, v->x, i * v->c * v->in_n);
         for (int64_t p = 0; p < v->out_n; p += slice) {
             int64_t q = v->out_n - p < slice ? v->out_n : p + slice;
-            Gemm g = gemm_of(v, v->o, q - p, depth);
+            Gemm g = conv_gemm(v, v->o, q - p, depth);
             if (!v->pointwise)
                 columns(v, x, col, p, q);
             g.a = at(v, v->w, group * v->o * depth);
@@ -146,6 +134,7 @@ static void forward_range(void *ctx, int64_t begin, int64_t end) {
             g.b_row = v->pointwise ? v->in_n : q - p;
             g.c = (char *)(uintptr_t)at(v, v->y, i * v->o * v->out_n + p);
             g.c_row = v->out_n;
+            g.beta = v->bias != NULL;
             blas_gemm(&g, v->n * v->groups == 1 ? v->eager->c->threads : 1);
         }
     }
@@ -163,7 +152,7 @@ static void input_range(void *ctx, int64_t begin, int64_t end) {
         char *x = (char *)(uintptr_t)at(v, v->x, i * v->c * v->in_n);
         for (int64_t p = 0; p < v->out_n; p += slice) {
             int64_t q = v->out_n - p < slice ? v->out_n : p + slice;
-            Gemm g = gemm_of(v, depth, q - p, v->o);
+            Gemm g = conv_gemm(v, depth, q - p, v->o);
             g.a = at(v, v->w, group * v->o * depth);
             g.a_row = 1;
             g.a_col = depth;
@@ -190,7 +179,7 @@ static void weight_range(void *ctx, int64_t begin, int64_t end) {
         for (int64_t image = 0; image < v->n; image++)
             for (int64_t p = 0, i = image * v->groups + group; p < v->out_n; p += slice) {
                 int64_t q = v->out_n - p < slice ? v->out_n : p + slice;
-                Gemm g = gemm_of(v, v->o, depth, q - p);
+                Gemm g = conv_gemm(v, v->o, depth, q - p);
                 const char *x = at(v, v->x, i * v->c * v->in_n);
                 if (!v->pointwise)
                     columns(v, x, col, p, q);
@@ -299,10 +288,16 @@ static void depthwise_range(void *ctx, int64_t begin, int64_t end) {
         depthwise_d(v, begin, end);
 }
 
+static bool is_depthwise(const Conv *v) {
+    return v->c == 1 && v->o == 1;
+}
+
 static void run_forward(Conv *v) {
-    bool depthwise = v->c == 1 && v->o == 1;
     parallel_for(v->eager->c->threads, v->n * v->groups, 1,
-                 depthwise ? depthwise_range : forward_range, v);
+                 is_depthwise(v)     ? depthwise_range
+                 : conv_flat_fits(v) ? conv_flat_range
+                                     : forward_range,
+                 v);
 }
 
 static void run_input(Conv *v) {
@@ -400,13 +395,14 @@ static bool geometry(K *k, const ConvArgs *a, const Tensor *wide, const Tensor *
     return true;
 }
 
+static bool check_bias(K *k, const Tensor *y, const Tensor *b) {
+    return !b || (b->ndim == 1 && b->size[0] == y->size[1]) ||
+           k_fail(k, "RuntimeError: expected bias to be 1-dimensional with %lld elements",
+                  (long long)y->size[1]);
+}
+
 static bool add_bias(K *k, Tensor *y, const Tensor *bias) {
-    if (!bias)
-        return true;
     Tensor b = *bias;
-    if (b.ndim != 1 || b.size[0] != y->size[1])
-        return k_fail(k, "RuntimeError: expected bias to be 1-dimensional with %lld elements",
-                      (long long)y->size[1]);
     for (int i = 1; i < y->ndim - 1; i++) {
         b.size[i] = 1;
         b.stride[i] = 0;
@@ -419,10 +415,17 @@ static bool convolve(K *k, const Tensor *x, const Tensor *w, const Tensor *bias,
                      const ConvArgs *a) {
     DType d = work_dtype(k->res[0]->dtype);
     const Tensor *cx = eager_contiguous(k->x, x, d), *cw = eager_contiguous(k->x, w, d);
-    Tensor *y = cx && cw ? dense_res(k, 0, d) : NULL;
+    const Tensor *cb = bias ? eager_contiguous(k->x, bias, d) : NULL;
+    Tensor *y = cx && cw && (cb || !bias) ? dense_res(k, 0, d) : NULL;
     Conv v;
-    if (!y || !add_bias(k, y, bias) ||
-        !geometry(k, a, a->transposed ? y : cx, cw, a->transposed ? cx : y, &v))
+    if (!y || !geometry(k, a, a->transposed ? y : cx, cw, a->transposed ? cx : y, &v) ||
+        !check_bias(k, y, cb))
+        return false;
+    v.bias = cb ? tensor_data(cb) : NULL;
+    bool adds = a->transposed || is_depthwise(&v);
+    if (adds && !cb)
+        memset(tensor_data(y), 0, (size_t)(tensor_numel(y) * dtype_info[d].bytes));
+    if (cb && (adds || !conv_flat_fits(&v)) && !add_bias(k, y, cb))
         return false;
     v.x = tensor_data(a->transposed ? y : cx);
     v.y = tensor_data(a->transposed ? cx : y);

@@ -91,6 +91,8 @@ typedef struct Gemm {
     const void *a, *b;
     void *c;
     int64_t a_row, a_col, b_row, b_col, c_row, c_col;
+    const int64_t *b_rows; // (k), of f32 and f64: where in b each of its rows begins, instead of
+                           // b_row; b_col and c_col are 1. NULL: b_row holds
     double alpha, beta;
 } Gemm;
 void blas_gemm(const Gemm *g, int threads);
