@@ -406,7 +406,8 @@ void blas_gemm(const Gemm *given, int threads) {
         parallel_for(threads, g.m, 65536 / (g.n * work + 1) + 1, rows_int, &job);
         return;
     }
-    if (g.dtype == DT_f32 && g.m == 1 && !g.b_rows && (g.b_col == 1 || (g.b_row == 1 && g.a_col == 1))) {
+    if (g.dtype == DT_f32 && g.m == 1 && !g.b_rows &&
+        (g.b_col == 1 || (g.b_row == 1 && g.a_col == 1))) {
         parallel_for(threads, g.n, 65536 / work + 1, vector_range, &job);
         return;
     }

@@ -130,10 +130,12 @@ static void forward_range(void *ctx, int64_t begin, int64_t end) {
                 columns(v, x, col, p, q);
             g.a = at(v, v->w, group * v->o * depth);
             g.a_row = depth;
-            g.b = v->pointwise ? at(v, x, p) : col;
-            g.b_row = v->pointwise ? v->in_n : q - p;
-            g.c = (char *)(uintptr_t)at(v, v->y, i * v->o * v->out_n + p);
-            g.c_row = v->out_n;
+            g.b = v->last ? at(v, x, p * v->c) : v->pointwise ? at(v, x, p) : col;
+            g.b_row = v->last ? 1 : v->pointwise ? v->in_n : q - p;
+            g.b_col = v->last ? v->c : 1;
+            g.c = (char *)(uintptr_t)at(v, v->y, i * v->o * v->out_n + (v->last ? p * v->o : p));
+            g.c_row = v->last ? 1 : v->out_n;
+            g.c_col = v->last ? v->o : 1;
             g.beta = v->bias != NULL;
             blas_gemm(&g, v->n * v->groups == 1 ? v->eager->c->threads : 1);
         }
@@ -195,106 +197,13 @@ static void weight_range(void *ctx, int64_t begin, int64_t end) {
     storage_drop(space);
 }
 
-// One channel a group: each tap scales a row of the input.
-#define DEPTHWISE(T, name)                                                                         \
-    VECTORED static void name(const Conv *v, int64_t begin, int64_t end) {                         \
-        for (int64_t i = begin; i < end; i++) {                                                    \
-            const T *plane = (const T *)v->x + i * v->in_n,                                        \
-                    *w = (const T *)v->w + i % v->groups * v->k_n;                                 \
-            T *y = (T *)(uintptr_t)v->y + i * v->out_n;                                            \
-            for (int64_t tap = 0; tap < v->k_n; tap++) {                                           \
-                int64_t kx = tap % v->k[2], ky = tap / v->k[2] % v->k[1],                          \
-                        kz = tap / v->k[2] / v->k[1];                                              \
-                int64_t step = v->stride[2], lead = kx * v->dil[2] - v->pad[2];                    \
-                int64_t from = lead < 0 ? (-lead + step - 1) / step : 0;                           \
-                int64_t to = v->in[2] - lead > 0 ? (v->in[2] - lead + step - 1) / step : 0;        \
-                to = to < v->out[2] ? to : v->out[2];                                              \
-                for (int64_t r = 0; r < v->out[0] * v->out[1]; r++) {                              \
-                    int64_t sy = r % v->out[1] * v->stride[1] - v->pad[1] + ky * v->dil[1];        \
-                    int64_t sz = r / v->out[1] * v->stride[0] - v->pad[0] + kz * v->dil[0];        \
-                    if (sy < 0 || sy >= v->in[1] || sz < 0 || sz >= v->in[0])                      \
-                        continue;                                                                  \
-                    const T *line = plane + (sz * v->in[1] + sy) * v->in[2];                       \
-                    T *row = y + r * v->out[2];                                                    \
-                    for (int64_t o = from; o < to; o++)                                            \
-                        row[o] += w[tap] * line[lead + o * step];                                  \
-                }                                                                                  \
-            }                                                                                      \
-        }                                                                                          \
-    }
-DEPTHWISE(float, depthwise_f)
-DEPTHWISE(double, depthwise_d)
-
-// Floats in steps of one: the plane is laid out with its padding, and the result with the same
-// distance between its lines, so that all lines are one row for all taps.
-typedef float Piece __attribute__((vector_size(64)));
-
-VECTORED static void flat_row(int64_t n, const float *x, const float *w, const int64_t *tap,
-                              int64_t taps, float *y) {
-    for (int64_t i = 0; i < n; i += 64) {
-        Piece a = {0}, b = a, c = a, d = a, v[4];
-        for (int64_t t = 0; t < taps; t++) {
-            memcpy(v, x + i + tap[t], sizeof v);
-            a += w[t] * v[0];
-            b += w[t] * v[1];
-            c += w[t] * v[2];
-            d += w[t] * v[3];
-        }
-        memcpy(y + i, &a, sizeof a);
-        memcpy(y + i + 16, &b, sizeof b);
-        memcpy(y + i + 32, &c, sizeof c);
-        memcpy(y + i + 48, &d, sizeof d);
-    }
-}
-
-static bool is_flat(const Conv *v) {
-    return v->dtype == DT_f32 && v->in[0] == 1 && v->k[0] == 1 && v->stride[1] == 1 &&
-           v->stride[2] == 1;
-}
-
-static void flat_range(void *ctx, int64_t begin, int64_t end) {
-    const Conv *v = ctx;
-    Arena tmp = {0};
-    int64_t pitch = v->in[2] + 2 * v->pad[2], rows = v->in[1] + 2 * v->pad[1];
-    int64_t out = v->out[1] * pitch;
-    float *x = ARENA_ARRAY(&tmp, rows * pitch + v->k[2] * v->dil[2] + 128, float),
-          *y = ARENA_ARRAY(&tmp, out + 64, float);
-    int64_t *tap = ARENA_ARRAY(&tmp, v->k_n + 1, int64_t);
-    for (int64_t t = 0; t < v->k_n; t++)
-        tap[t] = t / v->k[2] * v->dil[1] * pitch + t % v->k[2] * v->dil[2];
-    for (int64_t i = begin; i < end; i++) {
-        const float *plane = (const float *)v->x + i * v->in_n;
-        float *to = (float *)(uintptr_t)v->y + i * v->out_n;
-        for (int64_t r = 0; r < v->in[1]; r++)
-            memcpy(x + (r + v->pad[1]) * pitch + v->pad[2], plane + r * v->in[2],
-                   (size_t)v->in[2] * sizeof *x);
-        flat_row(out, x, (const float *)v->w + i % v->groups * v->k_n, tap, v->k_n, y);
-        for (int64_t r = 0; r < v->out[1]; r++)
-            for (int64_t c = 0; c < v->out[2]; c++)
-                to[r * v->out[2] + c] += y[r * pitch + c];
-    }
-    arena_free(&tmp);
-}
-
-static void depthwise_range(void *ctx, int64_t begin, int64_t end) {
-    const Conv *v = ctx;
-    if (is_flat(v)) {
-        flat_range(ctx, begin, end);
-        return;
-    }
-    if (v->dtype == DT_f32)
-        depthwise_f(v, begin, end);
-    else
-        depthwise_d(v, begin, end);
-}
-
 static bool is_depthwise(const Conv *v) {
     return v->c == 1 && v->o == 1;
 }
 
 static void run_forward(Conv *v) {
     parallel_for(v->eager->c->threads, v->n * v->groups, 1,
-                 is_depthwise(v)     ? depthwise_range
+                 is_depthwise(v)     ? conv_depth_range
                  : conv_flat_fits(v) ? conv_flat_range
                                      : forward_range,
                  v);
@@ -411,8 +320,52 @@ static bool add_bias(K *k, Tensor *y, const Tensor *bias) {
     return copy_into(k->x, y, &b);
 }
 
+// Channels next to each other, positions in order: channels_last without gaps.
+static bool is_last(const Tensor *t, DType d) {
+    int64_t dense = t->size[1];
+    if (t->dtype != d || t->stride[1] != 1 || dense < 2)
+        return false;
+    for (int n = 0; n < t->ndim - 1; n++) {
+        int i = n == t->ndim - 2 ? 0 : t->ndim - 1 - n; // the images are outermost
+        if (t->size[i] != 1 && t->stride[i] != dense)
+            return false;
+        dense *= t->size[i];
+    }
+    return true;
+}
+
+// x and y as they lie in memory, if there is a loop for that.
+static bool convolve_last(K *k, const Tensor *x, const Tensor *w, const Tensor *bias,
+                          const ConvArgs *a) {
+    DType d = k->res[0]->dtype;
+    Conv *v = ARENA_NEW(k->x->arena, Conv);
+    if ((d != DT_f32 && d != DT_f64) || a->transposed || w->dtype != d || x->ndim < 3 ||
+        k->res[0]->ndim != x->ndim || !is_last(x, d) || !is_last(k->res[0], d) ||
+        !geometry(k, a, x, w, k->res[0], v) || !check_bias(k, k->res[0], bias))
+        return false;
+    v->last = true;
+    v->x = tensor_data(x);
+    v->y = tensor_data(k->res[0]);
+    const Tensor *cw = eager_contiguous(k->x, w, d),
+                 *cb = bias ? eager_contiguous(k->x, bias, d) : NULL;
+    bool points = v->pointwise && v->groups == 1;
+    if (!cw || (bias && !cb) || (!points && !conv_depth_last_fits(v)))
+        return false;
+    v->w = tensor_data(cw);
+    v->bias = cb ? tensor_data(cb) : NULL;
+    if (points && cb && !add_bias(k, k->res[0], cb))
+        return false;
+    if (points)
+        parallel_for(k->x->c->threads, v->n, 1, forward_range, v);
+    else
+        conv_depth_last(v);
+    return true;
+}
+
 static bool convolve(K *k, const Tensor *x, const Tensor *w, const Tensor *bias,
                      const ConvArgs *a) {
+    if (convolve_last(k, x, w, bias, a) || !eager_ok(k->x))
+        return eager_ok(k->x);
     DType d = work_dtype(k->res[0]->dtype);
     const Tensor *cx = eager_contiguous(k->x, x, d), *cw = eager_contiguous(k->x, w, d);
     const Tensor *cb = bias ? eager_contiguous(k->x, bias, d) : NULL;

@@ -17,6 +17,7 @@ typedef struct Conv {
     const void *bias; // (groups o), NULL: none
     const Eager *eager;
     bool pointwise; // 1x1 windows, step 1: columns are the input itself
+    bool last;      // x and y have their channels last in memory
 } Conv;
 
 static inline const char *conv_at(const Conv *v, const void *p, int64_t elem) {
@@ -24,7 +25,22 @@ static inline const char *conv_at(const Conv *v, const void *p, int64_t elem) {
 }
 Gemm conv_gemm(const Conv *v, int64_t m, int64_t n, int64_t k); // dense along columns, beta 1
 
-// conv_flat.c: y = bias + w * windows of x for images and groups [begin, end), if that fits.
+// conv_depth.c: one channel a group. The first adds to y, which holds the bias or 0.
+void conv_depth_range(void *ctx, int64_t begin, int64_t end);
+bool conv_depth_last_fits(const Conv *v);
+void conv_depth_last(const Conv *v); // of v->last: y is written
+
+// conv_flat.c: the padded image as the phases of its steps, of two dimensions.
+typedef struct Flat {
+    int64_t pitch, lines; // of a phase
+    int64_t phases;       // of a channel
+    int64_t positions;    // up to the last that is wanted
+} Flat;
+Flat flat_of(const Conv *v);
+bool flat_is_short(const Conv *v); // few positions are computed in vain
+void flat_taps(const Conv *v, const Flat *f, int64_t *at);                // (c k): where they begin
+void flat_lay_out(const Conv *v, const Flat *f, const float *x, float *to); // to: 0 in the padding
+// y = bias + w * windows of x for images and groups [begin, end), if that fits.
 bool conv_flat_fits(const Conv *v);
 void conv_flat_range(void *ctx, int64_t begin, int64_t end);
 

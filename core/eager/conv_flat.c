@@ -1,16 +1,10 @@
 // conv_flat.c: convolutions as matrix products without columns (im2col). The padded image is laid
-// out as the phases of its steps: those of its lines and columns that a window at (0, 0), (0, step),
-// (step, 0), … sees. One tap of the windows of all positions is then a run of memory, if positions
-// are counted along the padded lines; those past a line's end are computed and left out.
+// out as the phases of its steps: the lines and columns that a window at (0, 0), (0, 1), … sees up to
+// the step. One tap of the windows of all positions is then a run of memory, if positions are
+// counted along the padded lines; those past a line's end are computed and left out.
 #include <string.h>
 
 #include "core/eager/conv.h"
-
-typedef struct Flat {
-    int64_t pitch, lines; // of a phase
-    int64_t phases;       // of a channel
-    int64_t positions;    // up to the last that is wanted
-} Flat;
 
 // Positions at once: so many that the product stays in the cache; all if threads share them.
 static int64_t slice_of(const Conv *v, const Flat *f) {
@@ -19,7 +13,7 @@ static int64_t slice_of(const Conv *v, const Flat *f) {
     return shared || f->positions < SLICE ? f->positions : SLICE;
 }
 
-static Flat flat_of(const Conv *v) {
+Flat flat_of(const Conv *v) {
     Flat f = {.phases = v->stride[1] * v->stride[2]};
     f.lines = (v->in[1] + 2 * v->pad[1] + v->stride[1] - 1) / v->stride[1];
     f.pitch = (v->in[2] + 2 * v->pad[2] + v->stride[2] - 1) / v->stride[2];
@@ -27,13 +21,17 @@ static Flat flat_of(const Conv *v) {
     return f;
 }
 
-bool conv_flat_fits(const Conv *v) {
-    if (v->in[0] != 1 || v->k[0] != 1 || v->out[0] != 1 || v->pointwise || v->o < 2 || !v->c ||
-        v->out_n < 2 || v->in[1] + v->pad[1] > 1 << 20 || v->in[2] + v->pad[2] > 1 << 20)
+bool flat_is_short(const Conv *v) {
+    int64_t most = 1 << 20;
+    if (v->in[1] + v->pad[1] > most || v->in[2] + v->pad[2] > most || v->out_n < 2)
         return false;
-    Flat f = flat_of(v);
     bool few_phases = v->stride[1] <= v->k[1] && v->stride[2] <= v->k[2];
-    return few_phases && f.positions * 6 <= v->out_n * 7;
+    return few_phases && flat_of(v).positions * 6 <= v->out_n * 7;
+}
+
+bool conv_flat_fits(const Conv *v) {
+    bool plane = v->in[0] == 1 && v->k[0] == 1 && v->out[0] == 1;
+    return plane && !v->pointwise && v->o > 1 && v->c > 0 && flat_is_short(v);
 }
 
 // One image's channels of a group; what is padding stays 0.
@@ -56,8 +54,11 @@ bool conv_flat_fits(const Conv *v) {
 LAY_OUT(lay_out_f, float)
 LAY_OUT(lay_out_d, double)
 
-// Where a tap of a channel begins.
-static void taps(const Conv *v, const Flat *f, int64_t *at) {
+void flat_lay_out(const Conv *v, const Flat *f, const float *x, float *to) {
+    lay_out_f(v, f, x, to);
+}
+
+void flat_taps(const Conv *v, const Flat *f, int64_t *at) {
     int64_t phase = f->lines * f->pitch;
     for (int64_t row = 0; row < v->c * v->k_n; row++) {
         int64_t tap = row % v->k_n, y = tap / v->k[2] * v->dil[1], x = tap % v->k[2] * v->dil[2];
@@ -98,7 +99,7 @@ void conv_flat_range(void *ctx, int64_t begin, int64_t end) {
     Storage *image = storage_new((size_t)(v->c * f.phases * f.lines * f.pitch * bytes), diag),
             *block = storage_new_raw((size_t)(v->o * slice * bytes), diag);
     int64_t *at = ARENA_ARRAY(&tmp, depth + 1, int64_t);
-    taps(v, &f, at);
+    flat_taps(v, &f, at);
     for (int64_t i = begin; image && block && i < end; i++) {
         const void *x = conv_at(v, v->x, i * v->c * v->in_n);
         void *y = (char *)(uintptr_t)conv_at(v, v->y, i * v->o * v->out_n);

@@ -160,6 +160,8 @@ bool kern_hinge_embedding_loss(K *k) {
 
 typedef struct Classes {
     const Tensor *x, *target; // x dense (n, c, inner), target dense (n, inner)
+    const int64_t *targets;   // target's elements
+    const float *floats;      // x's, NULL: of another dtype
     const double *weight;     // (c), NULL: 1
     int64_t n, c, inner, ignore;
 } Classes;
@@ -179,6 +181,8 @@ static bool read_classes(K *k, const Tensor *x, const Tensor *target, const Tens
     o->target = eager_contiguous(k->x, target, DT_i64);
     if (!o->x || !o->target)
         return false;
+    o->targets = tensor_data(o->target);
+    o->floats = o->x->dtype == DT_f32 ? tensor_data(o->x) : NULL;
     if (tensor_numel(target) != o->n * o->inner || (weight && tensor_numel(weight) != o->c))
         return k_fail(k, "RuntimeError: nll_loss: sizes of input, target and weight do not fit");
     if (weight) {
@@ -192,7 +196,7 @@ static bool read_classes(K *k, const Tensor *x, const Tensor *target, const Tens
 
 // The target of position p and its weight; false if it is ignored or bad.
 static bool class_at(K *k, const Classes *o, int64_t p, int64_t *at, double *weight, bool *bad) {
-    int64_t t = get_i(o->target, p);
+    int64_t t = o->targets[p];
     if (t == o->ignore)
         return false;
     if (t < 0 || t >= o->c) {
@@ -200,7 +204,7 @@ static bool class_at(K *k, const Classes *o, int64_t p, int64_t *at, double *wei
         *bad = true;
         return false;
     }
-    *at = (p / o->inner * o->c + t) * o->inner + p % o->inner;
+    *at = o->inner == 1 ? p * o->c + t : (p / o->inner * o->c + t) * o->inner + p % o->inner;
     *weight = o->weight ? o->weight[t] : 1;
     return true;
 }
@@ -224,7 +228,7 @@ bool kern_nll_loss_forward(K *k) {
         bool used = class_at(k, &o, p, &at, &w, &bad);
         if (bad)
             return false;
-        double loss = used ? -get_d(o.x, at) * w : 0;
+        double loss = !used ? 0 : -(o.floats ? (double)o.floats[at] : get_d(o.x, at)) * w;
         sum += loss;
         total += used ? w : 0;
         if (reduction == REDUCE_none)

@@ -450,11 +450,9 @@ static void quick_power(Point *w) {
 }
 
 static bool run(K *k, Point *w, Tensor *out) {
-    _Alignas(64) double same[OPERANDS][CHUNK];
     const Tensor *t[ITER_TENSORS] = {out};
     int64_t longest = tensor_numel(out);
     int n = 1;
-    w->same = same;
     w->out = out->dtype;
     quick_power(w);
     for (int i = 0; i < w->n; i++) {
@@ -490,7 +488,8 @@ static bool run(K *k, Point *w, Tensor *out) {
 }
 
 bool point_run(K *k, const PointRow *row, Tensor *out) {
-    Point w = {.loop = row->loop, .rule = row->rule};
+    _Alignas(64) double same[OPERANDS][CHUNK];
+    Point w = {.loop = row->loop, .rule = row->rule, .same = same};
     if (!read_args(k, row, &w))
         return false;
     if (!out) {
@@ -532,7 +531,9 @@ static int loop_named(const char *name) {
 }
 
 static Value loop_over(K *k, const char *loop, const Value *v, int n, double p0, double p1) {
-    Point w = {.loop = (LoopId)loop_named(loop), .rule = RULE_PROMOTE, .p = {.f = {p0, p1}}};
+    _Alignas(64) double same[OPERANDS][CHUNK];
+    Point w = {
+        .loop = (LoopId)loop_named(loop), .rule = RULE_PROMOTE, .p = {.f = {p0, p1}}, .same = same};
     const TensorMeta *metas[OPERANDS];
     for (int i = 0; i < n; i++) {
         if (v[i].kind != VAL_tensor || !add_operand(k, &w, 't', &v[i]))

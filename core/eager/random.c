@@ -38,7 +38,7 @@ static inline uint32_t temper(uint32_t y) {
     return y ^ y >> 18;
 }
 
-// So many are drawn at once; 0 … left - 1 of the state's numbers are still to come.
+// As many are drawn at once.
 enum { DRAWN = 128 };
 
 VECTORED static void temper_all(int n, const uint32_t *state, uint32_t *out) {

@@ -1,6 +1,7 @@
-// sums.c: sums (and products) of rows of floats, the most frequent reduction, in the order of fold.c's rows to the
-// last bit. Here a processor's units for widening, adding and multiplying work side by side: to add
-// is to multiply by one and add, and half as wide vectors leave widening no second step.
+// sums.c: sums (and products) of rows of floats, the most frequent reduction, in the order of
+// fold.c's rows to the last bit. A processor's units for widening, adding and multiplying work side
+// by side here: to add is to multiply by one and add, and half as wide vectors leave widening no
+// second step.
 #include "core/eager/fold.h"
 
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)

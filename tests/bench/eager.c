@@ -166,11 +166,14 @@ static int make_inputs(Bench *b) {
         if (node->op != FX_placeholder || n == 16)
             continue;
         const TensorMeta *m = node->val.tensor;
-        int64_t size[TENSOR_DIMS];
-        for (int i = 0; i < m->ndim; i++)
+        int64_t size[TENSOR_DIMS], stride[TENSOR_DIMS], dense = 1;
+        for (int i = m->ndim - 1; i >= 0; i--) {
             size[i] = expr_int_or(m->size[i], 1);
+            stride[i] = m->stride ? expr_int_or(m->stride[i], dense) : dense;
+            dense *= size[i];
+        }
         b->inputs[n].kind = RT_tensor;
-        if (!tensor_new(&b->inputs[n].tensor, m->dtype, m->ndim, size, &b->diag))
+        if (!tensor_new_raw(&b->inputs[n].tensor, m->dtype, m->ndim, size, stride, &b->diag))
             die("no memory");
         fill(&b->inputs[n].tensor, n);
         n++;

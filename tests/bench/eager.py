@@ -21,13 +21,21 @@ def tensor(dtype, size):
     return (torch.rand(size) * 4 - 2).to(DTYPES[dtype])
 
 
+def ints(text):
+    return [int(i) for i in text.split(",")]
+
+
 def make(inputs, body):
-    found = re.findall(r'(\w+): "(\w+)\[([^]]*)\]"', inputs)
-    text = "def f(%s):\n" % ", ".join(n for n, _, _ in found)
+    found = re.findall(r'(\w+): "(\w+)\[([^]]*)\](?:\[([^]]*)\])?"', inputs)
+    text = "def f(%s):\n" % ", ".join(n for n, _, _, _ in found)
     text += "".join("    %s\n" % s.strip() for s in body.split(";") if s.strip())
     scope = {"torch": torch}
+    if not hasattr(torch.ops.aten, "scaled_dot_product_attention"):  # before 2.0, with the weights
+        scope["attend"] = lambda q, k, v: torch.ops.aten._scaled_dot_product_attention(q, k, v)[0]
+        text = text.replace("torch.ops.aten.scaled_dot_product_attention.default(", "attend(")
     exec(text + "    return r\n", scope)
-    args = [tensor(d, [int(i) for i in s.split(",")]) for _, d, s in found]
+    args = [tensor(d, ints(s)) for _, d, s, _ in found]
+    args = [a.as_strided(a.shape, ints(st)) if st else a for a, (_, _, _, st) in zip(args, found)]
     f = scope["f"]
     f(*args)
     return f, args
