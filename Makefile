@@ -50,6 +50,9 @@ MONKEY := $(wildcard tests/monkey/*.c)
 BENCH := $(wildcard tests/bench/*.c)
 obj = $(patsubst %.c,$(B)/%.o,$(1))
 
+# It holds these as text.
+$(B)/core/eager/special_source.o: $(addprefix core/eager/,bessel.c special.c orthogonal.inc special_names.c)
+
 # Reference kernels and everything numeric want the vectoriser; the last -O counts. Where the machine
 # has vectors of 512 bits, they are used whole.
 WIDE := $(if $(filter x86_64,$(shell uname -m)),-mprefer-vector-width=512)

@@ -66,14 +66,36 @@ bool app_minifies(const App *app) {
 }
 
 static void tell(App *app) {
-    const MinifyStep *first = minify_first(app->minify), *best = minify_best(app->minify);
-    if (minify_state(app->minify) == MINIFY_refused)
-        app_message(app, ST_warn, "nothing to minify: %s", minify_why(app->minify));
+    const Minify *m = app->minify;
+    const MinifyStep *first = minify_first(m), *best = minify_best(m);
+    // How many questions it takes is chance, as times are.
+    const char *queries =
+        app->hide_times ? "" : arena_printf(&app->frame, " in %d queries", minify_queries(m));
+    const char *said = minify_hand_said(m);
+    if (minify_state(m) == MINIFY_refused)
+        app_message(app, ST_warn, "nothing to minify: %s", minify_why(m));
     else
-        app_message(app, ST_ok, "minified: %d -> %d nodes%s", first->nodes, best->nodes,
-                    app->hide_times
-                        ? "" // how many questions it takes is chance, as times are
-                        : arena_printf(&app->frame, " in %d queries", minify_queries(app->minify)));
+        app_message(app, ST_ok, "minified: %d -> %d nodes%s%s%s", first->nodes, best->nodes,
+                    queries, *said ? "; " : "", said);
+}
+
+// The cursor stays on its node, wherever that stands now.
+static void touch(App *app) {
+    Pane *p = app_pane(app);
+    const View *v = p->ctx.view;
+    bool shown = v == view_find("minify") && p->ready && p->ok && p->row < v->count(&p->ctx);
+    const char *name = shown ? v->name_of(&p->ctx, p->row) : NULL;
+    name = name ? arena_strdup(&app->frame, name) : NULL;
+    work_touch(app);
+    if (!name || !pane_ready(app, p))
+        return;
+    for (int row = 0, n = v->count(&p->ctx); row < n; row++) {
+        const char *here = v->name_of(&p->ctx, row);
+        if (here && !strcmp(here, name)) {
+            pane_move(app, p, row);
+            return;
+        }
+    }
 }
 
 bool app_poll_minify(App *app) {
@@ -83,10 +105,13 @@ bool app_poll_minify(App *app) {
     if (was == MINIFY_done || was == MINIFY_refused)
         return false;
     int tries = minify_n_tries(app->minify);
+    const char *said = minify_hand_said(app->minify);
     bool over = minify_poll(app->minify);
-    work_touch(app);
+    touch(app);
     if (over)
         tell(app);
+    else if (minify_hand_said(app->minify) != said && *minify_hand_said(app->minify))
+        app_message(app, ST_text, "%s", minify_hand_said(app->minify));
     return over || minify_n_tries(app->minify) != tries || minify_state(app->minify) != was;
 }
 
@@ -110,14 +135,24 @@ static bool do_stop(App *app, const char *node) {
 
 static bool do_undo(App *app, const char *node) {
     (void)node;
-    if (minify_undo(app->minify))
-        return true;
-    diag_fail(&app->diag, "there is no step to take back");
-    return false;
+    if (!minify_undo(app->minify)) {
+        diag_fail(&app->diag, "there is no step to take back");
+        return false;
+    }
+    if (app->interactive) // who takes over by hand has more to do than this
+        minify_pause(app->minify);
+    app_message(app, ST_text, "back to %d nodes%s", minify_best(app->minify)->nodes,
+                app->interactive
+                    ? ", paused: u once more, + keeps a node, ! drops it, Space goes on"
+                    : "");
+    return true;
 }
 
 static bool do_keep(App *app, const char *node) {
-    return minify_keep(app->minify, node, &app->diag);
+    bool ok = minify_keep(app->minify, node, &app->diag);
+    if (ok)
+        app_message(app, ST_text, "%s stays in all that follows", node);
+    return ok;
 }
 
 static bool do_drop(App *app, const char *node) {
@@ -151,10 +186,13 @@ static bool act(App *app, const Args *args, int action) {
         app_message(app, ST_dim, "the cursor is on no node of the smallest graph");
         return true;
     }
+    node = node ? arena_strdup(&app->frame, node) : NULL;
     bool ok = actions[action].run(app, node);
-    if (!app->interactive && app->minify && minify_state(app->minify) == MINIFY_search)
+    if (!app->interactive && app->minify && minify_state(app->minify) == MINIFY_search) {
         minify_wait(app->minify, NULL);
-    work_touch(app);
+        tell(app);
+    }
+    touch(app);
     return ok;
 }
 

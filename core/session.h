@@ -219,6 +219,7 @@ typedef struct RunRequest {
                     // from this seed on; 0: it is not
     const Artifact *at; // NULL, or a graph of the unit's tree to run in place of the backend's
     uint8_t poison;     // full: what memory is filled with before its use; 0: nothing
+    const char *until;  // full: the kernel or library call before which the run ends; NULL: none
     const Schedule *const *loops; // ir: by unit, loops in place of its own; NULL: none
 } RunRequest;
 typedef struct RunResult {

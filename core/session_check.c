@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/debug/judge.h"
 #include "core/session_private.h"
 
 typedef struct Row {
@@ -25,6 +26,8 @@ typedef struct Check {
     Rows rows;
     RunResult run, exact; // exact: eager in float64
     bool has_exact;
+    RunResult moved[SPREAD_RUNS]; // of a spread
+    bool has_moved;
     const Tensor **bound; // the row that each placeholder was given, NULL if none
     int n_bound;
     VEC(Tensor *) sums; // made here: gradients of parameters that go by several names
@@ -234,6 +237,34 @@ static DType computed_in(Check *c, const LoadedGraph *g, const Row *row) {
     return session_computed_in(c->s, name, row->want->dtype);
 }
 
+static const RunResult *moved_run(Check *c, int k) {
+    for (int i = 0; !c->has_moved && i < SPREAD_RUNS; i++) {
+        RunRequest r = {.backend = BACKEND_aot_eager_decomp_partition,
+                        .in_f64 = true,
+                        .jitter = spread_seed(i)};
+        Diag quiet = {.arena = c->arena};
+        session_run(c->s, &r, &c->moved[i], c->arena, &quiet);
+    }
+    c->has_moved = true;
+    return &c->moved[k];
+}
+
+// By the last measure of compare: neither this nor what is on record is further from float64 than
+// rounding carries it.
+static bool is_rounding(Check *c, const LoadedGraph *g, const Row *row, const RtValue *exact) {
+    RtValue want = {.kind = RT_tensor, .tensor = *row->want};
+    Spread spread = {0};
+    Judged j;
+    judge_value(row->got, &want, exact, &(Tolerance){.computed_in = computed_in(c, g, row)}, &j);
+    if (!judge_asks_spread(&j))
+        return false;
+    const RtValue *still = value_of(c, g, row->name, moved_run(c, 0));
+    for (int k = 1; k < SPREAD_RUNS; k++)
+        spread_add(&spread, value_of(c, g, row->name, moved_run(c, k)), still);
+    judge_by_spread(&spread, &j);
+    return j.verdict == VERDICT_rounding && spread_reaches(&spread, j.want_off);
+}
+
 static void judge(Check *c, const LoadedGraph *g, Row *row) {
     row->verdict = "missing";
     if (!row->got || row->got->kind != RT_tensor)
@@ -261,7 +292,11 @@ static void judge(Check *c, const LoadedGraph *g, Row *row) {
         tensor_near_exact(got, row->want, &exact->tensor)) {
         row->ok = true;
         row->verdict = "close to float64";
+        return;
     }
+    row->ok = is_rounding(c, g, row, exact);
+    if (row->ok)
+        row->verdict = verdict_info[VERDICT_rounding].name;
 }
 
 static void print_row(Buf *out, Arena *a, const Row *row) {
@@ -351,6 +386,8 @@ int session_check(Session *s, Buf *out, bool json, Diag *d) {
     }
     session_run_free(&c.run);
     session_run_free(&c.exact);
+    for (int i = 0; i < SPREAD_RUNS; i++)
+        session_run_free(&c.moved[i]);
     for (int i = 0; i < c.sums.n; i++)
         tensor_drop(c.sums.at[i]);
     arena_free(&arena);

@@ -56,7 +56,7 @@ bool session_aot_query(Session *s, int unit, Arena *a, ProbeQuery *out, Diag *d)
         return false;
     ProbeQuery q = *out;
     q.rung = RUNG_aot_eager_decomp_partition;
-    Request *r = values_send(s->helpers, &q, u->parent && u->parent->backward == u);
+    Request *r = values_send(s->helpers, &q, u->parent && u->parent->backward == u, NULL);
     request_wait(s->helpers, r, NULL);
     Map values = {.arena = a};
     values_take(r, a, &values);

@@ -77,9 +77,11 @@ typedef struct ReproC {
     const struct ProbeRow *rows;
     int n_rows;
     const Map *calls; // `call 3 out 0` -> RtValue *: what library calls got and gave; NULL: unknown
+    const bool *computed; // (n_calls) a matrix product, which needs no record
     int n_calls;
 } ReproC;
-bool session_print_repro_c(Buf *out, const ReproC *r);
+// beside: gets many numbers, as repro.bin. NULL, or why there is none.
+const char *session_print_repro_c(Buf *out, Buf *beside, const ReproC *r);
 // session_repro.c: a minified graph as a script for PyTorch.
 struct Minify;
 struct ProbeQuery;

@@ -271,8 +271,10 @@ bool probe_session_run(ProbeSession *o, ProbeRun *r, const HelperCall *call, Are
     RunRequest request = {.backend = (Backend)r->rung,
                           .toolchain = r->toolchain,
                           .in_f64 = r->in_f64,
+                          .jitter = r->jitter,
                           .at = r->at,
-                          .poison = r->poison};
+                          .poison = r->poison,
+                          .until = r->until};
     RunResult got = {0};
     s->here = call;
     bool ok = session_run(s, &request, &got, a, d);
@@ -356,15 +358,21 @@ static bool answer_probe(HelperCall *c, ProbeCall what) {
 typedef struct Shown {
     ProbeSession *o;
     HelperCall *call;
+    const char *until; // NULL: all of the run, which must not fail
 } Shown;
 
 static bool run_shown(void *ctx, HelperCall *tapped) {
     const Shown *x = ctx;
     bool plain = x->o->q->rung == RUNG_eager;
-    ProbeRun r = {.rung = x->o->q->rung, .plain = plain};
+    ProbeRun r = {.rung = x->o->q->rung,
+                  .toolchain = x->o->q->toolchain,
+                  .plain = plain,
+                  .until = x->until};
     StageId failed;
-    bool ok = probe_session_build(x->o, r.rung, plain, &failed, x->call->diag) &&
-              probe_session_run(x->o, &r, tapped, x->call->arena, x->call->diag);
+    Diag quiet = {.arena = x->call->arena};
+    tapped->diag = x->until ? &quiet : tapped->diag;
+    bool ok = probe_session_build(x->o, r.rung, plain, &failed, tapped->diag) &&
+              probe_session_run(x->o, &r, tapped, x->call->arena, tapped->diag);
     Buf written = {.arena = x->call->arena};
     for (int i = 0; i < r.values.n; i++) {
         const char *name = r.values.at[i].name;
@@ -373,12 +381,12 @@ static bool run_shown(void *ctx, HelperCall *tapped) {
         rt_drop(&r.values.at[i].v);
     }
     message_text(x->call->reply, "written", buf_str(&written));
-    return ok;
+    return ok || x->until;
 }
 
 static bool answer_values(HelperCall *c) {
     ProbeQuery q;
-    Shown x = {.call = c};
+    Shown x = {.call = c, .until = message_get_text(c->message, "until", NULL)};
     if (!probe_read(c, &q) || !(x.o = probe_session_open(c, &q, false, c->diag)))
         return false;
     bool ok = minify_values_reply(c, run_shown, &x);

@@ -1,15 +1,16 @@
 // session_repro_c.c: the generated code of a graph as a C program that stands alone: inputs and
-// what eager gives are arrays in it, a small runtime does matrix products, main calls and compares.
-// Other library calls give what they gave when the code failed. `cc repro.c -lm && ./a.out` needs
-// nothing else.
+// what eager gives are arrays in it (many numbers a file beside it), a small runtime does matrix
+// products, main calls and compares. Other library calls give what they gave when the code failed.
+// `cc repro.c -lm && ./a.out` needs nothing else.
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/debug/minify.h"
 #include "core/session_private.h"
 
 enum { A_LINE = 8, MOST_ARGS = 32 };
-static const int64_t MOST_BYTES = 1 << 22; // of all arrays
+static const int64_t MOST_TEXT = 1 << 22, MOST_BYTES = 1 << 27; // of all arrays, as text
 
 // Behind the code, whose types and functions it uses.
 static const char *const runtime[] = {
@@ -21,7 +22,12 @@ static const char *const runtime[] = {
     "extern void exit(int);",
     "extern int strcmp(const char *, const char *);",
     "static void *rt_alloc(FxRuntime *rt, int64_t bytes) {",
+    "    static int64_t all;",
     "    (void)rt;",
+    "    if (bytes < 0 || (all += bytes) > (int64_t)1 << 32) {",
+    "        printf(\"fails: it asks for memory without end: %ld bytes now\\n\", (long)bytes);",
+    "        exit(2);",
+    "    }",
     "    return aligned_alloc(64, (unsigned long)(bytes + 127) / 64 * 64);",
     "}",
     "static void rt_free(FxRuntime *rt, void *base) { (void)rt; free(base); }",
@@ -30,14 +36,31 @@ static const char *const runtime[] = {
     "    printf(\"fails: %s\\n\", what);",
     "    exit(2);",
     "}",
+    "static const char *running = \"call()\";",
     "static void rt_kernel(FxRuntime *rt, const char *name, int32_t end) {",
-    "    (void)rt; (void)name; (void)end;",
+    "    (void)rt;",
+    "    running = end ? \"call()\" : name;",
     "}",
-    "static double rt_special(int32_t function, double a, double b) {",
-    "    (void)a; (void)b;",
-    "    printf(\"needs special function %d of fxray's runtime\\n\", function);",
-    "    exit(3);",
+    "extern void (*signal(int, void (*)(int)))(int);",
+    "extern unsigned alarm(unsigned);",
+    "extern int dprintf(int, const char *, ...);",
+    "extern void _exit(int);",
+    "/* A crash, or no end: what was running. */",
+    "static void rt_signal(int n) {",
+    "    if (n == 14)",
+    "        dprintf(1, \"fails: no end after 10 s in %s\\n\", running);",
+    "    else",
+    "        dprintf(1, \"fails: crashes with signal %d in %s\\n\", n, running);",
+    "    _exit(2);",
     "}",
+    "static void rt_watch(void) {",
+    "    static const int signals[] = {4, 6, 7, 8, 11, 14};",
+    "    int i;",
+    "    for (i = 0; i < 6; i++)",
+    "        signal(signals[i], rt_signal);",
+    "    alarm(10);",
+    "}",
+    "double eager_special_call(int function, double a, double b);",
     "static double at(const FxTensor *t, int64_t i) {",
     "    switch (t->dtype) {",
     "    case F32: return ((const float *)t->data)[i];",
@@ -177,6 +200,38 @@ static const char *const runtime[] = {
     NULL,
 };
 
+// ---- functions that the C library lacks
+
+// Of what a source includes: what the program has goes in its place, its headers go.
+static void put_source(Buf *out, const char *text) {
+    static const char include[] = "#include \"";
+    for (const char *line = text; *line;) {
+        size_t len = strcspn(line, "\n");
+        bool ours = str_starts(line, include);
+        const char *path = line + strlen(include);
+        for (const EagerSource *s = eager_special_sources; ours && s->path; s++)
+            if (str_starts(path, s->path))
+                put_source(out, s->text);
+        if (!ours)
+            buf_printf(out, "%.*s\n", (int)len, line);
+        line += len + (line[len] == '\n');
+    }
+}
+
+static bool calls_special(const ReproC *r) {
+    return strstr(r->code, "fx_special = rt->special;") != NULL;
+}
+
+// Behind all else: the names are not for the rest of the program.
+static void put_special(Buf *out) {
+    buf_puts(out, "\n/* Functions that the C library lacks. */\n"
+                  "#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n"
+                  "#define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))\n");
+    for (const EagerSource *s = eager_special_sources; s->path; s++)
+        if (!strstr(s->path, ".inc"))
+            put_source(out, s->text);
+}
+
 static void put_dtypes(Buf *out) {
     static const struct {
         const char *name;
@@ -202,8 +257,23 @@ static int64_t span_bytes(const Tensor *t) {
     return span * dtype_info[t->dtype].bytes;
 }
 
-static void put_array(Buf *out, const char *name, int i, const void *data, int64_t bytes) {
+// What is written.
+typedef struct Writing {
+    Buf *out;
+    Buf *beside; // a file of arrays in place of text; NULL
+    Buf loads;   // then: a row for each
+} Writing;
+
+// The array as text, or its place in the file.
+static void put_array(Writing *w, const char *name, int i, const void *data, int64_t bytes) {
     const unsigned char *p = data;
+    Buf *out = w->out;
+    if (w->beside) {
+        buf_printf(&w->loads, "    {&%s%d, %lld},\n", name, i, (long long)w->beside->len);
+        buf_add(w->beside, bytes ? data : "", (size_t)bytes);
+        buf_fill(w->beside, '\0', 64 - (int)(bytes % 64));
+        return;
+    }
     buf_printf(out, "static uint32_t %s%d_data[] __attribute__((aligned(64))) = {", name, i);
     for (int64_t k = 0; k < bytes || !k; k += 4) {
         uint32_t word = 0;
@@ -221,18 +291,23 @@ static void put_numbers(Buf *out, const int64_t *v, int n) {
     buf_puts(out, n ? "}" : "0}");
 }
 
-static void put_value(Buf *out, const char *name, int i, const RtValue *v) {
+static void put_value(Writing *w, const char *name, int i, const RtValue *v) {
     Tensor t = {.dtype = DT_i64};
+    Buf *out = w->out;
     if (v->kind == RT_tensor) {
         t = v->tensor;
-        put_array(out, name, i, tensor_data(&t), span_bytes(&t));
+        put_array(w, name, i, tensor_data(&t), span_bytes(&t));
     } else {
         int64_t number = v->kind == RT_bool ? v->b : v->i;
         if (v->kind == RT_float)
             t.dtype = DT_f64;
-        put_array(out, name, i, v->kind == RT_float ? (const void *)&v->f : &number, 8);
+        put_array(w, name, i, v->kind == RT_float ? (const void *)&v->f : &number, 8);
     }
-    buf_printf(out, "static FxTensor %s%d = {%s%d_data, 0, ", name, i, name, i);
+    buf_printf(out, "static FxTensor %s%d = {", name, i);
+    if (w->beside)
+        buf_puts(out, "0, 0, ");
+    else
+        buf_printf(out, "%s%d_data, 0, ", name, i);
     put_numbers(out, t.size, t.ndim);
     buf_puts(out, ", ");
     put_numbers(out, t.stride, t.ndim);
@@ -258,7 +333,7 @@ static bool is_changed(const ReproC *r, int call, int i) {
 }
 
 // What one call takes and gives, and how; false: there is none.
-static bool put_call(Buf *out, Buf *body, const ReproC *r, int call) {
+static bool put_call(Writing *w, Buf *body, const ReproC *r, int call) {
     bool any = false;
     Arena tmp = {0};
     buf_printf(body, "    case %d:\n", call);
@@ -267,18 +342,18 @@ static bool put_call(Buf *out, Buf *body, const ReproC *r, int call) {
         const RtValue *after = is_changed(r, call, i) ? of_call(r, call, "after", i) : NULL;
         double rtol = 0, atol = 0;
         if (in) {
-            put_value(out, arena_printf(&tmp, "call%d_in", call), i, in);
+            put_value(w, arena_printf(&tmp, "call%d_in", call), i, in);
             if (dtype_is_float(in->tensor.dtype))
                 dtype_tolerance(in->tensor.dtype, &rtol, &atol);
             buf_printf(body, "        other += check(\"argument %d\", args[%d].v.t, ", i, i);
             buf_printf(body, "&call%d_in%d, %g, %g);\n", call, i, 100 * rtol, 100 * atol);
         }
         if (result) {
-            put_value(out, arena_printf(&tmp, "call%d_out", call), i, result);
+            put_value(w, arena_printf(&tmp, "call%d_out", call), i, result);
             buf_printf(body, "        give(out[%d], &call%d_out%d);\n", i, call, i);
         }
         if (after) {
-            put_value(out, arena_printf(&tmp, "call%d_after", call), i, after);
+            put_value(w, arena_printf(&tmp, "call%d_after", call), i, after);
             buf_printf(body, "        give(args[%d].v.t, &call%d_after%d);\n", i, call, i);
         }
         any = any || in || result;
@@ -288,15 +363,15 @@ static bool put_call(Buf *out, Buf *body, const ReproC *r, int call) {
     return any;
 }
 
-static void put_calls(Buf *out, const ReproC *r) {
+static void put_calls(Writing *w, const ReproC *r) {
     Arena tmp = {0};
     Buf body = {.arena = &tmp};
     for (int call = 0; call < r->n_calls; call++) {
         size_t len = body.len;
-        if (!put_call(out, &body, r, call))
+        if (r->computed[call] || !put_call(w, &body, r, call))
             body.len = len;
     }
-    buf_printf(out,
+    buf_printf(w->out,
                "/* Library calls, in order, give what they gave when this failed. */\n"
                "static int recorded(int call, const char *name, FxTensor *const *out,\n"
                "                    const FxArg *args) {\n"
@@ -338,15 +413,43 @@ static void put_check(Buf *out, const ReproC *r, const ProbeRow *row, int i) {
                    rtol, atol);
 }
 
-static void put_main(Buf *out, const ReproC *r) {
+// Reads the file beside the program.
+static void put_loads(Writing *w) {
+    buf_printf(w->out,
+               "static const struct { FxTensor *t; long at; } loads[] = {\n%s};\n"
+               "extern void *fopen(const char *, const char *);\n"
+               "extern unsigned long fread(void *, unsigned long, unsigned long, void *);\n"
+               "extern int fclose(void *);\n"
+               "static void load(void) {\n"
+               "    unsigned long size = %lluul;\n"
+               "    char *data = aligned_alloc(64, size);\n"
+               "    void *f = fopen(\"repro.bin\", \"rb\");\n"
+               "    int i;\n"
+               "    if (!f || !data || fread(data, 1, size, f) != size) {\n"
+               "        printf(\"repro.bin, which lies beside repro.c, is needed here\\n\");\n"
+               "        exit(3);\n"
+               "    }\n"
+               "    fclose(f);\n"
+               "    for (i = 0; i < (int)(sizeof loads / sizeof *loads); i++)\n"
+               "        loads[i].t->data = data + loads[i].at;\n"
+               "}\n",
+               buf_str(&w->loads), (unsigned long long)w->beside->len);
+}
+
+static void put_main(const Writing *w, const ReproC *r) {
+    Buf *out = w->out;
     buf_puts(out, "int main(void) {\n    FxTensor *const in[] = {");
     for (int i = 0; i < r->n_in; i++)
         buf_printf(out, "%s&in%d", i ? ", " : "", i);
     buf_printf(out, "%s};\n    FxTensor out[%d] = {{0}};\n", r->n_in ? "" : "0",
                r->n_out ? r->n_out : 1);
-    buf_puts(out, "    FxRuntime rt = {rt_alloc, rt_free, rt_call, rt_fail, rt_kernel, 1,\n"
-                  "                    rt_special};\n"
-                  "    int bad = call(&rt, in, out) != 0;\n");
+    buf_printf(out,
+               "    FxRuntime rt = {rt_alloc, rt_free, rt_call, rt_fail, rt_kernel, 1,\n"
+               "                    %s};\n"
+               "    int bad;\n%s"
+               "    rt_watch();\n"
+               "    bad = call(&rt, in, out) != 0;\n",
+               calls_special(r) ? "eager_special_call" : "0", w->beside ? "    load();\n" : "");
     for (int i = 0; i < r->n_rows; i++)
         if (r->rows[i].want.kind != RT_none)
             put_check(out, r, &r->rows[i], i);
@@ -354,25 +457,42 @@ static void put_main(Buf *out, const ReproC *r) {
                   "    return bad != 0;\n}\n");
 }
 
-bool session_print_repro_c(Buf *out, const ReproC *r) {
+static int64_t bytes_of(const ReproC *r) {
     int64_t bytes = 0;
     for (int i = 0; i < r->n_in; i++)
         bytes += r->in[i].kind == RT_tensor ? span_bytes(&r->in[i].tensor) : 8;
     for (int i = 0; i < r->n_rows; i++)
         bytes += r->rows[i].want.kind == RT_tensor ? span_bytes(&r->rows[i].want.tensor) : 8;
+    for (MapEntry *e = r->calls ? map_first(r->calls) : NULL; e; e = map_next(r->calls, e)) {
+        const RtValue *v = e->ptr;
+        bool needed = str_starts(e->key, "call ") && !r->computed[atoi(e->key + 5)];
+        bytes += needed ? span_bytes(&v->tensor) : 0;
+    }
+    return bytes;
+}
+
+const char *session_print_repro_c(Buf *out, Buf *beside, const ReproC *r) {
+    int64_t bytes = bytes_of(r);
+    Writing w = {.out = out, .beside = bytes > MOST_TEXT ? beside : NULL};
+    w.loads.arena = out->arena;
     if (bytes > MOST_BYTES)
-        return false;
+        return arena_printf(out->arena, "its numbers take %lld MB, more than %lld",
+                            (long long)(bytes >> 20), (long long)(MOST_BYTES >> 20));
     buf_printf(out, "/* %s\n   cc repro.c -lm && ./a.out */\n", r->what);
     buf_puts(out, r->code);
     put_dtypes(out);
     for (const char *const *line = runtime; *line; line++)
         buf_printf(out, "%s\n", *line);
     for (int i = 0; i < r->n_in; i++)
-        put_value(out, "in", i, &r->in[i]);
+        put_value(&w, "in", i, &r->in[i]);
     for (int i = 0; i < r->n_rows; i++)
         if (r->rows[i].want.kind != RT_none)
-            put_value(out, "want", i, &r->rows[i].want);
-    put_calls(out, r);
-    put_main(out, r);
-    return true;
+            put_value(&w, "want", i, &r->rows[i].want);
+    put_calls(&w, r);
+    if (w.beside)
+        put_loads(&w);
+    put_main(&w, r);
+    if (calls_special(r))
+        put_special(out);
+    return NULL;
 }

@@ -1,6 +1,7 @@
 // session_repro_write.c: what a minification leaves behind: a folder with the graph in PyTorch's
 // text, its inputs and results, scripts for fxray, PyTorch and a C compiler, the settings and the
 // log. Before it is written the graph is opened as any model is, and must fail as before.
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/file.h"
@@ -20,6 +21,7 @@ typedef struct Repro {
     const char **faults; // ends with NULL
     const char **sets;   // likewise: settings, and inputs that share memory
     ProbeAnswer answer;  // with values
+    const char *no_c;    // why there is no repro.c; NULL
 } Repro;
 
 static bool write_text(Repro *r, const char *name, const Buf *b) {
@@ -227,37 +229,48 @@ static bool run_again(Repro *r, Session *s) {
 
 // ---- C
 
-// What library calls got and gave in the failing run, for those that are no matrix products; one
-// that died or hangs says nothing. NULL: there are none.
-static Request *ask_calls(const Repro *r, const char *code, const ProbeQuery *q, Map *out,
-                          int *n_calls) {
-    bool others = false;
-    *n_calls = 0;
-    for (const char *p = strstr(code, "int call("); p && (p = strstr(p, "fx_call(\""));) {
+// What library calls got and gave in the failing run, for those that are no matrix products: of one
+// that died, or never ended, all that it did before. NULL: there are none.
+static Request *ask_calls(const Repro *r, const ProbeQuery *q, const Failure *failure, Map *out,
+                          ReproC *c) {
+    const char *first = strstr(c->code, "fx_call(\""), *body = strstr(c->code, "int call(");
+    bool nested = first && body && first < body; // called as often as a loop goes round
+    VEC(bool) computed = {0};
+    int others = 0;
+    for (const char *p = first; p; p = strstr(p, "fx_call(\"")) {
         p += strlen("fx_call(\"");
-        ++*n_calls;
-        others = others || !str_starts(p, "extern_kernels.") ||
-                 str_starts(p, "extern_kernels.conv");
+        bool product = str_starts(p, "extern_kernels.") && !str_starts(p, "extern_kernels.conv");
+        vec_push(out->arena, &computed, product && !nested);
+        others += !product;
     }
     if (!others)
         return NULL;
     ProbeQuery full = *q;
     full.rung = RUNG_full;
-    Request *request = values_send(minify_helpers(r->m), &full, 0);
+    bool died = failure->kind == FAIL_crash || failure->kind == FAIL_hang;
+    Request *request =
+        values_send(minify_helpers(r->m), &full, 0, died ? failure->where : "");
     request_wait(minify_helpers(r->m), request, NULL);
     values_take(request, out->arena, out);
+    for (MapEntry *e = map_first(out); e; e = map_next(out, e))
+        while (str_starts(e->key, "call ") && atoi(e->key + 5) >= computed.n)
+            vec_push(out->arena, &computed, false);
+    c->computed = computed.at;
+    c->n_calls = computed.n;
     return request;
 }
 
 // The generated code of an inference graph with its inputs, and what eager gives.
 static bool write_c(Repro *r, Session *s, int unit, const ProbeQuery *q, const ProbeAnswer *answer,
-                    const char *what) {
+                    const Failure *failure, const char *what) {
     const Artifact *code = pipeline_build(s->pipeline, unit, STAGE_kernels);
     const Artifact *fused = pipeline_at(s->pipeline, unit, STAGE_post_fusion);
     const Artifact *traced = pipeline_at(s->pipeline, unit, STAGE_joint);
     const AotMeta *meta = traced ? traced->meta : NULL;
-    if (!code || !fused)
-        return true; // it is what fails
+    if (!code || !fused) {
+        r->no_c = "it does not come to code: that is what fails";
+        return true;
+    }
     Message consts = {.arena = &r->arena};
     session_add_module_consts(s, &consts, fused->schedule->module, "in", q->n_inputs);
     int n = q->n_inputs + consts.fields.n;
@@ -281,30 +294,50 @@ static bool write_c(Repro *r, Session *s, int unit, const ProbeQuery *q, const P
                 .n_rows = answer->n_rows};
     Buf b = {.arena = &r->arena};
     Map calls = {.arena = &r->arena};
-    Request *asked = ask_calls(r, c.code, q, &calls, &c.n_calls);
+    Request *asked = ask_calls(r, q, failure, &calls, &c);
     c.calls = asked ? &calls : NULL;
-    bool ok = !session_print_repro_c(&b, &c) || write_text(r, "repro.c", &b);
+    Buf beside = {.arena = &r->arena};
+    r->no_c = session_print_repro_c(&b, &beside, &c);
+    bool ok = r->no_c || (write_text(r, "repro.c", &b) &&
+                          (!beside.len || write_text(r, "repro.bin", &beside)));
     message_drop(&consts);
     if (asked)
         request_free(asked);
     return ok;
 }
 
+static bool code_has(Session *s, const Unit *u, const char *name) {
+    const Artifact *code = pipeline_build(s->pipeline, u->index, STAGE_kernels);
+    return code && *name && strstr(code->code->text, name) != NULL;
+}
+
+// Where numbers go wrong first, or where what was running is.
+static bool fails_in_backward(const Repro *r, Session *s, const Unit *joint) {
+    const MinifyStep *best = minify_best(r->m);
+    if (best->place.found)
+        return !strcmp(best->place.half, "backward");
+    return !code_has(s, joint->forward, best->failure.where) &&
+           code_has(s, joint->backward, best->failure.where);
+}
+
 // Of training the half that goes wrong: a graph of its own, with the inputs that it gets.
 static bool write_half_c(Repro *r, Session *s, const Unit *joint) {
     Diag quiet = {.arena = &r->arena};
-    bool backward = !strcmp(minify_best(r->m)->place.half, "backward");
+    bool backward = fails_in_backward(r, s, joint);
     ProbeQuery q;
     ProbeAnswer answer;
     if (!session_aot_query(s, (backward ? joint->backward : joint->forward)->index, &r->arena, &q,
-                           &quiet))
+                           &quiet)) {
+        r->no_c = arena_printf(&r->arena, "what the %s half gets is not known: %s",
+                               backward ? "backward" : "forward", diag_first(&quiet));
         return true;
+    }
     q.rung = RUNG_full;
     q.toolchain = r->q.toolchain;
     q.values = true;
     probe_ask(minify_helpers(r->m), &q, &r->arena, &answer);
     int unit = (backward ? joint->backward : joint->forward)->index;
-    bool ok = write_c(r, s, unit, &q, &answer,
+    bool ok = write_c(r, s, unit, &q, &answer, &answer.failure,
                       backward ? "The backward half: what goes wrong before code is generated is "
                                  "in the code alone."
                                : "The forward half: what goes wrong before code is generated is "
@@ -317,7 +350,7 @@ static bool write_half_c(Repro *r, Session *s, const Unit *joint) {
 static bool write_code(Repro *r, Session *s) {
     const Unit *u = pipeline_unit(s->pipeline, 0);
     return u->forward ? write_half_c(r, s, u)
-                      : write_c(r, s, 0, &r->q, &r->answer,
+                      : write_c(r, s, 0, &r->q, &r->answer, &minify_best(r->m)->failure,
                                 "The generated code of graph.txt; main holds its results against "
                                 "those of eager.");
 }
@@ -361,11 +394,19 @@ static bool write_command(Repro *r, const SessionOptions *o) {
     return write_text(r, "repro.sh", &b);
 }
 
+static void put_no_c(const Repro *r, Buf *out) {
+    if (r->no_c)
+        buf_printf(out, "no repro.c     %s\nhint: graph.txt and inputs.safetensors say the same; "
+                        "repro.sh runs them\n",
+                   r->no_c);
+}
+
 static bool write_log(Repro *r) {
     Buf log = {.arena = &r->arena}, json = {.arena = &r->arena}, script = {.arena = &r->arena};
     JsonOut j = {.out = &json, .pretty = true};
     ProbeQuery q = r->q;
     minify_report(r->m, &log);
+    put_no_c(r, &log);
     buf_putc(&log, '\n');
     minify_log(r->m, &log);
     minify_json(r->m, &j);
@@ -420,7 +461,7 @@ static bool write_all(Repro *r) {
     return ok && write_settings(r) && write_command(r, &o) && write_log(r);
 }
 
-static const char *const files[] = {"graph.txt",    "inputs.safetensors", "repro.c",
+static const char *const files[] = {"graph.txt",    "inputs.safetensors", "repro.c", "repro.bin",
                                     "settings.txt", "repro.sh",           "log.txt",
                                     "minify.json",  "repro.py"};
 
@@ -458,6 +499,7 @@ bool session_write_repro(Session *s, const Minify *m, const char *dir, Buf *out,
             if (file_exists(path_join(&r.arena, dir, files[i])))
                 buf_printf(out, " %s", files[i]);
         buf_putc(out, '\n');
+        put_no_c(&r, out);
     }
     arena_free(&r.arena);
     return ok;

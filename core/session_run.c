@@ -255,6 +255,7 @@ static bool fill(Session *s, Message *m, const RunRequest *r, ServiceId *service
     message_int(m, "seed", s->given.seed);
     message_int(m, "repeat", r->repeat);
     message_int(m, "poison", r->poison);
+    message_text(m, "until", r->until ? r->until : "");
     return true;
 }
 

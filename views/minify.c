@@ -158,7 +158,7 @@ static void smallest(Page *p, const Minify *m) {
         const char *text = buf_str(&b);
         DocLine *l = page_line(p);
         l->node = text;
-        l->name = call ? n->name : NULL;
+        l->name = n->op != FX_output ? n->name : NULL;
         size_t len = strlen(n->name);
         bool named = !strncmp(text, n->name, len);
         if (named)

@@ -110,6 +110,8 @@ static void json_row(JsonOut *j, const ProbeRow *row) {
     json_put_int(j, "max_ulp", d->diff.max_ulp);
     json_put_float(j, "off_float64", d->got_off);
     json_put_float(j, "eager_off_float64", d->want_off);
+    if (d->spread >= 0)
+        json_put_float(j, "rounding_off_float64", d->spread);
     json_put_int(j, "wrong", d->wrong);
     json_put_int(j, "first", d->element);
     json_put_bool(j, "unsteady", row->unsteady);

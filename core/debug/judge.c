@@ -316,7 +316,8 @@ void judge_value(const RtValue *got, const RtValue *want, const RtValue *exact,
     RtValue number;
     got = as_number(got, want, &number);
     *out = (Judged){
-        .element = -1, .got_off = -1, .want_off = -1, .got_nan = -1, .want_nan = -1, .exact = NAN};
+        .element = -1, .got_off = -1, .want_off = -1, .got_nan = -1, .want_nan = -1, .exact = NAN,
+        .spread = -1};
     bool none = !want || want->kind == RT_none;
     if ((!got || got->kind == RT_none) || none) {
         bool both = (!got || got->kind == RT_none) && none;
@@ -356,6 +357,44 @@ void judge_value(const RtValue *got, const RtValue *want, const RtValue *exact,
     }
     find_element(&j);
     out->verdict = verdict_of(&j);
+}
+
+// ---- how far rounding carries
+
+// So many times the spread of a few runs is still rounding.
+enum { SPREAD_TIMES = 3 };
+
+bool judge_asks_spread(const Judged *j) {
+    return verdict_info[j->verdict].bad && !j->why && j->got_off >= 0 && isfinite(j->got_off) &&
+           j->same.passes;
+}
+
+// Odd: every element is moved on its own.
+int64_t spread_seed(int run) {
+    return run ? 2 * run - 1 : 0;
+}
+
+void spread_add(Spread *s, const RtValue *moved, const RtValue *still) {
+    Numbers m = numbers_of(moved), x = numbers_of(still);
+    if (m.n < 0 || !same_size(&m, &x))
+        return;
+    double most = off(&m, &x), mean = rms(&m, &x);
+    if (isfinite(most) && most > s->off)
+        s->off = most;
+    if (isfinite(mean) && mean > s->rms)
+        s->rms = mean;
+}
+
+bool spread_reaches(const Spread *s, double off) {
+    return off <= SPREAD_TIMES * s->off;
+}
+
+void judge_by_spread(const Spread *s, Judged *j) {
+    bool known = isfinite(j->same.got_rmse) && j->same.got_rmse >= 0;
+    j->spread = s->off;
+    if (spread_reaches(s, j->got_off) &&
+        (!known || j->same.got_rmse <= SPREAD_TIMES * s->rms))
+        j->verdict = VERDICT_rounding;
 }
 
 bool judge_apart(const Tensor *got, const Tensor *want, Judged *out) {

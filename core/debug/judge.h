@@ -52,11 +52,28 @@ typedef struct Judged {
     double got, want, exact;   // there; exact is NaN without float64
     int64_t got_nan, want_nan; // flat index of the first NaN or infinity; -1: none
     int64_t wrong;             // elements that are
+    double spread;             // how far from float64 rounding alone carries it; -1: not asked
 } Judged;
+
+// How far rounding alone can carry a result: one run of a graph in float64, and several more in
+// which what every op reads is moved by what its type rounds off (core/eager/jitter.c).
+enum { SPREAD_RUNS = 5 };
+typedef struct Spread {
+    double off, rms; // the most of the runs from the first: largest distance, root mean square
+} Spread;
 
 // exact: want computed in float64, or NULL. All of any kind; lists are not judged.
 void judge_value(const RtValue *got, const RtValue *want, const RtValue *exact,
                  const Tolerance *tolerance, Judged *out);
+// Whether the runs of a spread can mend the verdict: it is bad, and PyTorch's own rule passes.
+bool judge_asks_spread(const Judged *j);
+int64_t spread_seed(int run); // of run 0 … SPREAD_RUNS - 1; 0: nothing is moved
+// One of the runs beside the first. What they lack, or have in other sizes, adds nothing.
+void spread_add(Spread *s, const RtValue *moved, const RtValue *still);
+// Whether rounding carries a result so far from float64.
+bool spread_reaches(const Spread *s, double off);
+// What is no further from float64 than rounding carries it is no bug.
+void judge_by_spread(const Spread *s, Judged *j);
 // Values of a step follow those of the one before by other roundings, which add up: what is far off
 // all the same. Both are contiguous; another shape is another reading of the same elements.
 bool judge_apart(const Tensor *got, const Tensor *want, Judged *out);

@@ -48,7 +48,7 @@ Minify *minify_new(Helpers *h, bool own, const ProbeQuery *q, const MinifyOption
         m->options.parallel = PARALLEL;
     if (o->limit_ms > 0 || o->check == FAIL_hang)
         m->query.limit_ms = o->limit_ms > 0 ? o->limit_ms : HANG_MS;
-    m->why = "";
+    m->why = m->hand_said = "";
     m->current = -1;
     m->fd = -1;
     Map *maps[] = {&m->written, &m->told, &m->seen, &m->values, &m->memo, &m->why_not, &m->kept};
@@ -273,6 +273,8 @@ static void accept(Minify *m, const Divergence *place) {
     if (place)
         s->place = *place;
     vec_push(&m->arena, &m->tries, *t);
+    if (t->strategy == STRATEGY_hand)
+        minify_say_hand(m, t);
     bool relaxed = t->strategy < STRATEGY_count && strategy_info[t->strategy].relaxed;
     minify_note_seen(m, p->c, &p->failure, relaxed);
     m->want_values = m->want_values || relaxed || candidate_calls(p->c) <= FEW_CALLS;
@@ -294,6 +296,8 @@ static void accept(Minify *m, const Divergence *place) {
 static void reject(Minify *m) {
     Pending *p = m->line.at[0];
     remember(m, &p->attempt);
+    if (p->attempt.strategy == STRATEGY_hand)
+        minify_say_hand(m, &p->attempt);
     if (!map_find_id(&m->told, p->attempt.hash))
         vec_push(&m->arena, &m->tries, p->attempt);
     map_put_id(&m->told, p->attempt.hash, m);
@@ -402,6 +406,18 @@ static void search(Minify *m) {
     }
 }
 
+// What the user asked for is tried in a pause, too.
+static void search_by_hand(Minify *m) {
+    take_answers(m);
+    while (minify_hand_is_open(m) && take_asked(m) && !settle_first(m) && !m->line.n) {
+        if (!m->want_values) {
+            minify_make_drop(m);
+            continue;
+        }
+        m->values_request = minify_ask_values(m, minify_current(m)->candidate);
+    }
+}
+
 bool minify_poll(Minify *m) {
     helpers_poll(m->helpers);
     switch (m->state) {
@@ -415,7 +431,7 @@ bool minify_poll(Minify *m) {
         search(m);
         break;
     case MINIFY_paused:
-        take_answers(m);
+        search_by_hand(m);
         break;
     case MINIFY_done:
     case MINIFY_refused:
@@ -486,6 +502,7 @@ void minify_resume(Minify *m) {
     if (m->state != MINIFY_paused)
         return;
     m->state = MINIFY_search;
+    m->hand_said = "";
     m->start_ns = clock_ns() - m->spent_ns;
 }
 

@@ -129,6 +129,8 @@ void minify_resume(Minify *m);
 bool minify_undo(Minify *m);
 bool minify_keep(Minify *m, const char *node, Diag *d);
 bool minify_drop(Minify *m, const char *node, Diag *d);
+// What came of the last node that was dropped: a sentence; "" as long as nothing did.
+const char *minify_hand_said(const Minify *m);
 
 MinifyState minify_state(const Minify *m);
 const char *minify_why(const Minify *m);           // refused; ""
@@ -160,8 +162,9 @@ void minify_log(const Minify *m, Buf *out); // every try, a line each
 void minify_json(const Minify *m, JsonOut *j);
 
 // The values of a graph's nodes on the query's rung: name -> RtValue *, whose tensors live as long
-// as the request. half: 1 those of backward.
-Request *values_send(Helpers *h, const ProbeQuery *q, int half);
+// as the request. half: 1 those of backward. until: NULL, or those that are there before a kernel
+// or library call of that name runs, and when the run fails.
+Request *values_send(Helpers *h, const ProbeQuery *q, int half, const char *until);
 void values_take(const Request *r, Arena *a, Map *out);
 
 // ---- inside a helper: what session_call hands on

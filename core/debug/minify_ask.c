@@ -146,11 +146,13 @@ void pending_free(Pending *p) {
 
 // ---- values of nodes
 
-Request *values_send(Helpers *h, const ProbeQuery *q, int half) {
+Request *values_send(Helpers *h, const ProbeQuery *q, int half, const char *until) {
     Arena arena = {0};
     Message msg = {.arena = &arena};
     message_text(&msg, "call", "values");
     message_int(&msg, "half", half);
+    if (until)
+        message_text(&msg, "until", until);
     probe_write(&msg, q);
     Request *r = helpers_send(h, SERVICE_call, &msg,
                               (RequestLimits){.timeout_ms = VALUES_LIMIT_MS, .by_step = true});
@@ -164,7 +166,7 @@ Request *minify_ask_values(Minify *m, const Candidate *c) {
     ProbeQuery q = candidate_query(m, c, &arena);
     q.rung = RUNG_eager;
     m->values_of = c;
-    Request *r = values_send(m->helpers, &q, 0);
+    Request *r = values_send(m->helpers, &q, 0, NULL);
     arena_free(&arena);
     return r;
 }

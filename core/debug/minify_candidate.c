@@ -76,6 +76,16 @@ static void hash_into(uint64_t *h, const MinifyInput *in) {
     *h = hash_mix(*h, (uint64_t)in->kind * 2 + in->needs_grad);
 }
 
+// No input in its place, either.
+const char *candidate_lacks(const Minify *m, const Candidate *c) {
+    for (MapEntry *e = map_first(&m->kept); e; e = map_next(&m->kept, e)) {
+        const Node *kept = graph_find(c->graph, e->key);
+        if (!kept || (int64_t)kept->op != e->i)
+            return e->key;
+    }
+    return NULL;
+}
+
 bool candidate_finish(const Minify *m, Candidate *c) {
     Buf text = {.arena = &c->arena};
     Node **results;
@@ -103,11 +113,7 @@ bool candidate_finish(const Minify *m, Candidate *c) {
         if (in)
             hash_into(&c->hash, in);
     }
-    // What the user keeps is in it.
-    for (MapEntry *e = map_first(&m->kept); e; e = map_next(&m->kept, e))
-        if (!graph_find(c->graph, e->key))
-            return false;
-    return true;
+    return !candidate_lacks(m, c);
 }
 
 // ---- inputs

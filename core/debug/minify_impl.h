@@ -55,7 +55,7 @@ struct Minify {
     Map memo; // hash -> TryVerdict + 1
     Map why_not; // hash -> why
     Map told;    // hashes that stand among the tries
-    Map kept; // nodes that stay
+    Map kept; // nodes that stay -> their FxOp
     // Where the search stands.
     StrategyPhase phase;
     StrategyId strategy;
@@ -67,7 +67,8 @@ struct Minify {
     VEC(Pending *) orphans; // not needed any more; their answers are kept
     Request *place_request; // where the first of the line goes wrong
     const char *dropping;   // node that the user takes out, NULL
-    bool dropped;           // its candidate is made
+    const char *hand_node;  // the last of these
+    const char *hand_said;  // what came of it; ""
     int fd;                 // of the record, -1
     int queries;
     char progress[64]; // words for who waits
@@ -81,6 +82,8 @@ Candidate *candidate_copy(const Candidate *from);
 void candidate_free(Candidate *c);
 // Drops inputs that no placeholder has, and hashes what is there. False: no graph to ask about.
 bool candidate_finish(const Minify *m, Candidate *c);
+// A node that the user keeps and that is not in it; NULL.
+const char *candidate_lacks(const Minify *m, const Candidate *c);
 int candidate_inputs(const Candidate *c);
 int candidate_calls(const Candidate *c);
 // Is it smaller than what it was made of: fewer calls, nodes, results or gradients?
@@ -134,6 +137,8 @@ void minify_take_command(Minify *m);
 // What the record says was done by hand once there were so many steps.
 void minify_replay_hands(Minify *m);
 void minify_make_drop(Minify *m);
+bool minify_hand_is_open(const Minify *m); // its candidate is to be made, or asked about
+void minify_say_hand(Minify *m, const MinifyTry *t);
 
 // ---- minify_judge.c
 

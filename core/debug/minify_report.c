@@ -213,7 +213,9 @@ void minify_report(const Minify *m, Buf *out) {
     buf_printf(out, "kind           %s\n", minify_kind_kept(m) ? "kept" : "CHANGED");
     if (*m->why)
         buf_printf(out, "ended early    %s\n", m->why);
-    if (best == first)
+    if (m->options.as_it_is)
+        buf_puts(out, "nothing was taken away: repro_level says to leave it as it is\n");
+    else if (best == first)
         buf_printf(out, "nothing could be taken away: each of %d candidates passes, fails in "
                         "another way, or cannot run\n",
                    m->tries.n);

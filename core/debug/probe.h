@@ -130,9 +130,11 @@ typedef struct ProbeRun {
     CaseRung rung;
     const Toolchain *toolchain;
     bool in_f64;
+    int64_t jitter;         // as in RunRequest (core/session.h)
     bool plain;             // without overrides and settings
     const Artifact *at;     // NULL, or the graph of a step that runs in place of the rung's
     uint8_t poison;         // 0: none; memory is filled with this byte before use
+    const char *until;      // as in RunRequest
     VEC(ProbeValue) values; // made
 } ProbeRun;
 // What runs the graph of a query; handed in by session. Errors in d.

@@ -12,6 +12,8 @@ typedef struct Answer {
     const ProbeRunner *runner;
     ProbeRun got, want, exact;
     bool has_exact;
+    ProbeRun moved[SPREAD_RUNS]; // of a spread; made when a verdict asks for it
+    bool has_moved;
 } Answer;
 
 static void say(const Answer *x, const char *phase) {
@@ -162,6 +164,34 @@ static const RtValue *result(const Answer *x, const ProbeRun *r, const char *nam
     return v || i < 0 || i >= x->q->n_inputs ? v : &x->q->inputs[i];
 }
 
+// The compiler's graph, as nothing is planted or set: what it computes in lower precision, and what
+// ops are taken apart into, is in it.
+static void run_moved(Answer *x) {
+    CaseRung rung = RUNG_aot_eager_decomp_partition;
+    Diag quiet = {.arena = x->c->arena};
+    StageId failed;
+    x->has_moved = true;
+    say(x, "float64");
+    if (!x->runner->build(x->runner->ctx, rung, true, &failed, &quiet))
+        return;
+    for (int k = 0; k < SPREAD_RUNS; k++) {
+        x->moved[k] =
+            (ProbeRun){.rung = rung, .in_f64 = true, .plain = true, .jitter = spread_seed(k)};
+        x->runner->run(x->runner->ctx, &x->moved[k], x->c->arena, &quiet);
+    }
+}
+
+static void ask_spread(Answer *x, const char *name, Judged *j) {
+    Spread spread = {0};
+    if (!judge_asks_spread(j))
+        return;
+    if (!x->has_moved)
+        run_moved(x);
+    for (int k = 1; k < SPREAD_RUNS; k++)
+        spread_add(&spread, result(x, &x->moved[k], name), result(x, &x->moved[0], name));
+    judge_by_spread(&spread, j);
+}
+
 static void put_result(Answer *x, int i, const char *name, bool unsteady, bool unwritten) {
     Arena *a = x->c->arena;
     const RtValue *want = result(x, &x->want, name), *got = result(x, &x->got, name);
@@ -177,6 +207,7 @@ static void put_result(Answer *x, int i, const char *name, bool unsteady, bool u
         tolerance.computed_in = x->runner->computed_in(x->runner->ctx, name, want->tensor.dtype);
         judge_value(got, want, exact, &tolerance, &row.judged);
     }
+    ask_spread(x, name, &row.judged);
     if (x->q->values) {
         row.got = got ? *got : (RtValue){0}; // borrowed: the message keeps them
         row.want = want ? *want : (RtValue){0};
@@ -219,5 +250,7 @@ bool probe_answer(HelperCall *c, const ProbeQuery *q, const ProbeRunner *runner)
     drop(&x.got);
     drop(&x.want);
     drop(&x.exact);
+    for (int k = 0; k < SPREAD_RUNS; k++)
+        drop(&x.moved[k]);
     return true;
 }

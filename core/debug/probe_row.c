@@ -23,11 +23,11 @@ void probe_take_row(const Message *m, Arena *a, int i, ProbeRow *row) {
     const char *text = message_get_text(m, arena_printf(a, "row%d", i), "");
     sscanf(text,
            "%d %d %d %lld %lld %lld %la %la %lld %d %d %d %d %la %la %la %la %la %la %lld %d %la "
-           "%la %la %lld %lld %lld",
+           "%la %la %lld %lld %lld %la",
            &verdict, &unsteady, &unwritten, &numel, &bad, &first, &j->diff.max_abs,
            &j->diff.max_rel, &ulp, &nan, &bits, &all, &pass, &j->same.got_rmse, &j->same.want_rmse,
            &j->same.multiplier, &j->same.cosine, &j->got_off, &j->want_off, &element, &j->sign,
-           &j->got, &j->want, &j->exact, &gn, &wn, &wrong);
+           &j->got, &j->want, &j->exact, &gn, &wn, &wrong, &j->spread);
     j->verdict = verdict >= 0 && verdict < VERDICT_count ? (Verdict)verdict : VERDICT_bug;
     j->diff.numel = numel;
     j->diff.bad = bad;
@@ -66,9 +66,9 @@ void probe_put_row(Message *m, int i, const ProbeRow *row) {
                (long long)j->diff.max_ulp, j->diff.nan_differs, j->diff.same_bits, j->same.allclose,
                j->same.passes, j->same.got_rmse, j->same.want_rmse, j->same.multiplier,
                j->same.cosine, j->got_off, j->want_off);
-    buf_printf(&b, "%lld %d %a %a %a %lld %lld %lld", (long long)j->element, j->sign, j->got,
+    buf_printf(&b, "%lld %d %a %a %a %lld %lld %lld %a", (long long)j->element, j->sign, j->got,
                j->want, j->exact, (long long)j->got_nan, (long long)j->want_nan,
-               (long long)j->wrong);
+               (long long)j->wrong, j->spread);
     message_text(m, arena_printf(m->arena, "row%d", i), buf_str(&b));
     message_text(m, arena_printf(m->arena, "name%d", i), row->name);
     message_text(m, arena_printf(m->arena, "type%d", i), row->type);

@@ -102,6 +102,11 @@ const char *blas_name(void);
 // none; and its value (b: of functions of two arguments).
 int eager_special(const char *name);
 double eager_special_call(int function, double a, double b);
+// The sources of all that, which include each other by path; the last path is NULL.
+typedef struct EagerSource {
+    const char *path, *text;
+} EagerSource;
+extern const EagerSource eager_special_sources[];
 
 // The type that a value was computed in: of a conversion or a view that of what it is made from, if
 // that is the narrower one.

@@ -2,7 +2,7 @@
 // type rounds off, so that several runs tell how far rounding alone can carry what is computed of
 // it. Each reader gets its own: a compiler may round a value for one and not for the other. With
 // an odd seed elements move on their own; with an even one equal values move alike, as rounding
-// moves them, and what is near the end of its type's range has left it.
+// moves them, and what is near the end of its type's range has left it. Sums round at every term.
 #include "core/eager/kernel.h"
 
 #include <float.h>
@@ -134,21 +134,57 @@ static int64_t moved_int(int64_t v, double most, uint64_t salt, uint64_t *state)
     return (int64_t)((uint64_t)v + (uint64_t)(int64_t)((double)v * most * unit(random)));
 }
 
-// whole: whole numbers that a type of that roundoff holds stay.
-static Value moved(Eager *x, const Value *v, double most, bool whole, uint64_t *state) {
+// ---- terms of sums
+
+static const OpId sums[] = {
+    OP_aten_sum_default,  OP_aten_sum_dim_IntList, OP_aten_nansum_default,
+    OP_aten_mean_default, OP_aten_mean_dim,        OP_aten_logsumexp_default,
+};
+
+// A sum rounds after each of its terms, and in which order they are taken is not said. Term after
+// term, as the plainest code has it: what the k-th addition rounds off moves the k before it. Where
+// terms cancel that is more than what the sum itself rounds off.
+typedef struct Terms {
+    int64_t n;   // of one; 0: it is no sum
+    double step; // what an addition rounds off, at most
+} Terms;
+
+static Terms terms_of(const Node *n) {
+    const TensorMeta *out = node_tensor(n);
+    Terms t = {0};
+    for (int i = 0; i < COUNT(sums) && !t.n; i++)
+        t.n = n->def->id == sums[i] ? (int64_t)terms(n) : 0;
+    // What is narrower is added up in float32.
+    t.step = roundoff(out && out->dtype == DT_f64 ? DT_f64 : DT_f32);
+    return t;
+}
+
+// What an op does to what it reads.
+typedef struct Reading {
+    double most; // it is rounded off by
+    bool whole;  // whole numbers that a type of that roundoff holds stay
+    Terms sum;
+} Reading;
+
+static Value moved(Eager *x, const Value *v, Reading r, uint64_t *state) {
     const Tensor *t = tensor_at(v);
     bool is_int = t && dtype_is_int(t->dtype) && t->dtype != DT_b8;
-    if (!t || most == 0 || (t->dtype != DT_f64 && !is_int))
+    bool walks = r.sum.n > 1 && !moves_alike(*state);
+    if (!t || (r.most == 0 && !walks) || (t->dtype != DT_f64 && !is_int))
         return *v;
     Tensor *copy = eager_new(x, t->dtype, t->ndim, t->size);
     uint64_t salt = next_random(state);
+    double carried = 0;
     for (int64_t i = 0, n = copy ? tensor_numel(t) : 0; i < n; i++)
         if (is_int) {
-            tensor_set_i64(copy, i, moved_int(tensor_get_i64(t, i), most, salt, state));
+            tensor_set_i64(copy, i, moved_int(tensor_get_i64(t, i), r.most, salt, state));
         } else {
             double old = tensor_get_f64(t, i);
-            bool stays = whole && old == trunc(old) && fabs(old) <= 1 / most;
-            tensor_set_f64(copy, i, stays ? old : moved_value(old, most, salt, state));
+            bool stays = r.most == 0 || (r.whole && old == trunc(old) && fabs(old) <= 1 / r.most);
+            double moved = stays ? old : moved_value(old, r.most, salt, state);
+            if (walks)
+                carried = (i % r.sum.n ? carried : 0) + r.sum.step * unit(next_random(state));
+            tensor_set_f64(copy, i, moved * (1 + carried));
         }
     return copy ? tensor_value(x, copy) : *v;
 }
@@ -163,7 +199,8 @@ static void move(Eager *x, const Node *n, int i, const Value *from, Value *v, ui
     double most = rounded_off(from->node);
     if (in && dtype_is_int(in->dtype))
         most = i == 0 && out && dtype_is_float(out->dtype) ? roundoff(out->dtype) : 0;
-    *v = moved(x, v, most, keeps_whole(from->node), state);
+    Reading r = {most, keeps_whole(from->node), i == 0 ? terms_of(n) : (Terms){0}};
+    *v = moved(x, v, r, state);
 }
 
 void eager_jitter(Eager *x, const Node *n, Value *args, uint64_t *state) {

@@ -1,30 +1,24 @@
 // special_names.c: the functions that the C library lacks, by the names that loop IR has for them:
 // compiled code calls them by number.
+#include <math.h>
 #include <string.h>
 
 #include "core/eager/eager.h"
 #include "core/eager/loops.h"
 
-// Elementwise loops, asked for one element.
-#define POLYNOMIAL(name)                                                                           \
-    static double name(double x, double n) {                                                       \
-        const void *in[] = {&x, &n, &n};                                                           \
-        double y;                                                                                  \
-        loops_f64[LOOP_##name](1, &y, in, NULL);                                                   \
-        return y;                                                                                  \
+#define T        double
+#define FABS(x)  fabs(x)
+#define M1(f, x) f(x)
+#include "core/eager/orthogonal.inc"
+
+#define SHIFTED(name)                                                                              \
+    static double shifted_##name(double x, double n) {                                             \
+        return name(x + x - 1, n);                                                                 \
     }
-POLYNOMIAL(chebyshev_t)
-POLYNOMIAL(chebyshev_u)
-POLYNOMIAL(chebyshev_v)
-POLYNOMIAL(chebyshev_w)
-POLYNOMIAL(shifted_chebyshev_t)
-POLYNOMIAL(shifted_chebyshev_u)
-POLYNOMIAL(shifted_chebyshev_v)
-POLYNOMIAL(shifted_chebyshev_w)
-POLYNOMIAL(hermite_h)
-POLYNOMIAL(hermite_he)
-POLYNOMIAL(laguerre)
-POLYNOMIAL(legendre)
+SHIFTED(chebyshev_t)
+SHIFTED(chebyshev_u)
+SHIFTED(chebyshev_v)
+SHIFTED(chebyshev_w)
 
 static const struct {
     const char *name;
@@ -75,6 +69,6 @@ int eager_special(const char *name) {
 
 double eager_special_call(int function, double a, double b) {
     if (function < 0 || function >= COUNT(functions))
-        return __builtin_nan("");
+        return (double)NAN;
     return functions[function].one ? functions[function].one(a) : functions[function].two(a, b);
 }

@@ -74,6 +74,7 @@ typedef struct ExecRun {
     int64_t peak_bytes; // made: most bytes of buffers in use
     const bool *cancel;
     uint8_t poison; // memory that the code asks for is filled with it; 0: it comes as it is
+    const char *until; // a kernel or library call before which the run ends; "" or NULL: none
     char *where;    // (EXEC_WHERE_BYTES) gets the name of what is running; may be NULL
     void (*before_timing)(void *ctx); // after the first call, before inputs are written again
     void *ctx;

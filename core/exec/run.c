@@ -62,6 +62,10 @@ static void say_where(Runner *r, const char *name) {
 static void rt_kernel(FxRuntime *rt, const char *name, int32_t end) {
     Runner *r = (Runner *)rt;
     if (!end) {
+        if (r->run->until && !strcmp(name, r->run->until)) {
+            diag_tool(r->eager.diag, "the run ends before %s", name);
+            longjmp(r->escape, 1);
+        }
         say_where(r, name);
         if (r->timing)
             r->began = clock_ns();

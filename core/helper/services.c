@@ -87,6 +87,7 @@ bool service_code(ServiceCtx *c, const Message *m) {
         .seed = (uint64_t)message_get_int(m, "seed", 0),
         .repeat = (int)message_get_int(m, "repeat", 0),
         .poison = (uint8_t)message_get_int(m, "poison", 0),
+        .until = message_get_text(m, "until", ""),
         .tap = service_tap,
         .tap_ctx = c,
         .where = c->where,

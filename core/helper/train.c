@@ -89,6 +89,7 @@ static bool run_code(Train *t, Step *s, int repeat) {
         .seed = (uint64_t)message_get_int(t->m, "seed", 0),
         .repeat = repeat,
         .poison = (uint8_t)message_get_int(t->m, "poison", 0),
+        .until = message_get_text(t->m, "until", ""),
         .tap = service_tap,
         .tap_ctx = t->c,
         .where = t->c->where,

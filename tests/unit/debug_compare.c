@@ -51,6 +51,29 @@ START_TEST(healthy_models) {
 }
 END_TEST
 
+// Plain C adds 4,096 terms up one after the other, and is much further from float64 than eager,
+// which adds in pairs. That is rounding; one term too many in the count of a mean is not.
+START_TEST(a_long_sum_rounds) {
+    for (int wrong = 0; wrong < 2; wrong++) {
+        Arena a = {0};
+        Session *s = opened(&a, "tests/data/long_sums.txt", "none", wrong ? "mean_count" : NULL);
+        Compare *c = compared(s, &a);
+        const ProbeRow *rows = c->rungs[RUNG_full].answer.rows;
+        const Judged *sum = &rows[0].judged;
+        ck_assert_msg(sum->got_off > 4 * sum->want_off && sum->wrong > 0, "%g, eager %g",
+                      sum->got_off, sum->want_off);
+        ck_assert_int_eq(sum->verdict, VERDICT_rounding);
+        ck_assert_msg(sum->spread > sum->want_off && sum->spread < 100 * sum->got_off, "%g",
+                      sum->spread);
+        ck_assert_int_eq(rows[1].judged.verdict, wrong ? VERDICT_bug : VERDICT_rounding);
+        ck_assert_int_eq(c->bad >= 0, wrong);
+        compare_free(c);
+        session_close(s);
+        arena_free(&a);
+    }
+}
+END_TEST
+
 START_TEST(a_fault_is_placed) {
     Arena a = {0};
     Session *s = opened(&a, "tests/corpus/layernorm_gelu/graph_code.txt", "none", "gelu_constant");
@@ -233,6 +256,7 @@ Suite *suite_debug_compare(void) {
     TCase *t = tcase_create("compare");
     tcase_set_timeout(t, 300);
     tcase_add_test(t, healthy_models);
+    tcase_add_test(t, a_long_sum_rounds);
     tcase_add_test(t, a_fault_is_placed);
     tcase_add_test(t, a_fault_is_a_decision);
     tcase_add_test(t, tolerances);

@@ -427,9 +427,59 @@ START_TEST(by_hand) {
     ck_assert_int_eq(minify_queries(m), asked);
     minify_resume(m);
     minify_wait(m, NULL);
-    ck_assert_ptr_nonnull(graph_find(minify_best(m)->candidate->graph, "v23"));
+    const Node *kept = graph_find(minify_best(m)->candidate->graph, "v23");
+    ck_assert(kept && kept->op != FX_placeholder); // and does not become an input
     ck_assert_ptr_nonnull(graph_find(minify_best(m)->candidate->graph, "v21"));
     ck_assert_int_ge(minify_best(m)->nodes, 4);
+    minify_free(m);
+    close_case(&c);
+    arena_free(&a);
+}
+END_TEST
+
+static void poll_until_said(Minify *m) {
+    int64_t end = clock_ns() + (int64_t)30e9;
+    while (!*minify_hand_said(m)) {
+        minify_poll(m);
+        ck_assert_int_lt(clock_ns(), end);
+    }
+}
+
+// In a pause what is asked for by hand is tried, and nothing else; it is said what came of it.
+START_TEST(by_hand_in_a_pause) {
+    Arena a = {0};
+    Diag d = {.arena = &a};
+    Case c;
+    open_case(&c, chain(&a, 20, 11), "gelu_constant");
+    Minify *m = started(&c, &(MinifyOptions){.no_simplify = true});
+    while (minify_state(m) == MINIFY_original)
+        minify_poll(m);
+    minify_pause(m);
+    int nodes = minify_best(m)->nodes, asked = minify_queries(m);
+    ck_assert(minify_drop(m, "v3", &d));
+    poll_until_said(m);
+    ck_assert_str_eq(minify_hand_said(m),
+                     arena_printf(&a, "without v3 it fails in the same way: %d nodes",
+                                  minify_best(m)->nodes));
+    ck_assert_int_lt(minify_best(m)->nodes, nodes);
+    ck_assert_int_eq(minify_state(m), MINIFY_paused);
+    ck_assert_int_eq(minify_queries(m), asked + 1);
+    // Without the wrong node nothing fails.
+    nodes = minify_best(m)->nodes;
+    ck_assert(minify_drop(m, "v11", &d));
+    poll_until_said(m);
+    ck_assert_str_eq(minify_hand_said(m), "v11 stays: without it nothing fails");
+    ck_assert_int_eq(minify_best(m)->nodes, nodes);
+    // The step is taken back, and the search goes on to the end.
+    ck_assert(minify_undo(m));
+    ck_assert_ptr_nonnull(graph_find(minify_best(m)->candidate->graph, "v3"));
+    ck_assert(!minify_drop(m, "x", &d) && !minify_keep(m, "output", &d));
+    minify_resume(m);
+    minify_wait(m, NULL);
+    ck_assert_int_eq(minify_best(m)->nodes, 3);
+    // What is gone is in a step before.
+    Diag gone = {.arena = &a};
+    ck_assert(!minify_keep(m, "v3", &gone) && gone.at[0].hint);
     minify_free(m);
     close_case(&c);
     arena_free(&a);
@@ -512,6 +562,7 @@ Suite *suite_debug_minify(void) {
     tcase_add_test(t, a_stopped_search_goes_on);
     tcase_add_test(t, a_record_of_another_search_is_refused);
     tcase_add_test(t, by_hand);
+    tcase_add_test(t, by_hand_in_a_pause);
     tcase_add_test(t, a_command_decides);
     tcase_add_test(t, recorded_models);
     suite_add_tcase(s, t);

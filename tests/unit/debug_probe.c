@@ -337,6 +337,43 @@ START_TEST(verdicts) {
 }
 END_TEST
 
+// What no tolerance holds is rounding if rounding carries the result so far, and a bug if it does
+// not, or if PyTorch's own rule calls it one.
+START_TEST(how_far_rounding_carries) {
+    static const struct {
+        double off, moved; // of the last element: of the result, and of a run that rounding moved
+        bool asks;
+        Verdict verdict;
+    } cases[] = {{3e-4, 2e-4, true, VERDICT_rounding},
+                 {3e-4, 0.5e-4, true, VERDICT_bug},
+                 {0.3, 0.5, false, VERDICT_bug}};
+    for (int i = 0; i < COUNT(cases); i++) {
+        Arena a = {0};
+        double far[4] = {1, 2, 3, 4 + cases[i].off}, moved[4] = {1, 2, 3, 4 + cases[i].moved};
+        RtValue got = four(&a, DT_f32, far), want = four(&a, DT_f32, (double[]){1, 2, 3, 4}),
+                exact = four(&a, DT_f64, (double[]){1, 2, 3, 4}), other = four(&a, DT_f64, moved);
+        Spread spread = {0};
+        Judged j;
+        judge_value(&got, &want, &exact, &(Tolerance){0}, &j);
+        ck_assert_int_eq(j.verdict, VERDICT_bug);
+        ck_assert_int_eq(judge_asks_spread(&j), cases[i].asks);
+        spread_add(&spread, &exact, &exact);
+        ck_assert(spread.off == 0);
+        spread_add(&spread, &other, &exact);
+        spread_add(&spread, &exact, &exact); // the most of all
+        ck_assert(fabs(spread.off - cases[i].moved) < 1e-12);
+        if (cases[i].asks)
+            judge_by_spread(&spread, &j);
+        ck_assert_int_eq(j.verdict, cases[i].verdict);
+        rt_drop(&got);
+        rt_drop(&want);
+        rt_drop(&exact);
+        rt_drop(&other);
+        arena_free(&a);
+    }
+}
+END_TEST
+
 START_TEST(the_place_of_a_difference) {
     Arena a = {0};
     RtValue got = four(&a, DT_f32, (double[]){1, 2, 2.5, 9}),
@@ -372,6 +409,7 @@ Suite *suite_debug_probe(void) {
     tcase_add_test(t, several_are_under_way_at_once);
     tcase_add_test(t, same_failures);
     tcase_add_test(t, verdicts);
+    tcase_add_test(t, how_far_rounding_carries);
     tcase_add_test(t, the_place_of_a_difference);
     suite_add_tcase(s, t);
     return s;

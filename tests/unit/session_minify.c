@@ -57,7 +57,8 @@ static int run_c(Folder *f, const char **said) {
     ProcResult r;
     ck_assert(proc_run(&(ProcSpec){.argv = argv, .timeout_ms = 60000}, &f->a, &r, &f->d));
     ck_assert_msg(r.exit_code == 0, "%.*s", (int)r.err.len, r.err.ptr);
-    ck_assert(proc_run(&(ProcSpec){.argv = run, .timeout_ms = 60000}, &f->a, &r, &f->d));
+    ProcSpec there = {.argv = run, .cwd = f->dir, .timeout_ms = 60000};
+    ck_assert(proc_run(&there, &f->a, &r, &f->d));
     *said = r.out.ptr;
     return r.exit_code;
 }
@@ -178,6 +179,102 @@ START_TEST(library_calls_in_c) {
 }
 END_TEST
 
+// The functions that the C library lacks are in the program.
+START_TEST(special_functions_in_c) {
+    static const char MODEL[] =
+        "class GraphModule(torch.nn.Module):\n"
+        "    def forward(self, L_x_: \"f32[8, 16][16, 1]cpu\"):\n"
+        "        a = torch.special.i0(L_x_)\n"
+        "        b = torch.special.chebyshev_polynomial_t(a, 3)\n"
+        "        c = torch.special.airy_ai(L_x_)\n"
+        "        d = torch.special.zeta(a, 2.5)\n"
+        "        e = torch.sigmoid(c)\n"
+        "        f = torch.special.ndtri(e)\n"
+        "        g = torch.relu(b)\n"
+        "        return (g, d, f)\n";
+    static const char *const sets[] = {"repro_after=dynamo", "repro_level=3", NULL};
+    static const char *const fault[] = {"relu_accuracy", NULL};
+    for (int wrong = 0; wrong < 2; wrong++) {
+        Folder f;
+        const char *said = "";
+        begin(&f);
+        const char *path = path_join(&f.a, f.dir, "model.txt");
+        ck_assert(file_write(path, MODEL, sizeof MODEL - 1, &f.d));
+        SessionOptions o = {.toolchain = "tcc", .sets = sets, .faults = wrong ? fault : NULL};
+        ck_assert_int_eq(minify(&f, path, &o), 0);
+        int code = run_c(&f, &said);
+        ck_assert_msg(code == -2 || code == wrong, "%d: %s", code, said);
+        if (code >= 0)
+            ck_assert_msg(strstr(said, wrong ? "out0: element 0 " : "no failure here") != NULL &&
+                              !strstr(said, "out1"),
+                          "%s", said);
+        end(&f);
+    }
+}
+END_TEST
+
+static const char SORTED[] =
+    "class GraphModule(torch.nn.Module):\n"
+    "    def forward(self, L_x_: \"f32[6, 9][9, 1]cpu\"):\n"
+    "        sort = torch.sort(L_x_, dim = 1)\n"
+    "        k = sort[0]\n"
+    "        r = torch.relu(k)\n"
+    "        return (r,)\n";
+
+// Of a run that died the calls before that are on record, and the program says where it dies; so
+// does one that throws.
+START_TEST(calls_of_a_run_that_died_in_c) {
+    static const struct {
+        const char *fault, *grad, *said;
+    } cases[] = {{"out_of_memory_write", "none", "fails: crashes with signal 11 in cpp_fused_rel"},
+                 {"out_of_memory_write", "all", "fails: crashes with signal 11 in cpp_fused_"},
+                 {"relu_runtime_error", "none", "fails: injected: relu throws"},
+                 {"endless_allocation", "none", "fails: it asks for memory without end"}};
+    for (int i = 0; i < COUNT(cases); i++) {
+        const char *fault[] = {cases[i].fault, NULL};
+        const char *sets[] = {"repro_after=dynamo", "repro_level=1", NULL};
+        Folder f;
+        const char *said = "";
+        begin(&f);
+        const char *path = path_join(&f.a, f.dir, "model.txt");
+        ck_assert(file_write(path, SORTED, sizeof SORTED - 1, &f.d));
+        SessionOptions o = {
+            .toolchain = "tcc", .faults = fault, .sets = sets, .grad = cases[i].grad};
+        ck_assert_int_eq(minify(&f, path, &o), 0);
+        int code = run_c(&f, &said);
+        ck_assert_msg(code == -2 || code == 2, "%d: %s", code, said);
+        if (code >= 0)
+            ck_assert_msg(str_starts(said, cases[i].said), "%s: %s", cases[i].fault, said);
+        end(&f);
+    }
+}
+END_TEST
+
+// Many numbers lie in a file beside the program.
+START_TEST(many_numbers_beside_c) {
+    static const char MODEL[] =
+        "class GraphModule(torch.nn.Module):\n"
+        "    def forward(self, L_x_: \"f32[1200, 1000][1000, 1]cpu\"):\n"
+        "        r = torch.relu(L_x_)\n"
+        "        return (r,)\n";
+    static const char *const fault[] = {"relu_accuracy", NULL};
+    static const char *const sets[] = {"repro_after=dynamo", "repro_level=3", NULL};
+    Folder f;
+    const char *said = "";
+    begin(&f);
+    const char *path = path_join(&f.a, f.dir, "model.txt");
+    ck_assert(file_write(path, MODEL, sizeof MODEL - 1, &f.d));
+    SessionOptions o = {.toolchain = "tcc", .faults = fault, .sets = sets};
+    ck_assert_int_eq(minify(&f, path, &o), 0);
+    ck_assert(file_exists(path_join(&f.a, f.dir, "repro.bin")));
+    int code = run_c(&f, &said);
+    ck_assert_msg(code == -2 || code == 1, "%d: %s", code, said);
+    if (code == 1)
+        ck_assert_ptr_nonnull(strstr(said, "1200000 of 1200000 are wrong"));
+    end(&f);
+}
+END_TEST
+
 START_TEST(what_the_compiler_gets) {
     static const char *const fault[] = {"constant_rounded", NULL};
     static const char *const sets[] = {"repro_after=aot", "repro_level=4", NULL};
@@ -254,6 +351,9 @@ Suite *suite_session_minify(void) {
     tcase_add_test(t, a_folder_that_fails_again);
     tcase_add_test(t, products_in_c);
     tcase_add_test(t, library_calls_in_c);
+    tcase_add_test(t, special_functions_in_c);
+    tcase_add_test(t, calls_of_a_run_that_died_in_c);
+    tcase_add_test(t, many_numbers_beside_c);
     tcase_add_test(t, what_the_compiler_gets);
     tcase_add_test(t, levels);
     tcase_add_test(t, symbols_survive);
