@@ -301,7 +301,8 @@ bool rule_multi_dot(Trace *t, const Op *op, const Value *a, Value *out) {
     return true;
 }
 
-// A tensor with gaps has none once it has been written, and then its strides step over nothing.
+// A tensor with gaps has none once it has been written, and one in another order may be in the
+// usual order then: its strides step over something else.
 static void fill_sparse_diagonal(Trace *t, Value x, const Expr *first, Value v) {
     int ndim = dim_of(x);
     if (!expr_is(first, 0))
@@ -314,8 +315,7 @@ static void fill_sparse_diagonal(Trace *t, Value x, const Expr *first, Value v) 
 // Rows from that one on, or all: one stride over all dimensions.
 static void fill_diagonal(Trace *t, Value x, const Expr *first, const Expr *n, Value v) {
     const TensorMeta *m = meta_of(x);
-    MetaCtx c = trace_meta_ctx(t);
-    if (!meta_is_dense(&c, m)) {
+    if (!meta_is_contiguous(t->sym, m, MF_contiguous)) {
         fill_sparse_diagonal(t, x, first, v);
         return;
     }

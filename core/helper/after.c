@@ -73,11 +73,14 @@ static void take_outer(AfterRun *r) {
     const char *map = message_get_text(r->m, "arg_of", "");
     const char *last = message_get_text(r->m, "reshaped", "");
     bool reshaped;
+    // An input that shares no memory came twice, as an argument and as xN, and is two copies here.
     for (int i = 0; i < r->n_after && *map; i++) {
-        bool own = *map == 'a';
-        const RtValue *v = own ? new_value(r, atoi(map + 1), &reshaped) : NULL;
+        int arg = *map == 'a' ? atoi(map + 1) : -1;
+        const RtValue *v = arg >= 0 ? new_value(r, arg, &reshaped) : NULL;
         if (v && reshaped)
             r->after[i] = *v;
+        else if (arg >= 0 && arg < r->n_in)
+            r->after[i] = r->in[arg];
         map += strcspn(map, " ");
         map += strspn(map, " ");
     }

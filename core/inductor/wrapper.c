@@ -420,6 +420,7 @@ static void print_extern(CGen *g, const IrOp *op, int node) {
 // --- the plan
 
 static void print_reuse(CGen *g, const PlanLine *l) {
+    map_put_int(&g->declared, l->buf, 1);
     c_line(&g->text, NULL, -1, "FxTensor %s = %s;  /* reuse */", c_name(g, l->buf),
            layout_view(g, l->from, l->layout, false));
 }

@@ -95,7 +95,12 @@ bool meta_copy_into(MetaCtx *m, const Op *op, const Value *args, Value *out) {
                meta_fail(
                    m, "RuntimeError: output with shape %s doesn't match the broadcast shape %s",
                    meta_sizes_text(m, self->size, self->ndim), meta_sizes_text(m, size, ndim));
-    TensorMeta *t = meta_copy(m->arena, self);
+    // Strides are kept unless elements share a place.
+    bool folded = false;
+    for (int i = 0; i < self->ndim; i++)
+        folded = folded || (expr_is(self->stride[i], 0) && !expr_is(self->size[i], 1));
+    TensorMeta *t =
+        folded ? meta_like(m, self, self->dtype, MF_preserve) : meta_copy(m->arena, self);
     t->offset = meta_int(m, 0);
     return meta_out(out, t);
 }

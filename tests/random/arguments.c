@@ -278,7 +278,7 @@ static bool first_item(Args *a, const char *token) {
     if (is_fixed(token))
         i = begin_fixed(a->m, token);
     else if (!strcmp(token, "em"))
-        i = without_values(a->m);
+        i = filled_empty(a->m);
     else if (!strcmp(token, "Le"))
         i = find_item(a->m, W_exact);
     else if (strchr("ICQGOH", token[0]))
@@ -537,6 +537,13 @@ static bool is_special(const char *t) {
     return is_fixed(t) || str_index(t, all, COUNT(all)) >= 0;
 }
 
+// The compiler chooses in which order of memory it stores what it computed, and so draws in it; and
+// for memory with gaps it draws in other steps.
+static bool may_draw(const Make *m, const Item *first) {
+    return first->node->op == FX_placeholder &&
+           meta_is_contiguous(m->g->sym, meta_of(first), MF_contiguous);
+}
+
 bool follow(Make *m, const Recipe *r) {
     Args *a = ARENA_NEW(m->arena, Args);
     a->m = m;
@@ -548,6 +555,7 @@ bool follow(Make *m, const Recipe *r) {
         bool ok;
         if (!a->has_first && (strchr("afeijbpumoLICQGOH", t[0]) || is_fixed(t))) {
             ok = first_item(a, t);
+            ok = ok && (!r->draws || may_draw(m, &a->first));
         } else {
             ok = is_special(t)               ? special_token(a, t, &a->at[a->n])
                  : strchr("yzqusxghJ", t[0]) ? tensor_token(a, t, &a->at[a->n])

@@ -131,3 +131,69 @@ void draw_inputs(Make *m) {
                                  .rough = dtype_is_float(d) && d != DT_f64};
     }
 }
+
+// ---- inputs that share memory
+
+static int64_t extent(const Make *m, const TensorMeta *t) {
+    int64_t end = 1;
+    for (int i = 0; i < t->ndim; i++)
+        end += (hint_size(m, t, i) - 1) * sym_size_hint(m->g->sym, t->stride[i], 0);
+    return hint_numel(m, t) ? end : 0;
+}
+
+// One or two dimensions within so many elements.
+static TensorMeta *window(Make *m, DType d, int64_t room) {
+    int64_t q = 1 + pick(m, (int)(room < 8 ? room : 8)), p = 1 + pick(m, (int)(room / q));
+    p = p > 8 ? 8 : p;
+    const Expr *size[2] = {sym_int(m->g->sym, p), sym_int(m->g->sym, q)};
+    int drop = chance(m, 40);
+    TensorMeta *t = meta_contiguous(m->arena, m->g->sym, d, 2 - drop, size + drop,
+                                    (Device){DEV_cpu, -1});
+    if (!drop && chance(m, 30)) {
+        t->stride[0] = sym_int(m->g->sym, 1);
+        t->stride[1] = size[0];
+    }
+    return t;
+}
+
+static void add_alias(Make *m, const char *name, TensorMeta *t, int64_t offset, const char *of,
+                      const Item *like) {
+    Node *p = graph_placeholder(m->g, name, name);
+    t->offset = sym_int(m->g->sym, offset);
+    p->val = val_tensor(t);
+    m->set[m->n_sets++] = arena_printf(m->arena, "alias.%s=%s %lld", name, of, (long long)offset);
+    Item x = *like;
+    x.node = p;
+    m->item[m->n++] = x;
+}
+
+// Two views, from the k-th on, of a tensor that is no input.
+static void views_of_another(Make *m, int k) {
+    DType d = input_dtype(m);
+    const char *base = arena_printf(m->arena, "@b%d", k);
+    Item like = {.memory = ++m->memories, .rough = dtype_is_float(d) && d != DT_f64};
+    for (int i = 0; i < 2; i++) {
+        int64_t at = pick(m, 20);
+        add_alias(m, arena_printf(m->arena, "L_v%d_", k + i), window(m, d, 40 - at), at,
+                  i ? base : arena_printf(m->arena, "%s[40]", base), &like);
+    }
+}
+
+void draw_aliases(Make *m) {
+    for (int k = 0, n = 1 + pick(m, 3), inputs = m->n; k < n && m->n_sets < MOST_SETS - 2; k++) {
+        Item of = m->item[pick(m, inputs)];
+        const TensorMeta *t = meta_of(&of);
+        int64_t all = extent(m, t), at = all ? pick(m, (int)all) : 0;
+        bool gaps = all != hint_numel(m, t); // what is written there is lost, in PyTorch too
+        if (chance(m, 15)) {
+            views_of_another(m, 2 * n + 2 * k);
+        } else if (all && (of.leaf || gaps || m->dynamic || chance(m, 35))) {
+            const char *name =
+                arena_printf(m->arena, of.leaf ? "L_self_parameters_v%d_" : "L_v%d_", k);
+            add_alias(m, name, meta_copy(m->arena, t), 0, of.node->name, &of);
+        } else if (all) {
+            add_alias(m, arena_printf(m->arena, "L_v%d_", k), window(m, t->dtype, all - at), at,
+                      of.node->name, &of);
+        }
+    }
+}

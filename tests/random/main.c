@@ -1,12 +1,13 @@
 // main.c: random graphs on every rung, one after the other, until the time is over.
 //
-//   random [-t SECONDS] [-n GRAPHS] [-s FIRST] [-c CALLS] [-T tcc|gcc|clang] [-v] | -l
-//   random -f FILE [-g] [-H HINTS]
+//   random [-t SECONDS] [-n GRAPHS] [-s FIRST] [-c CALLS] [-T TOOL] [-x EXTRAS] [-v] | -l
+//   random -f FILE [-g] [-H HINTS] [-S SETTING]…
 //
 // A graph follows from its number and CALLS. Without -t and -n: 60 seconds. What is wrong is made
 // small and printed with the command that shows it again; the last line counts. Exit 1: something
 // was wrong. -l lists the ops with a lowering that no recipe has. -f judges the graph of a file, as
-// it was printed; -g: its parameters need gradients.
+// it was printed; -g: its parameters need gradients; -v: prints what differs. -x: what every graph
+// has, alias, random or both; none: none has.
 #include "tests/random/random.h"
 
 #include <signal.h>
@@ -26,7 +27,9 @@ enum { BATCH = 100, HANG_SECONDS = 60 };
 
 typedef struct Options {
     long seconds, graphs, first, calls;
-    const char *toolchain, *file, *hints;
+    int extras; // -1: the usual
+    const char *toolchain, *file, *hints, *set[8];
+    int n_sets;
     bool verbose, list, grad;
 } Options;
 
@@ -37,20 +40,50 @@ typedef struct Shared {
     char where[EXEC_WHERE_BYTES];
 } Shared;
 
-static Options options = {.first = 1, .calls = 10, .toolchain = "tcc"};
+static Options options = {.first = 1, .calls = 10, .toolchain = "tcc", .extras = -1};
 static Shared *shared;
+
+static const char *const extra_names[] = {"alias", "random"};
+
+// -x as it was given, with a blank before it.
+static const char *extras_text(Arena *a) {
+    Buf b = {.arena = a};
+    for (int i = 0; options.extras >= 0 && i < COUNT(extra_names); i++)
+        if (options.extras >> i & 1)
+            buf_printf(&b, "%s%s", b.len ? "," : " -x ", extra_names[i]);
+    return options.extras == 0 ? " -x none" : buf_str(&b);
+}
+
+static bool read_extras(const char *text) {
+    options.extras = 0;
+    for (const char *p = text; *p; p += strspn(p, ",")) {
+        size_t n = strcspn(p, ",");
+        int x = -1;
+        for (int i = 0; i < COUNT(extra_names); i++)
+            if (strlen(extra_names[i]) == n && !strncmp(extra_names[i], p, n))
+                x = i;
+        if (x < 0 && strncmp(p, "none", n) != 0)
+            return false;
+        options.extras |= x < 0 ? 0 : 1 << x;
+        p += n;
+    }
+    return true;
+}
 
 static void report(const RandomCase *c, Outcome found, const char *rung, const char *what) {
     Arena a = {0};
     RandomCase small;
     char where[EXEC_WHERE_BYTES] = "";
-    printf("\n%s: random -s %ld -n 1 -c %ld: %s: %s\n", found == RUN_noise ? "noise" : "wrong",
-           shared->at, options.calls, rung, what);
+    printf("\n%s: random -s %ld -n 1 -c %ld%s: %s: %s\n", found == RUN_noise ? "noise" : "wrong",
+           shared->at, options.calls, extras_text(&a), rung, what);
     fflush(stdout);
     shrink(&small, c, found, &a, where);
     const char *hints = random_hints(small.graph, &a);
-    printf("%swith --grad %s%s%s\n", random_text(small.graph, &a), small.grad ? "params" : "none",
+    printf("%swith --grad %s%s%s", random_text(small.graph, &a), small.grad ? "params" : "none",
            hints ? " --hint " : "", hints ? hints : "");
+    for (int i = 0; small.sets && small.sets[i]; i++)
+        printf(" --set '%s'", small.sets[i]);
+    printf("\n");
     fflush(stdout);
     arena_free(&a);
 }
@@ -67,7 +100,7 @@ static void one(long number) {
     shared->at = number;
     strcpy(shared->where, "making");
     alarm(HANG_SECONDS);
-    random_case(&c, &a, (uint64_t)number, (int)options.calls);
+    random_case(&c, &a, (uint64_t)number, (int)options.calls, options.extras);
     c.toolchain = options.toolchain;
     const char *text = random_text(c.graph, &a);
     if (options.verbose)
@@ -107,7 +140,7 @@ static void died(int status) {
                options.calls);
         return;
     }
-    random_case(&c, &a, (uint64_t)shared->at, (int)options.calls);
+    random_case(&c, &a, (uint64_t)shared->at, (int)options.calls, options.extras);
     c.toolchain = options.toolchain;
     report(&c, RUN_wrong, shared->where,
            WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM ? "takes too long" : "crashes");
@@ -123,11 +156,18 @@ static bool read_options(int argc, char **argv) {
         const char **word = !strcmp(argv[i], "-T")   ? &options.toolchain
                             : !strcmp(argv[i], "-f") ? &options.file
                             : !strcmp(argv[i], "-H") ? &options.hints
-                                                     : NULL;
+                            : !strcmp(argv[i], "-S") && options.n_sets < 7
+                                ? &options.set[options.n_sets++]
+                                : NULL;
         if (flag)
             *flag = true;
         else if (word && i + 1 < argc)
             *word = argv[++i];
+        if (!flag && !word && !strcmp(argv[i], "-x") && i + 1 < argc) {
+            if (!read_extras(argv[++i]))
+                return false;
+            continue;
+        }
         if (flag || word)
             continue;
         long *to = !strcmp(argv[i], "-t")                                 ? &options.seconds
@@ -159,6 +199,8 @@ static const struct {
     {OP_prims__low_memory_max_pool_with_offsets_default, "of max_pool2d"},
     {OP_prims__low_memory_max_pool_offsets_to_indices_default, "of max_pool2d"},
     {OP_prims_inductor_force_stride_order_default, "of the compiler's own passes"},
+    {OP_aten__unsafe_view_default, "of matmul; shares memory, and says it does not"},
+    {OP_aten__reshape_alias_default, "its strides are those of a view"},
     {OP_aten_lift_default, "of a constant; no graph writes into it"},
     {OP_aten_lift_fresh_default, "of a constant; no graph writes into it"},
     {OP_aten__assert_tensor_metadata_default, "gives nothing; of exported programs"},
@@ -201,7 +243,10 @@ static int judge_file(void) {
     }
     bool narrow = strstr(text, "f16[") != NULL, f32 = strstr(text, "f32[") != NULL;
     RandomCase c = {.grad = options.grad,
+                    .show = options.verbose,
                     .hints = options.hints,
+                    .sets = options.set,
+                    .draws = options.extras > 0 && options.extras & X_random,
                     .toolchain = options.toolchain,
                     .room = narrow ? 6e-2 : f32 ? 2e-3 : 1e-7};
     Judgement j;
@@ -216,7 +261,8 @@ static int judge_file(void) {
 int main(int argc, char **argv) {
     if (!read_options(argc, argv)) {
         fprintf(stderr, "usage: random [-t SECONDS] [-n GRAPHS] [-s FIRST] [-c CALLS] "
-                        "[-T TOOLCHAIN] [-v] | -l | -f FILE [-g] [-H HINTS]\n");
+                        "[-T TOOLCHAIN] [-x EXTRAS] [-v] | -l | "
+                        "-f FILE [-g] [-H HINTS] [-S SETTING]…\n");
         return 2;
     }
     if (options.file)

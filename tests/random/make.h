@@ -5,7 +5,7 @@
 #include "core/ops/ops.h"
 #include "tests/random/random.h"
 
-enum { MOST_VALUES = 200, MOST_ELEMENTS = 400, MOST_LARGE = 5000, MOST_DIMS = 5 };
+enum { MOST_VALUES = 200, MOST_ELEMENTS = 400, MOST_LARGE = 5000, MOST_DIMS = 5, MOST_SETS = 8 };
 
 typedef struct Item {
     Node *node;  // a tensor
@@ -26,7 +26,10 @@ typedef struct Make {
     bool grad, dynamic;
     bool mixed; // inputs of all types alike
     bool large; // sizes beyond a vector, a tile, a chunk
+    bool draws; // random numbers
     bool odd;   // numbers may be infinite, or none
+    const char *set[MOST_SETS + 1]; // of the session: `alias.L_v_=L_x_ 4`
+    int n_sets;
 } Make;
 
 // One row of recipes.def.
@@ -34,6 +37,7 @@ typedef struct Recipe {
     const char *op;   // aten.add.Tensor
     const char *args; // tokens, see recipes.def
     int weight;
+    bool draws; // random numbers
 } Recipe;
 extern const Recipe recipes[];
 extern const int n_recipes;
@@ -46,6 +50,7 @@ int64_t hint_numel(const Make *m, const TensorMeta *t);
 int64_t most_elements(const Make *m); // of a tensor
 // inputs.c
 void draw_inputs(Make *m);
+void draw_aliases(Make *m);
 bool is_folded(const TensorMeta *t); // one element stands for a dimension
 
 // What an argument may be.
@@ -81,7 +86,7 @@ Item *within(Make *m, Item *i, int64_t size);
 Item *special_item(Make *m, const Item *first, const Value *args, int dim, const char *token);
 bool is_fixed(const char *token);              // stands for certain sizes
 Item *begin_fixed(Make *m, const char *token); // a first argument of them
-Item *without_values(Make *m);                 // made by one of the empty ops, to be filled
+Item *filled_empty(Make *m);                   // made by one of the empty ops, and filled
 
 // Arguments as they are found, token by token.
 typedef struct Args {

@@ -6,9 +6,11 @@
 #include <string.h>
 
 const Recipe recipes[] = {
-#define RECIPE(op, args, weight) {op, args, weight},
+#define RECIPE(op, args, weight) {op, args, weight, false},
+#define DRAWS(op, args, weight)  {op, args, weight, true},
 #include "tests/random/recipes.def"
 #undef RECIPE
+#undef DRAWS
 };
 const int n_recipes = COUNT(recipes);
 
@@ -249,11 +251,13 @@ static bool is_extreme(const Op *op) {
     return str_index(op->name, names, COUNT(names)) >= 0;
 }
 
-// std has one, but none to speak of where all are the same, as in what was computed they may be.
+// std has one, but none to speak of where all are the same, as in what was computed they may be; an
+// angle where all are zero.
 static bool is_without_gradient(const Op *op, const Item *first) {
     static const char *const names[] = {"heaviside", "floor_divide"};
     bool drawn = first && first->leaf && first->node->op == FX_placeholder;
-    return str_index(op->name, names, COUNT(names)) >= 0 || (str_starts(op->name, "std") && !drawn);
+    return str_index(op->name, names, COUNT(names)) >= 0 ||
+           ((str_starts(op->name, "std") || str_starts(op->name, "cosine_")) && !drawn);
 }
 
 // Something in it may be infinite, or no number.
@@ -456,6 +460,9 @@ Item *call(Make *m, const char *name, const Value *args, int n) {
     // Of nothing it is infinite, and of the mean of infinities PyTorch has several opinions.
     if (!strcmp(op->name, "logsumexp") && first && !hint_numel(m, meta_of(first)))
         return NULL;
+    // A mask of nothing is of the input's type for eager, of truth values for the compiler.
+    if (!strcmp(op->name, "native_dropout") && first && !hint_numel(m, meta_of(first)))
+        return NULL;
     if (odd && is_disputed(op, bound))
         return NULL;
     if (m->grad && is_extreme(op) && is_narrow(m, &bound[0]))
@@ -508,7 +515,24 @@ static void draw_output(Make *m) {
     graph_output(m->g, out);
 }
 
-void random_case(RandomCase *out, Arena *a, uint64_t seed, int calls) {
+static bool has_extra(Make *m, int extras, Extra x) {
+    bool some = chance(m, 12);
+    return extras >= 0 ? extras & (int)x : some && X_usual & (int)x;
+}
+
+static int weight_of(const Make *m, const Recipe *r) {
+    return r->draws && !m->draws ? 0 : r->draws ? 20 * r->weight : r->weight;
+}
+
+static int all_weights(const Make *m) {
+    int total = 0;
+    for (int i = 0; i < n_recipes; i++)
+        total += weight_of(m, &recipes[i]);
+    return total;
+}
+
+void random_case(RandomCase *out, Arena *a, uint64_t seed, int calls, int extras) {
+    *out = (RandomCase){0};
     Make *m = ARENA_NEW(a, Make);
     m->arena = a;
     m->g = graph_new(a, sym_new(a));
@@ -521,21 +545,32 @@ void random_case(RandomCase *out, Arena *a, uint64_t seed, int calls) {
     m->mixed = chance(m, 25);
     m->large = !m->dynamic && chance(m, 6);
     m->odd = chance(m, 8);
+    bool aliases = has_extra(m, extras, X_alias);
+    m->draws = has_extra(m, extras, X_random);
     calls = chance(m, 10) ? 3 * calls : chance(m, 20) ? calls / 3 + 1 : calls;
     do
         draw_inputs(m);
     while (!m->n);
-    int total = 0;
-    for (int i = 0; i < n_recipes; i++)
-        total += recipes[i].weight;
+    if (aliases)
+        draw_aliases(m);
+    // The compiler may change the order of draws: there is one.
+    out->draws = m->draws && chance(m, 50);
+    if (m->draws && !out->draws)
+        m->set[m->n_sets++] = "fallback_random=on";
     for (int made = 0, tries = 0; made < calls && tries < 40 * calls; tries++) {
-        int roll = pick(m, total), i = 0;
-        for (; roll >= recipes[i].weight; i++)
-            roll -= recipes[i].weight;
-        made += follow(m, &recipes[i]);
+        int roll = pick(m, all_weights(m)), i = 0;
+        for (; roll >= weight_of(m, &recipes[i]); i++)
+            roll -= weight_of(m, &recipes[i]);
+        int is = follow(m, &recipes[i]);
+        made += is;
+        m->draws = m->draws && !(is && recipes[i].draws);
     }
     draw_output(m);
-    *out = (RandomCase){.seed = seed, .graph = m->g, .grad = m->grad, .dynamic = m->dynamic};
+    out->seed = seed;
+    out->graph = m->g;
+    out->grad = m->grad;
+    out->dynamic = m->dynamic;
+    out->sets = m->set;
     out->room = 1e-7;
     GRAPH_EACH (m->g, n) {
         const TensorMeta *t = node_tensor(n);

@@ -5,18 +5,30 @@
 
 #include "core/fx/graph.h"
 
+// What a graph may have besides.
+typedef enum Extra {
+    X_alias = 1 << 0, // inputs that share memory
+    X_random = 1 << 1 // random numbers
+} Extra;
+enum { X_usual = X_alias | X_random }; // in some of the graphs, unless others are asked for
+
 typedef struct RandomCase {
     uint64_t seed;
     const Graph *graph;    // every node has its metadata; NULL: the text alone is known
     const char *hints;     // of that text, or NULL
+    // Settings, NULL behind the last; of inputs that a text does not have: left out.
+    const char *const *sets;
     bool grad;             // its parameters need gradients
     bool dynamic;          // sizes of inputs are symbols
+    bool show;             // elements that differ are printed
+    bool draws;            // random numbers: what is compiled has its own
     double room;           // how far floats may be apart, of the largest
     const char *toolchain; // of the generated kernels: tcc, gcc, clang
 } RandomCase;
 
-// random.c: `calls` calls or a few more. The graph lives in a.
-void random_case(RandomCase *out, Arena *a, uint64_t seed, int calls);
+// random.c: `calls` calls or a few more. The graph lives in a. extras: X_*, in each graph; -1: the
+// usual ones in some.
+void random_case(RandomCase *out, Arena *a, uint64_t seed, int calls, int extras);
 // As TORCH_LOGS=graph_code prints it.
 const char *random_text(const Graph *g, Arena *a);
 // s0=4,s1=3; NULL: it has no symbols.

@@ -143,10 +143,10 @@ static Item *places_of_largest(Make *m, const Value *args) {
     return x ? x + 1 : NULL;
 }
 
-// Sizes of the first, or five elements; nothing is in it yet.
-Item *without_values(Make *m) {
+// Nothing is in it yet.
+static Item *empty_one(Make *m) {
     Item *like = find_item(m, W_any);
-    Value size[3] = {ints(m, (int64_t[]){2, 3}, 2), ints(m, (int64_t[]){1, 2}, 2), val_none()};
+    Value size[2] = {ints(m, (int64_t[]){2, 3}, 2), ints(m, (int64_t[]){1, 2}, 2)};
     if (!like)
         return NULL;
     Value its[3] = {val_node(like->node), size[0], size[1]};
@@ -165,6 +165,12 @@ Item *without_values(Make *m) {
     default:
         return call(m, "aten.new_empty_strided.default", its, 3);
     }
+}
+
+Item *filled_empty(Make *m) {
+    Item *x = empty_one(m);
+    Value one = val_int(1);
+    return x ? call_with(m, "aten.fill_.Scalar", x, &one) : NULL;
 }
 
 Item *special_item(Make *m, const Item *first, const Value *args, int dim, const char *token) {

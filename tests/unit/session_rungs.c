@@ -12,7 +12,7 @@
 static const struct Found {
     const char *about;
     const char *grad, *hints;
-    const char *inputs, *body; // parted by "; "
+    const char *inputs, *body; // parted by "; "; an input: its name, type, `= b 4` for part of b
 } found[] = {
 #define FOUND(...) {__VA_ARGS__},
 #include "tests/unit/session_rungs.def"
@@ -63,9 +63,11 @@ static void put_text(Buf *b, const struct Found *f) {
     for (const char *p = f->inputs; *p;) {
         size_t name = strcspn(p, " "), all = strcspn(p, ";");
         const char *prefix = str_starts(p, "p_") ? "L_self_parameters_" : "";
-        bool symbol = str_starts(p + name + 1, "Sym");
-        buf_printf(b, ", %s%.*s: \"%.*s%s\"", prefix, (int)name, p, (int)(all - name - 1),
-                   p + name + 1, symbol ? "" : "cpu");
+        const char *type = p + name + 1, *alias = memchr(p, '=', all);
+        bool symbol = str_starts(type, "Sym");
+        int length = (int)(alias ? alias - type - 1 : p + all - type);
+        buf_printf(b, ", %s%.*s: \"%.*s%s\"", prefix, (int)name, p, length, type,
+                   symbol ? "" : "cpu");
         p += all + strspn(p + all, "; ");
     }
     buf_puts(b, "):\n");
@@ -125,13 +127,31 @@ static void run_all(Session *s, const struct Found *f, Arena *a) {
     session_run_free(&eager);
 }
 
+static const char *const *aliases(const struct Found *f, Arena *a) {
+    const char **sets = ARENA_ARRAY(a, 8, const char *);
+    int n = 0;
+    for (const char *p = f->inputs; *p;) {
+        size_t name = strcspn(p, " "), all = strcspn(p, ";");
+        const char *is = memchr(p, '=', all);
+        if (is && n < 7)
+            sets[n++] = arena_printf(a, "alias.%.*s=%.*s", (int)name, p,
+                                     (int)(p + all - is) - 2, is + 2);
+        p += all + strspn(p + all, "; ");
+    }
+    return sets;
+}
+
 static Session *opened(const struct Found *f, Arena *a, Diag *d) {
     Buf text = {.arena = a};
     put_text(&text, f);
     char *folder = dir_temp(a, d), *path = path_join(a, folder, "model.txt");
     ck_assert(file_write(path, buf_str(&text), text.len, d));
-    SessionOptions o = {
-        .grad = f->grad, .hints = f->hints, .toolchain = "tcc", .backend = "eager", .threads = 1};
+    SessionOptions o = {.grad = f->grad,
+                        .hints = f->hints,
+                        .sets = aliases(f, a),
+                        .toolchain = "tcc",
+                        .backend = "eager",
+                        .threads = 1};
     Session *s = session_open(path, &o, d);
     Diag quiet = {.arena = a};
     dir_remove(folder, &quiet);
