@@ -23,6 +23,7 @@ InductorConfig inductor_config_default(void) {
         .split_reductions = true,
         .cpp_simdlen = 512,
         .threads = 2,
+        .multi_processor_count = 16,
         .cpp_fallback_scatter_reduce_sum = true,
     };
 }

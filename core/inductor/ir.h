@@ -177,8 +177,8 @@ typedef struct IrArg {
     const char *buf; // buffer name, NULL for a plain value
     const TensorMeta
         *view;   // size, stride, offset if seen through a reinterpret_tensor, NULL: as it is
-    bool number;   // the float64 element of buf, as a number
-    Value value;   // if buf is NULL: scalars, syms, lists
+    bool number; // the float64 element of buf, as a number
+    Value value; // if buf is NULL: scalars, syms, lists
     int n_items; // list of buffers (Tensor[]): items below
     struct IrArg *items;
 } IrArg;
@@ -207,9 +207,9 @@ struct IrOp {
     // extern, fallback
     const char *
         kernel; // python_kernel_name: extern_kernels.addmm, torch.ops.aten.topk.default; NULL: None
-    const Op *def;                // the ATen op it calls, NULL if none
-    VEC(IrArg) args;              // as the call prints them, out= not included
-    int item;                     // multi_output: which result
+    const Op *def;   // the ATen op it calls, NULL if none
+    VEC(IrArg) args; // as the call prints them, out= not included
+    int item;        // multi_output: which result
     // a higher-order op: its graphs in order; args are tensors and sizes only, in groups: cond: the
     // condition, operands; while_loop: carried, others; scan, map_impl: carried, sliced, others;
     // invoke_subgraph: operands
@@ -259,10 +259,11 @@ typedef struct InductorConfig {
     int cpp_min_chunk_size;                        // 512
     bool layout_optimization, pick_loop_orders, inplace_buffers, allow_buffer_reuse,
         epilogue_fusion, reorder_for_peak_memory, use_dce, split_reductions;
-    int cpp_inject_relu_bug;  // 0 none, 1 compile_error, 2 runtime_error, 3 accuracy
-    int cpp_inject_log1p_bug; // 0 none, 1 accuracy
-    int cpp_simdlen;          // 512 bits assumed
-    int threads;              // 2 assumed
+    int cpp_inject_relu_bug;   // 0 none, 1 compile_error, 2 runtime_error, 3 accuracy
+    int cpp_inject_log1p_bug;  // 0 none, 1 accuracy
+    int cpp_simdlen;           // 512 bits assumed
+    int threads;               // 2 assumed
+    int multi_processor_count; // of the CPU whose choices are followed: 16
     bool deterministic;
     bool cpp_fallback_scatter_reduce_sum; // true
     bool emulate_precision_casts;         // false
@@ -279,9 +280,9 @@ typedef struct LowerRequest {
     // outputs that the user sees, first in the list; the others are saved for backward. 0: unknown
     int n_visible;
 } LowerRequest;
-IrModule *inductor_lower(const LowerRequest *request); // NULL and errors on failure
-const IrOp *ir_op(const IrModule *m, int number);           // NULL if there is none
-const char *ir_op_buffer(const IrModule *m, int number);    // its first; NULL if there is none
+IrModule *inductor_lower(const LowerRequest *request);   // NULL and errors on failure
+const IrOp *ir_op(const IrModule *m, int number);        // NULL if there is none
+const char *ir_op_buffer(const IrModule *m, int number); // its first; NULL if there is none
 
 // Post-grad passes in PyTorch's order (torch/_inductor/fx_passes/post_grad.py), view_to_reshape
 // first.

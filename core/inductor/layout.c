@@ -139,3 +139,43 @@ const Expr *layout_index(Lower *l, const IrLayout *y, Index idx) {
             e = sym_add(l->sym, e, sym_mul(l->sym, idx[i], y->stride[i]));
     return e;
 }
+
+// ---- what convolutions like (decide_layout_opt, find_nodes_prefer_channels_last of graph.py)
+
+// What a convolution reads or makes, what leads to it, and what follows from that up to the last
+// one; products of batches pass nothing on.
+bool *layout_prefers_channels_last(Lower *l) {
+    bool *set = ARENA_ARRAY(l->arena, l->g->by_id.n, bool);
+    const Node *last = NULL;
+    for (const Node *n = l->g->last; n; n = n->prev) {
+        if (node_is(n, OP_aten_convolution_default)) {
+            set[n->id] = true;
+            last = last ? last : n;
+            continue;
+        }
+        bool stops = node_is(n, OP_aten_bmm_default);
+        for (int i = 0; i < n->n_users && !set[n->id] && !stops; i++)
+            set[n->id] = set[n->users[i]->id];
+    }
+    GRAPH_EACH (l->g, n) {
+        if (n == last)
+            break;
+        for (int i = 0; set[n->id] && i < n->n_users; i++)
+            set[n->users[i]->id] |= !node_is(n->users[i], OP_aten_bmm_default);
+    }
+    return set;
+}
+
+bool layout_opt_decided(Lower *l) {
+    if (!l->req->config->layout_optimization)
+        return false;
+    bool any = false;
+    GRAPH_EACH (l->g, n)
+        if (node_is(n, OP_aten_convolution_default)) {
+            const TensorMeta *m = node_meta(l, n);
+            any = true;
+            if (m && m->device.type != DEV_cpu)
+                return false;
+        }
+    return any;
+}

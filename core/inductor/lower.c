@@ -358,6 +358,17 @@ static bool is_call_of(const Node *n, OpId a, OpId b, OpId c) {
     return node_is(n, a) || node_is(n, b) || node_is(n, c);
 }
 
+// b in memory if there is a reason, laid out as convolutions like it if they are near.
+static Box *realized_for(Lower *l, const Node *n, Box *b, const char *reason) {
+    const TensorMeta *m = node_meta(l, n);
+    if (!reason || !box_asked(l, b, reason))
+        return b;
+    if (m && prefers_channels_last(l, n, b, m))
+        b = box_require_channels_last(l, b);
+    box_realize(l, b, reason);
+    return b;
+}
+
 static Box *reused(Lower *l, const Node *n, Box *b) {
     for (int i = 0; i < n->n_users; i++) {
         const Node *u = n->users[i];
@@ -379,8 +390,7 @@ static Box *reused(Lower *l, const Node *n, Box *b) {
             }
         }
     }
-    box_mark_reuse(l, b, n->n_users);
-    return b;
+    return realized_for(l, n, b, box_reuse_reason(l, b, n->n_users));
 }
 
 static void register_read(Lower *l, const char *buf, Box *b) {
@@ -415,6 +425,7 @@ static void after(Lower *l, const Node *n, LVal *v) {
     v->box = output_strides(l, n, v->box);
     if (n->n_users > 1)
         v->box = reused(l, n, v->box);
+    v->box = realized_for(l, n, v->box, box_reads_reason(l, v->box));
     box_too_large(l, v->box);
     box_ask_lazy(l, v->box);
     register_reads(l, v->box);
@@ -504,43 +515,6 @@ static void finalize(Lower *l) {
             }
 }
 
-// What a convolution reads or makes, what leads to it, and what follows from that up to the last
-// one.
-static bool *find_channels_last(Lower *l) {
-    bool *set = ARENA_ARRAY(l->arena, l->g->by_id.n, bool);
-    const Node *last = NULL;
-    for (const Node *n = l->g->last; n; n = n->prev) {
-        if (node_is(n, OP_aten_convolution_default)) {
-            set[n->id] = true;
-            last = last ? last : n;
-            continue;
-        }
-        for (int i = 0; i < n->n_users && !set[n->id]; i++)
-            set[n->id] = set[n->users[i]->id];
-    }
-    GRAPH_EACH (l->g, n) {
-        if (n == last)
-            break;
-        for (int i = 0; set[n->id] && i < n->n_users; i++)
-            set[n->users[i]->id] = true;
-    }
-    return set;
-}
-
-static bool decide_layout_opt(Lower *l) {
-    if (!l->req->config->layout_optimization)
-        return false;
-    bool any = false;
-    GRAPH_EACH (l->g, n)
-        if (node_is(n, OP_aten_convolution_default)) {
-            const TensorMeta *m = node_meta(l, n);
-            any = true;
-            if (m && m->device.type != DEV_cpu)
-                return false;
-        }
-    return any;
-}
-
 IrModule *inductor_lower(const LowerRequest *request) {
     return lower_graph(request, "");
 }
@@ -560,9 +534,9 @@ IrModule *lower_graph(const LowerRequest *request, const char *prefix) {
     l.val = fake_values(l.arena, l.g, request->stage, request->diag);
     if (!l.val)
         return NULL;
-    l.layout_opt = decide_layout_opt(&l);
+    l.layout_opt = layout_opt_decided(&l);
     if (l.layout_opt)
-        l.channels_last = find_channels_last(&l);
+        l.channels_last = layout_prefers_channels_last(&l);
     l.n_visible = -1;
     int done = 0;
     GRAPH_EACH (l.g, n) {

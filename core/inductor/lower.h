@@ -212,6 +212,8 @@ const Expr **strides_channels_last(Lower *l, int ndim, const Expr *const *size);
 IrLayout *layout_new(Lower *l, IrLayoutKind kind, Device dev, DType dtype, int ndim,
                      const Expr *const *size, const Expr *const *stride, const Expr *offset);
 bool layout_is_contiguous(Lower *l, const IrLayout *y);
+bool layout_opt_decided(Lower *l); // whether convolutions get channels_last operands
+bool *layout_prefers_channels_last(Lower *l); // by node
 bool layout_is_channels_last(Lower *l, int ndim, const Expr *const *size,
                              const Expr *const *stride);
 void strides_order(Lower *l, int n, const Expr *const *stride, int *order);
@@ -265,11 +267,21 @@ LBuf *computed_buffer(Lower *l, Loops *p, IrLayout *layout);
 void data_realize(Lower *l, Data *d, const char *why);
 void box_realize(Lower *l, Box *b, const char *why);
 void box_realize_hint(Lower *l, Box *b);
+// Loop variables `prefix`next …, 0 where the size is 1; of l->tmp.
+const Expr **loop_vars(Lower *l, const char *prefix, int n, const Expr *const *size, int *next);
+bool box_asked(Lower *l, const Box *b, const char *reason); // whether a lazy value be realized
 void box_mark_reuse(Lower *l, Box *b, int64_t users);
+// Why a lazy value of so many users, or of so many reads, is realized; NULL if it may stay lazy.
+const char *box_reuse_reason(Lower *l, const Box *b, int64_t users);
+const char *box_reads_reason(Lower *l, const Box *b);
 void buf_freeze(Lower *l, LBuf *b); // contiguous, or as it stands
 void buf_freeze_strides(Lower *l, LBuf *b, const Expr *const *stride);
 void buf_freeze_order(Lower *l, LBuf *b, const int *stride_order);
 void buf_decide(Lower *l, LBuf *b);
+void buf_freeze_same_order(Lower *l, LBuf *b, const Expr *const *stride); // in stride's order
+// Before a reduction of middling size: what it reads whole gets its layout now
+// (Reduction.num_splits of ir.py looks at the strides, which decides them).
+void loops_decide_reads(Lower *l, const Loops *p);
 Data *data_as_input(Lower *l, Data *d);
 Data *data_copy(Lower *l, Data *d);
 Data *data_reinterpret(Lower *l, Data *d); // NULL if it has no strides

@@ -99,8 +99,15 @@ LVal lower_extern(Lower *l, const char *kernel, const Op *op, IrClass cls, IrLay
     return lv_box(box_new(l, d));
 }
 
+// An operand of a matrix product is in memory, with a dimension of stride 1, or it is copied
+// (realize_inputs of select_algorithm.py, ExternKernel.require_stride1).
 static Box *realized(Lower *l, Box *b) {
-    return box_new(l, data_as_input(l, b->data));
+    Data *d = data_as_input(l, b->data);
+    int n = data_ndim(d);
+    bool steps = n > 0 && is_storage_and_layout(d);
+    for (int i = 0; steps && i < n; i++)
+        steps = !expr_is(data_layout(d)->stride[i], 1);
+    return box_new(l, steps ? data_copy(l, d) : d);
 }
 
 // ---- matrix products
@@ -189,15 +196,30 @@ static Value tuple_of(Lower *l, const Value *v, int n) {
     return t;
 }
 
-// Sizes of the node's result; channels_last if an operand is.
-static IrLayout *conv_layout(Lower *l, Box *x, Box *w) {
+static const TensorMeta *meta_of_data(Lower *l, Data *d) {
+    const IrLayout *y = data_layout(d);
+    TensorMeta *m = meta_new(l->arena, data_dtype(d), data_ndim(d));
+    for (int i = 0; i < m->ndim; i++) {
+        m->size[i] = data_size(d)[i];
+        m->stride[i] = y ? y->stride[i] : m->size[i];
+    }
+    m->offset = y ? y->offset : sym_int(l->sym, 0);
+    m->device = data_device(d);
+    return m;
+}
+
+// The node's result, laid out as the convolution lays it out for its operands as they are in memory.
+static IrLayout *conv_layout(Lower *l, const Value *args, Box *x, Box *w) {
     const TensorMeta *m = node_meta(l, l->node);
-    const IrLayout *a = data_layout(x->data), *b = data_layout(w->data);
-    bool last = m->ndim == 4 &&
-                ((a && layout_is_channels_last(l, a->ndim, a->size, a->stride)) ||
-                 (b && layout_is_channels_last(l, b->ndim, b->size, b->stride)) || l->layout_opt);
-    const Expr **stride = last ? strides_channels_last(l, m->ndim, m->size) : NULL;
-    return layout_new(l, IRL_fixed, m->device, m->dtype, m->ndim, m->size, stride, NULL);
+    Value in[16], out;
+    for (int i = 0; i < l->node->def->n_args; i++)
+        in[i] = i < 2 ? val_tensor(meta_of_data(l, (i ? w : x)->data)) : plain_value(l, &args[i]);
+    Diag quiet = {.arena = l->arena};
+    MetaCtx c = {.arena = l->arena, .sym = l->sym, .diag = &quiet, .stage = l->req->stage};
+    in[2] = (Value){.kind = VAL_none}; // no bias
+    if (op_meta_again(&c, l->node->def, in, node_val(l, l->node), &out) && out.kind == VAL_tensor)
+        m = out.tensor;
+    return layout_new(l, IRL_fixed, m->device, m->dtype, m->ndim, m->size, m->stride, NULL);
 }
 
 LVal lower_convolution(Lower *l, const Value *args, LoopOpKind kind) {
@@ -213,10 +235,10 @@ LVal lower_convolution(Lower *l, const Value *args, LoopOpKind kind) {
     if (l->layout_opt && spatial == 2) {
         x = box_require_channels_last(l, x);
         w = box_require_channels_last(l, w);
-        y = conv_layout(l, x, w);
+        y = conv_layout(l, args, x, w);
     } else {
         int order[64];
-        y = conv_layout(l, x, w);
+        y = conv_layout(l, args, x, w);
         strides_order(l, y->ndim, y->stride, order);
         x = box_require_order(l, x, order);
         w = box_require_order(l, w, order);
@@ -240,18 +262,6 @@ LVal lower_convolution(Lower *l, const Value *args, LoopOpKind kind) {
 }
 
 // ---- fallbacks
-
-static const TensorMeta *meta_of_data(Lower *l, Data *d) {
-    const IrLayout *y = data_layout(d);
-    TensorMeta *m = meta_new(l->arena, data_dtype(d), data_ndim(d));
-    for (int i = 0; i < m->ndim; i++) {
-        m->size[i] = data_size(d)[i];
-        m->stride[i] = y ? y->stride[i] : m->size[i];
-    }
-    m->offset = y ? y->offset : sym_int(l->sym, 0);
-    m->device = data_device(d);
-    return m;
-}
 
 static Value meta_value(Lower *l, const Value *v) {
     LVal x = l_of(l, v);

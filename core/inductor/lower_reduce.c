@@ -164,6 +164,7 @@ static Box *reduce_shape(Lower *l, const char *type, const Shape *s, DType dst, 
     p->red = s->red;
     p->reduction = type;
     p->src_dtype = src;
+    loops_decide_reads(l, p);
     Box *b = box_new(l, data_loops(l, p));
     box_realize(l, b, "a reduction");
     return b;
@@ -352,6 +353,7 @@ static Box *welford_output(Lower *l, const Shape *s, DType dtype, Device dev, in
     p->reduction = "welford_reduce";
     p->src_dtype = dtype;
     p->output = output;
+    loops_decide_reads(l, p);
     Box *b = box_new(l, data_loops(l, p));
     box_realize(l, b, "Welford's algorithm");
     return b;

@@ -1,9 +1,10 @@
-// realize.c: when a lazy value becomes a buffer, which layout the buffer gets, and what library
-// kernels and graph outputs ask of it (strides, copies). Source: torch/_inductor/ir.py StorageBox,
-// ComputedBuffer, ExternKernel.require_strides, MutationLayoutSHOULDREMOVE.
+// realize.c: when a lazy value becomes a buffer and which layout the buffer gets. Source:
+// torch/_inductor/ir.py StorageBox, ComputedBuffer, Reduction.num_splits.
 #include "core/inductor/lower.h"
 
 #include <assert.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum { CALLS_MAX = 2000 }; // operations in a body, repeated ones counted each time
 
@@ -43,9 +44,7 @@ Fn loops_fn(Loops *p) {
     return (Fn){call_loops, p};
 }
 
-// Loop variables, 0 where the size is 1.
-static const Expr **loop_vars(Lower *l, const char *prefix, int n, const Expr *const *size,
-                              int *next) {
+const Expr **loop_vars(Lower *l, const char *prefix, int n, const Expr *const *size, int *next) {
     const Expr **v = ARENA_ARRAY(&l->tmp, n, const Expr *);
     for (int i = 0; i < n; i++)
         v[i] = size_is_one(l, size[i])
@@ -54,7 +53,7 @@ static const Expr **loop_vars(Lower *l, const char *prefix, int n, const Expr *c
     return v;
 }
 
-static void count_into(Lower *l, Loops *p, OpCount *out) {
+static void count_into(Lower *l, const Loops *p, OpCount *out) {
     ArenaMark mark = arena_mark(&l->tmp);
     int next = 0;
     const Expr **idx = loop_vars(l, "d", p->ndim, p->ranges, &next),
@@ -161,14 +160,18 @@ static Loops *lazy_loops(const Box *b) {
     return d->kind == D_store && !d->buf ? d->loops : NULL;
 }
 
-static void ask(Lower *l, Box *b, const char *reason) {
+bool box_asked(Lower *l, const Box *b, const char *reason) {
     Loops *p = lazy_loops(b);
     Decide q = {.kind = DECIDE_realize,
                 .key = node_name(l, p),
                 .by_default = true,
                 .reason = reason,
                 .score = loops_count(l, p)->n_ops};
-    if (decide(l->req->decisions, &q))
+    return decide(l->req->decisions, &q);
+}
+
+static void ask(Lower *l, Box *b, const char *reason) {
+    if (box_asked(l, b, reason))
         box_realize(l, b, reason);
 }
 
@@ -189,15 +192,30 @@ static bool exceeds(Lower *l, Loops *p, int reads, int ops) {
     return c->reads.n > reads || c->n_ops > ops;
 }
 
-void box_mark_reuse(Lower *l, Box *b, int64_t users) {
+const char *box_reuse_reason(Lower *l, const Box *b, int64_t users) {
     Loops *p = lazy_loops(b);
     if (users < 2 || !p)
-        return;
+        return NULL;
     const InductorConfig *c = l->req->config;
     if (p->device.type == DEV_cpu && loops_count(l, p)->heavy)
-        ask(l, b, "several users, and exp or sigmoid is expensive on a CPU");
-    else if (exceeds(l, p, c->realize_reads_threshold, c->realize_opcount_threshold))
-        ask(l, b, "several users, and too many reads or operations to repeat");
+        return "several users, and exp or sigmoid is expensive on a CPU";
+    if (exceeds(l, p, c->realize_reads_threshold, c->realize_opcount_threshold))
+        return "several users, and too many reads or operations to repeat";
+    return NULL;
+}
+
+const char *box_reads_reason(Lower *l, const Box *b) {
+    Loops *p = lazy_loops(b);
+    const InductorConfig *c = l->req->config;
+    bool many = p && p->kind == LK_pointwise &&
+                exceeds(l, p, c->realize_acc_reads_threshold, c->realize_opcount_threshold);
+    return many && loops_count(l, p)->n_nontrivial > 1 ? "too many accumulated reads" : NULL;
+}
+
+void box_mark_reuse(Lower *l, Box *b, int64_t users) {
+    const char *reason = box_reuse_reason(l, b, users);
+    if (reason)
+        ask(l, b, reason);
 }
 
 void box_realize_hint(Lower *l, Box *b) {
@@ -207,13 +225,7 @@ void box_realize_hint(Lower *l, Box *b) {
 }
 
 void box_too_large(Lower *l, Box *b) {
-    Loops *p = lazy_loops(b);
-    const InductorConfig *c = l->req->config;
-    if (p && p->kind == LK_pointwise &&
-        exceeds(l, p, c->realize_acc_reads_threshold, c->realize_opcount_threshold))
-        if (loops_count(l, p)->n_nontrivial > 1)
-            ask(l, b, "too many accumulated reads");
-    p = b->data->kind == D_store ? lazy_loops(b) : NULL;
+    Loops *p = b->data->kind == D_store ? lazy_loops(b) : NULL;
     if (p && p->kind == LK_pointwise && loops_count(l, p)->n_ops > 100)
         ask(l, b, "more than 100 operations");
     // Each use of a lazy value repeats it: y = y + y doubles the body. Nobody may choose that.
@@ -252,7 +264,7 @@ void buf_freeze_order(Lower *l, LBuf *b, const int *order) {
 }
 
 // The order of given strides, equal ones from the left.
-static void freeze_same_order(Lower *l, LBuf *b, const Expr *const *stride) {
+void buf_freeze_same_order(Lower *l, LBuf *b, const Expr *const *stride) {
     int fill[64], n = b->ir->layout->ndim;
     assert(n <= 64);
     for (int i = 0; i < n; i++) {
@@ -321,188 +333,38 @@ void buf_decide(Lower *l, LBuf *b) {
     arena_rewind(&l->tmp, mark);
 }
 
-// ---- inputs of library kernels
-
-Data *data_copy(Lower *l, Data *d) {
-    Box *b = clone_box(l, &(Box){d});
-    box_realize(l, b, "copied for a kernel");
-    return b->data;
-}
-
-// Index into the storage below a chain of views.
-static const Expr *chain_index(Lower *l, Data *d, Index idx) {
-    const Expr *out[64];
-    if (d->kind == D_view) {
-        d->reindex(l, d->ctx, idx, out);
-        return chain_index(l, d->base, out);
-    }
-    return layout_index(l, data_layout(d), idx);
-}
-
-static Data *reinterpret(Lower *l, Data *d, bool bounded) {
-    if (d->kind == D_reinterpret)
-        return d;
-    Data *store = data_unwrap(d);
-    LBuf *b = store->buf;
-    const Node *origin = b->node >= 0 ? graph_by_id(l->g, b->node) : NULL;
-    const TensorMeta *m = origin ? node_meta(l, origin) : NULL;
-    IrLayout *y = b->ir->layout;
-    MemoryFormat last = y->ndim == 5 ? MF_channels_last_3d : MF_channels_last;
-    if (y->kind == IRL_flexible && m && m->ndim == y->ndim && (y->ndim == 4 || y->ndim == 5) &&
-        meta_is_contiguous(l->sym, m, last)) // also of one channel
-        freeze_same_order(l, b, strides_channels_last(l, y->ndim, y->size));
-    buf_freeze(l, b);
-    int n = data_ndim(d), next = 0;
-    const Expr *const *size = data_size(d);
-    const Expr **idx = loop_vars(l, "r", n, size, &next);
-    const Expr **vars = ARENA_ARRAY(&l->tmp, n, const Expr *),
-               **sizes = ARENA_ARRAY(&l->tmp, n, const Expr *);
-    const Expr **s = ARENA_ARRAY(&l->tmp, n, const Expr *),
-               **stride = ARENA_ARRAY(&l->tmp, n, const Expr *);
-    for (int i = 0, j = 0; i < n; i++)
-        if (!expr_is(idx[i], 0)) {
-            vars[j] = idx[i];
-            sizes[j++] = size[i];
-        }
-    const Expr *e = sym_simplify_with_ranges(l->sym, chain_index(l, d, idx), vars, sizes, next);
-    if (bounded)
-        e = sym_simplify_bounded(l->sym, e, vars, sizes, next);
-    sym_stride_vars(l->sym, e, vars, next, vars, next, s);
-    const Expr *offset = sym_offset_of(l->sym, e, vars, next), *want = offset;
-    for (int i = 0, j = 0; i < n; i++) {
-        stride[i] = expr_is(idx[i], 0) ? sym_int(l->sym, 0) : s[j];
-        if (!expr_is(idx[i], 0))
-            want = sym_add(l->sym, want, sym_mul(l->sym, vars[j], s[j])), j++;
-    }
-    if (want != e && sym_expand(l->sym, want) != sym_expand(l->sym, e))
-        return NULL;
-    return view_strided(
-        l, store, layout_new(l, IRL_fixed, y->device, data_dtype(d), n, size, stride, offset));
-}
-
-Data *data_reinterpret(Lower *l, Data *d) {
-    return reinterpret(l, d, false);
-}
-
-Data *data_as_place(Lower *l, Data *d) {
-    return reinterpret(l, d, true);
-}
-
-Data *data_as_input(Lower *l, Data *d) {
-    if (d->kind == D_const || d->kind == D_index)
-        return data_copy(l, d);
-    data_realize(l, d, "input of a kernel");
-    if (d->kind != D_view)
-        return d;
-    Data *r = is_storage_and_layout(data_unwrap(d)) ? data_reinterpret(l, d) : NULL;
-    return r ? r : data_copy(l, d);
-}
-
-// ---- strides asked for
-
-static bool significant_equal(Lower *l, int n, const Expr *const *a, const Expr *const *b,
-                              const Expr *const *size) {
+static bool in_all(const Expr *e, const Expr *const *vars, int n) {
     for (int i = 0; i < n; i++)
-        if (!size_is_one(l, size[i]) && a[i] != b[i] && !sym_known_eq(l->sym, a[i], b[i]))
+        if (!expr_is(vars[i], 0) && !expr_has(e, vars[i]))
             return false;
     return true;
 }
 
-static bool fits(Lower *l, const IrLayout *y, const int *order, const Expr *const *exact) {
-    assert(order || exact);
-    return order ? layout_is_stride_ordered(l, y, order)
-                 : significant_equal(l, y->ndim, exact, y->stride, y->size);
+static int by_buffer_name(const void *a, const void *b) {
+    return strcmp(((const TRead *)a)->buf, ((const TRead *)b)->buf);
 }
 
-// Strides of dimensions of size 1 as asked.
-static Box *match_insignificant(Lower *l, Box *b, const Expr *const *exact) {
-    const IrLayout *y = data_layout(b->data);
-    if (sizes_equal(l, y->ndim, y->stride, exact))
-        return b;
-    IrLayout *v = layout_new(l, IRL_fixed, y->device, y->dtype, y->ndim, y->size, y->stride,
-                             layout_offset(l, y));
-    for (int i = 0; i < y->ndim; i++)
-        if (size_is_one(l, y->size[i]))
-            v->stride[i] = exact[i];
-    Data *s = b->data->kind == D_reinterpret ? b->data->base : b->data;
-    return box_new(l, view_strided(l, s, v));
-}
-
-static void freeze_as(Lower *l, LBuf *b, const int *order, const Expr *const *exact) {
-    if (order)
-        buf_freeze_order(l, b, order);
-    else
-        buf_freeze_strides(l, b, exact);
-}
-
-static Box *require_strides(Lower *l, Box *b, const int *order, const Expr *const *exact) {
-    Data *d = b->data;
-    int n = data_ndim(d), current[64];
-    const Expr *numel = sym_product(l->sym, data_size(d), n);
-    if (!exact && (expr_is(numel, 0) || expr_is(numel, 1)))
-        return b;
-    if (is_storage_and_layout(d)) {
-        IrLayout *y = data_layout(d);
-        if (y->kind == IRL_flexible) {
-            if (order && layout_is_stride_ordered(l, y, order)) {
-                strides_order(l, n, y->stride, current);
-                order = current;
-            }
-            freeze_as(l, d->buf, order, exact);
-            return b;
-        }
-        if (y->kind == IRL_fixed && fits(l, y, order, exact))
-            return exact ? match_insignificant(l, b, exact) : b;
-        if (y->kind == IRL_mutation && fits(l, d->buf->into, order, exact))
-            return b;
+void loops_decide_reads(Lower *l, const Loops *p) {
+    int64_t kept = size_hint(l, sym_product(l->sym, p->ranges, p->ndim)),
+            reduced = size_hint(l, sym_product(l->sym, p->red, p->n_red));
+    if (kept == 1 || reduced <= 32 || kept >= 64 * l->req->config->multi_processor_count)
+        return;
+    ArenaMark mark = arena_mark(&l->tmp);
+    int next = 0;
+    OpCount *c = ARENA_NEW(l->arena, OpCount);
+    count_into(l, p, c);
+    const Expr **idx = loop_vars(l, "d", p->ndim, p->ranges, &next),
+               **red = loop_vars(l, "d", p->n_red, p->red, &next);
+    // What is decided first, others may follow.
+    if (c->reads.n)
+        qsort(c->reads.at, (size_t)c->reads.n, sizeof *c->reads.at, by_buffer_name);
+    for (int i = 0; i < c->reads.n; i++) {
+        const TRead *r = &c->reads.at[i];
+        LBuf *b = map_get(&l->by_name, r->buf);
+        if (b && in_all(r->index, idx, p->ndim) && in_all(r->index, red, p->n_red))
+            buf_decide(l, b);
     }
-    Data *store = data_unwrap(d);
-    if (d->kind == D_view && is_storage_and_layout(store) && !store->buf->is_extern_alloc) {
-        Data *r = data_reinterpret(l, d);
-        if (r) {
-            b->data = r;
-            return require_strides(l, b, order, exact);
-        }
-    }
-    Box *copy = box_new(l, data_copy(l, d));
-    freeze_as(l, copy->data->buf, order, exact);
-    return copy;
-}
-
-Box *box_require_order(Lower *l, Box *b, const int *order) {
-    return require_strides(l, b, order, NULL);
-}
-
-// A dimension of stride 0 is copied once and expanded again.
-Box *box_require_exact(Lower *l, Box *b, const Expr *const *stride) {
-    int n = data_ndim(b->data);
-    const Expr *const *size = data_size(b->data);
-    bool expanded = false;
-    for (int i = 0; i < n; i++)
-        expanded |= expr_is(stride[i], 0) && !size_is_one(l, size[i]);
-    if (!expanded || (is_storage_and_layout(b->data) && data_layout(b->data)->kind == IRL_fixed &&
-                      fits(l, data_layout(b->data), NULL, stride)))
-        return require_strides(l, b, NULL, stride);
-    Data *d = b->data;
-    for (int i = 0; i < n; i++)
-        if (expr_is(stride[i], 0) && !size_is_one(l, size[i]))
-            d = view_slice(l, d, i, sym_int(l->sym, 0), sym_int(l->sym, 1), sym_int(l->sym, 1),
-                           true);
-    Data *copy = data_copy(l, d);
-    buf_freeze_strides(l, copy->buf, stride);
-    return box_new(l, view_expand(l, copy, n, size));
-}
-
-Box *box_require_contiguous(Lower *l, Box *b) {
-    int order[64], n = data_ndim(b->data);
-    for (int i = 0; i < n; i++)
-        order[i] = n - 1 - i;
-    return box_require_order(l, b, order);
-}
-
-Box *box_require_channels_last(Lower *l, Box *b) {
-    static const int nhwc[] = {3, 0, 2, 1};
-    return box_require_order(l, b, nhwc);
+    arena_rewind(&l->tmp, mark);
 }
 
 // ---- the loop body of a computed buffer
