@@ -208,7 +208,7 @@ static const TensorMeta *meta_of_data(Lower *l, Data *d) {
     return m;
 }
 
-// The node's result, laid out as the convolution lays it out for its operands as they are in memory.
+// The node's result as the convolution lays it out for its operands as they are in memory.
 static IrLayout *conv_layout(Lower *l, const Value *args, Box *x, Box *w) {
     const TensorMeta *m = node_meta(l, l->node);
     Value in[16], out;

@@ -109,6 +109,26 @@ static const Fact facts[] = {
      "inputs", "model__0_backward_3.1/ir_pre_fusion.txt",
      "buf2.layout = FixedLayout('cpu', torch.float32, size=[2, 8, 1, 1], stride=[8, 1, 8, 8])",
      NULL},
+    // an operand of a product is copied if it steps in every dimension
+    {HEAD "L_x_: \"f32[4, 6]\", L_w_: \"f32[3, 5]\"):\n        a = L_x_[(slice(None, None, None), "
+          "slice(None, None, 2))]\n        y = torch.mm(a, L_w_)\n        return (y,)\n",
+     "none", "model__0_inference_0.0/ir_pre_fusion.txt",
+     "op0.met_dependencies = [MemoryDep('arg0_1', 2*c0, {c0: 12})]", NULL},
+    // a convolution of one channel whose operands are contiguous lays its result out so
+    {HEAD "L_x_: \"f32[1, 1, 6, 6]\", L_w_: \"f32[6, 1, 3, 3]\"):\n"
+          "        c = torch.conv2d(L_x_, L_w_, None, 1, 1)\n        y = torch.relu(c)\n"
+          "        return (y,)\n",
+     "none", "model__0_inference_0.0/ir_pre_fusion.txt",
+     "buf0.layout = FixedLayout('cpu', torch.float32, size=[1, 6, 6, 6], stride=[216, 36, 6, 1])",
+     "stride=[216, 1, 36, 6]"},
+    // a reduction of middling size decides how what it reads is laid out, before a view does
+    {HEAD "L_x_: \"f32[2, 8, 8, 8][512, 1, 64, 8]cpu\", L_y_: \"f32[2, 8, 8, 8][512, 1, 64, 8]cpu\")"
+          ":\n        e = torch.exp(L_x_)\n        m = e * L_y_\n        p = m * 2\n"
+          "        s = p.sum((2, 3))\n        v = e.view(2, 8, 64)\n        z = v.sum(2)\n"
+          "        return (s, z)\n",
+     "none", "model__0_inference_0.0/ir_pre_fusion.txt",
+     "buf0.layout = FixedLayout('cpu', torch.float32, size=[2, 8, 8, 8], stride=[512, 1, 64, 8])",
+     NULL},
 };
 
 START_TEST(dumps_say_it) {
