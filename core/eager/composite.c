@@ -192,6 +192,12 @@ bool kern_identity(K *k) {
     return true;
 }
 
+// _neg_view: the bit that says that values are to be read negated is not kept, they are negated.
+bool kern_neg_view(K *k) {
+    Value v = CALL(k, aten_neg_default, k->args[0]);
+    return v.kind == VAL_tensor && copy_into(k->x, k->res[0], tensor_at(&v));
+}
+
 // (self, size): sums over what was broadcast
 bool kern_sum_to_size(K *k) {
     const Tensor *t = k->in[0];

@@ -93,22 +93,22 @@ bool kern_iota(K *k) {
 }
 
 // From both ends to the middle, as PyTorch does; the base's powers for logspace.
-static bool spaced(K *k, double base) {
+static bool spaced(K *k, bool powers, double base) {
     Tensor *out = k->res[0];
     int64_t n = tensor_numel(out);
     double start = kf(k, 0, 0), end = kf(k, 1, 0);
     bool ints = is_int_like(out->dtype);
-    if (dtype_is_float(out->dtype) && base == 0) {
+    if (dtype_is_float(out->dtype) && !powers) {
         start = round_to(out->dtype, start);
         end = round_to(out->dtype, end);
     }
-    bool single = out->dtype == DT_f32 && !base;
+    bool single = out->dtype == DT_f32 && !powers;
     double step = n > 1 ? (end - start) / (double)(n - 1) : 0;
     if (n == 1)
         end = start;
     if (single && n > 1)
         step = (double)(((float)end - (float)start) / (float)(n - 1));
-    if (ints && !base && n > 1)
+    if (ints && !powers && n > 1)
         step = (double)(((float)(int64_t)end - (float)(int64_t)start) / (float)(n - 1));
     for (int64_t i = 0; i < n; i++) {
         double v = i < n / 2 ? start + step * (double)i : end - step * (double)(n - 1 - i);
@@ -117,7 +117,7 @@ static bool spaced(K *k, double base) {
         if (single)
             v = i < n / 2 || n == 1 ? (double)((float)start + (float)step * (float)i)
                                     : (double)((float)end - (float)step * (float)(n - 1 - i));
-        if (base)
+        if (powers)
             v = pow(base, v);
         put_d(out, i * out->stride[0], v);
     }
@@ -125,11 +125,11 @@ static bool spaced(K *k, double base) {
 }
 
 bool kern_linspace(K *k) {
-    return spaced(k, 0);
+    return spaced(k, false, 0);
 }
 
 bool kern_logspace(K *k) {
-    return spaced(k, kf(k, karg(k, "base"), 10));
+    return spaced(k, true, kf(k, karg(k, "base"), 10));
 }
 
 bool kern_eye(K *k) {

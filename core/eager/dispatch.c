@@ -210,22 +210,6 @@ static bool windows(Eager *x, const Value *meta, const Value *base, Value *out) 
     return true;
 }
 
-static void number_args(Eager *x, const Op *op, Value *args) {
-    for (int i = 0; i < op->n_args; i++)
-        if (op->args[i].type == AT_tensor &&
-            (args[i].kind == VAL_int || args[i].kind == VAL_float || args[i].kind == VAL_bool))
-            args[i] = number_tensor(x, &args[i], DT_none);
-}
-
-static void scalar_args(Eager *x, const Op *op, Value *args) {
-    for (int i = 0; i < op->n_args; i++) {
-        ArgType t = op->args[i].type;
-        if ((t == AT_scalar || t == AT_float || t == AT_int || t == AT_bool) &&
-            args[i].kind == VAL_tensor)
-            args[i] = scalar_value(x, tensor_at(&args[i]));
-    }
-}
-
 MetaCtx eager_meta_ctx(Eager *x) {
     return (MetaCtx){
         .arena = x->arena, .sym = x->sym, .diag = x->c->diag, .at = x->c->at, .checked = true};
@@ -249,7 +233,7 @@ static bool run_kernel(K *k, const KernelRow *row) {
         if (!op_meta(&m, k->op, k->args, &meta) || !made(x, &meta, row->fills, &k->out))
             return false;
     }
-    number_args(x, k->op, k->args);
+    live_numbers(x, k->op, k->args);
     set_tensors(k);
     return eager_ok(x) && row->fn(k) && eager_ok(x);
 }
@@ -361,6 +345,8 @@ static bool store_out(K *k, const Value *out, const Value *result) {
         tensor_drop(&to->t);
         to->t = fresh;
         live_sync(k->x, to);
+    } else if ((k->op->tags & OPT_pointwise) && !refuse_shared(k, &to->t)) {
+        return false;
     }
     return copy_into(k->x, &to->t, r);
 }
@@ -416,7 +402,8 @@ static bool may_write(K *k) {
     for (int i = 1; self && i < k->op->n_args; i++)
         if (!may_read(k, self, &k->args[i]))
             return false;
-    if (self && (k->op->tags & OPT_random) && !refuse_shared(k, self))
+    bool whole = (k->op->tags & OPT_random) || k->op->id == OP_aten_embedding_renorm__default;
+    if (self && whole && !refuse_shared(k, self))
         return false;
     MetaCtx m = eager_meta_ctx(k->x);
     Value meta;
@@ -502,7 +489,7 @@ bool eager_op(Eager *x, const Op *op, Value *args, Value *out) {
     *out = val_none();
     if (x->depth >= MAX_DEPTH)
         return eager_fail(x, "RuntimeError: %s: ops call each other endlessly", op->qualname);
-    scalar_args(x, op, own);
+    live_scalars(x, op, own);
     bool cast = autocast_args(x, op, own);
     if (!eager_ok(x))
         return false;

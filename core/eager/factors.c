@@ -131,6 +131,10 @@ bool kern_matrix_rank(K *k) {
     const Tensor *t = k->in[0];
     int64_t wide = t->ndim > 1 ? t->size[t->ndim - 1] : 1,
             high = t->ndim > 1 ? t->size[t->ndim - 2] : 1;
+    if (t->ndim > 1 && tensor_numel(t) == 0) { // no rank: 0 a matrix
+        k->out = CALL(k, aten_zeros_default, ints_value(k->x, t->size, t->ndim - 2), DTY(DT_i64));
+        return eager_ok(k->x);
+    }
     double eps = t->dtype == DT_f64 ? DBL_EPSILON : (double)FLT_EPSILON;
     if (rtol.kind == VAL_none)
         rtol = FLT(atol.kind == VAL_none || (atol.kind == VAL_float && atol.f == 0)

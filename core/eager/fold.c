@@ -28,6 +28,7 @@ typedef struct Fold {
 } Fold;
 
 #define EXP(x)      exp(x)
+#define ROUND(x)    (x)
 #define POWER(x, y) pow(x, y)
 static double start_d(FoldId id) {
     const double INF = (double)INFINITY;
@@ -91,7 +92,9 @@ static int64_t start_i(FoldId id) {
 #include "core/eager/folds.def"
 #undef FOLD
 #undef EXP
+#undef ROUND
 #define EXP(x)    single_exp_below(x)
+#define ROUND(x)  (double)(float)(x)
 #define FOLD(...) FOLD_OF(float, rowf_, columnf_, __VA_ARGS__)
 #include "core/eager/folds.def"
 #undef FOLD

@@ -1,6 +1,8 @@
 // grad.c: backward ops of activations and losses, written as loops or as calls of other kernels.
 #include "core/eager/kernel.h"
 
+#include <math.h>
+
 static bool finish(K *k, int i, Value v) {
     return v.kind == VAL_tensor && copy_into(k->x, k->res[i], tensor_at(&v));
 }
@@ -15,7 +17,7 @@ bool kern_prelu_backward(K *k) {
 // (grad_output, self, noise, lower, upper, training, self_is_result)
 bool kern_rrelu_backward(K *k) {
     double low = kf(k, 3, 0), high = kf(k, 4, 0);
-    bool noisy = kb(k, 5) && high - low > 1e-6;
+    bool noisy = kb(k, 5) && fabs(high - low) > 1e-6;
     return finish(k, 0,
                   noisy ? CALL(k, aten_mul_Tensor, k->args[0], k->args[2])
                         : CALL(k, aten_leaky_relu_backward_default, k->args[0], k->args[1],

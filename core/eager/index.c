@@ -24,7 +24,7 @@ static bool check(K *k, int64_t i, int64_t n, int dim) {
 }
 
 static bool needs_int(K *k, const Tensor *index) {
-    return (index && is_int_like(index->dtype)) ||
+    return (index && (is_int_like(index->dtype) || tensor_numel(index) == 0)) ||
            k_fail(k, "IndexError: %s(): Expected dtype int32 or int64 for index", k->op->name);
 }
 
@@ -144,13 +144,13 @@ bool kern_embedding_backward(K *k) {
     if (tensor_numel(k->res[0]) == 0) // its rows may be absurdly many
         return true;
     int64_t *count = ARENA_ARRAY(k->x->arena, n + 1, int64_t);
+    bool stray = false; // a row that the table does not have gets nothing
     WALK (w, walk_tensors(&index, 1)) {
         int64_t i = get_i(index, w.at[0]);
-        if (!check(k, i, n, 0))
-            return false;
-        count[i]++;
+        stray = stray || i < 0 || i >= n;
+        count[i < 0 || i >= n ? 0 : i]++;
     }
-    if (k->res[0]->dtype == DT_f32 && !kb(k, 4) && tensor_is_contiguous(k->res[0]))
+    if (!stray && k->res[0]->dtype == DT_f32 && !kb(k, 4) && tensor_is_contiguous(k->res[0]))
         return add_rows(k, g, index, pad);
     const Tensor *grad = eager_contiguous(k->x, g, DT_f64);
     Tensor *acc = grad ? eager_like(k->x, k->res[0], DT_f64) : NULL;
@@ -158,7 +158,7 @@ bool kern_embedding_backward(K *k) {
         return false;
     WALK (w, walk_tensors(&index, 1)) {
         int64_t i = get_i(index, w.at[0]), r = row++;
-        for (int64_t j = 0; i != pad && j < acc->size[1]; j++) {
+        for (int64_t j = 0; i != pad && i >= 0 && i < n && j < acc->size[1]; j++) {
             double v = get_d(grad, r * acc->size[1] + j);
             put_d(acc, i * acc->size[1] + j,
                   get_d(acc, i * acc->size[1] + j) + (kb(k, 4) ? v / (double)count[i] : v));

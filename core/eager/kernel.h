@@ -84,6 +84,9 @@ Value tensor_value(Eager *x, Tensor *t);                  // of eager_new's tens
 bool value_to_rt(Eager *x, Arena *a, const Value *v, RtValue *out); // keeps references
 Value value_from_rt(Eager *x, Arena *a, const RtValue *v);
 Value scalar_value(Eager *x, const Tensor *t);              // item()
+// Numbers where tensors are declared become tensors, and tensors of one element numbers.
+void live_numbers(Eager *x, const Op *op, Value *args);
+void live_scalars(Eager *x, const Op *op, Value *args);
 Value number_tensor(Eager *x, const Value *v, DType dtype); // 0-d; dtype none: torch.tensor's
 void eager_drop_from(Eager *x, int first);                  // drops live[first …]
 bool copy_into(Eager *x, Tensor *dst, const Tensor *src);   // broadcasts, converts; threads

@@ -11,7 +11,7 @@ bool mats_read(K *k, const Tensor *t, Mats *out) {
         return k_fail(
             k, "RuntimeError: linalg.%s: The input tensor A must have at least 2 dimensions.",
             k->op->name);
-    if (!dtype_is_float(t->dtype))
+    if (!dtype_is_float(t->dtype) && k->op->id != OP_aten_lu_unpack_default)
         return k_fail(k,
                       "RuntimeError: linalg.%s: Expected a floating point tensor as input. Got %s",
                       k->op->name, dtype_info[t->dtype].torch_name);
@@ -306,6 +306,8 @@ bool kern_inverse(K *k) {
 bool kern_cholesky(K *k) {
     Mats a = {0}, l = {0};
     bool upper = kb(k, karg(k, "upper"));
+    if (k->op->id == OP_aten_cholesky_default && tensor_numel(k->in[0]) == 0)
+        return true; // of any dtype and shape
     if (!mats_read(k, k->in[0], &a) || !square(k, &a) || !mats_make(k, k->in[0], &l))
         return false;
     for (int64_t b = 0; b < a.batch; b++) {
@@ -380,7 +382,8 @@ static bool triangular(K *k, const Tensor *A, const Tensor *B, bool upper, bool 
 
 // linalg_solve_triangular(A, B, *, upper, left, unitriangular)
 bool kern_solve_triangular(K *k) {
-    return triangular(k, k->in[0], k->in[1], kb(k, 2), kb(k, 3), false, kb(k, 4));
+    const Tensor *b = eager_contiguous(k->x, k->in[1], k->in[0]->dtype);
+    return b && triangular(k, k->in[0], b, kb(k, 2), kb(k, 3), false, kb(k, 4));
 }
 
 // triangular_solve(self, A, upper, transpose, unitriangular) -> solution, A's copy
@@ -539,7 +542,6 @@ bool kern_ldl_solve(K *k) {
     }
     return mats_store(k, 0, &b);
 }
-
 
 // _linalg_check_errors(info, api_name, *, is_matrix)
 bool kern_check_errors(K *k) {

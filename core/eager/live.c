@@ -376,3 +376,32 @@ bool k_mask(K *k, int i, int ndim, uint64_t *mask) {
     *mask &= all;
     return true;
 }
+
+void live_numbers(Eager *x, const Op *op, Value *args) {
+    for (int i = 0; i < op->n_args; i++)
+        if (op->args[i].type == AT_tensor &&
+            (args[i].kind == VAL_int || args[i].kind == VAL_float || args[i].kind == VAL_bool))
+            args[i] = number_tensor(x, &args[i], DT_none);
+}
+
+// Where PyTorch makes a tensor of a number before the op sees it.
+static bool wants_tensor(const Op *op, int i) {
+    return op->args[i].type == AT_tensor &&
+           (op->args[i].written || op->id == OP_aten_copy_default ||
+            op->id == OP_aten_copy__default || op->id == OP_aten__to_copy_default);
+}
+
+void live_scalars(Eager *x, const Op *op, Value *args) {
+    for (int i = 0; i < op->n_args; i++) {
+        ArgType t = op->args[i].type;
+        ValueKind v = args[i].kind;
+        if (wants_tensor(op, i) && (v == VAL_int || v == VAL_float || v == VAL_bool))
+            args[i] = number_tensor(x, &args[i], DT_none);
+        if ((t == AT_scalar || t == AT_float || t == AT_int || t == AT_bool) &&
+            args[i].kind == VAL_tensor)
+            args[i] = scalar_value(x, tensor_at(&args[i]));
+        // A truth value that a float is declared for is the float 0 or 1, as in C++.
+        if (t == AT_float && args[i].kind == VAL_bool)
+            args[i] = val_float(args[i].b);
+    }
+}

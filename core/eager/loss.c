@@ -150,7 +150,9 @@ bool kern_margin_ranking_loss(K *k) {
 // hinge_embedding_loss(self, target, margin, reduction)
 bool kern_hinge_embedding_loss(K *k) {
     Value x = k->args[0], y = k->args[1], zeros = CALL(k, aten_zeros_like_default, x);
-    Value hinge = CALL(k, aten_clamp_min_default, CALL(k, aten_rsub_Scalar, x, k->args[2]), FLT(0));
+    Value hinge =
+        CALL(k, aten_clamp_min_default,
+             CALL(k, aten_sub_Tensor, CALL(k, aten_fill_Scalar, x, k->args[2]), x), FLT(0));
     Value a = CALL(k, aten_where_self, CALL(k, aten_ne_Scalar, y, INT(1)), hinge, zeros);
     Value b = CALL(k, aten_where_self, CALL(k, aten_ne_Scalar, y, INT(-1)), x, zeros);
     return finish(k, reduced(k, CALL(k, aten_add_Tensor, a, b), ki(k, 3, 1)));

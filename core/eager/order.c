@@ -402,8 +402,12 @@ bool kern_searchsorted(K *k) {
 bool kern_bucketize(K *k) {
     Value v =
         k->args[0].kind == VAL_tensor ? k->args[0] : number_tensor(k->x, &k->args[0], DT_none);
-    return v.kind == VAL_tensor &&
-           search(k, kt(k, 1), tensor_at(&v), NULL, kb(k, karg(k, "right")));
+    // In one dtype, which a single value does not widen.
+    const Value both[2] = {k->args[1], v};
+    DType d = v.kind == VAL_tensor ? ops_result_type(both, 2) : DT_none;
+    const Tensor *edges = d ? eager_contiguous(k->x, kt(k, 1), d) : NULL,
+                 *values = d ? eager_contiguous(k->x, tensor_at(&v), d) : NULL;
+    return edges && values && search(k, edges, values, NULL, kb(k, karg(k, "right")));
 }
 
 // isin(elements, test_elements, *, assume_unique, invert)
@@ -554,8 +558,9 @@ bool kern_unique_dim(K *k) {
     }
     for (int64_t i = 0; i < inv->size[0]; i++)
         put_i(inv, i, u.inverse[i]);
-    Value values =
-        CALL(k, aten_index_select_default, k->args[0], INT(dim), tensor_value(k->x, pick));
+    Value values = CALL(k, aten_movedim_int,
+                        CALL(k, aten_index_select_default, moved, INT(0), tensor_value(k->x, pick)),
+                        INT(0), INT(dim));
     k->out = tuple_value(k->x, values, tensor_value(k->x, inv), tensor_value(k->x, cnt), END);
     return eager_ok(k->x);
 }

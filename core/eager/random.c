@@ -277,7 +277,7 @@ static bool fill_random(K *k, const Tensor *t, int64_t low, uint64_t range, uint
     WALK (w, walk_drawn(t, NULL)) {
         uint64_t r = range >= wide || !range ? generator_u64(g) : generator_u32(g);
         // A range of 0 is that of all numbers.
-        int64_t v = (int64_t)((range ? r % range : r) + (uint64_t)low);
+        int64_t v = (int64_t)(range ? r % range + (uint64_t)low : r);
         if (dtype_is_float(t->dtype))
             put_d(t, w.at[0], (double)v);
         else
@@ -479,6 +479,11 @@ bool kern_bernoulli_(K *k) {
 // normal(mean, std): tensors or numbers
 bool kern_normal(K *k) {
     Value mean = k->args[0], std = k->args[1];
+    const Tensor *spread = std.kind == VAL_tensor ? tensor_at(&std) : NULL;
+    if (spread)
+        WALK (w, walk_tensors(&spread, 1))
+            if (!(get_d(spread, w.at[0]) >= 0))
+                return k_fail(k, "RuntimeError: normal expects all elements of std >= 0.0");
     if (!fill_normal(k, k->res[0], 0, 1))
         return false;
     Value z = tensor_value(k->x, k->res[0]);

@@ -11,8 +11,9 @@ static bool dims_mask(K *k, uint64_t *mask) {
     if (i < 0)
         i = prim;
     *mask = (1ull << k->in[0]->ndim) - 1;
-    if (i >= 0 && i == prim && k->args[i].kind == VAL_list && !k->args[i].n) {
-        *mask = 0; // a prim reduces the dimensions that it is given, and no other
+    bool given = prim >= 0 || strcmp(k->op->name, "all") == 0 || strcmp(k->op->name, "any") == 0;
+    if (i >= 0 && given && k->args[i].kind == VAL_list && !k->args[i].n) {
+        *mask = 0; // the dimensions that are given, and no other
         return true;
     }
     return i < 0 || k_mask(k, i, k->in[0]->ndim, mask);
@@ -158,6 +159,30 @@ bool kern_mean(K *k) {
     return true;
 }
 
+// Means of rows that have an infinite element, as Welford's steps leave them: infinite if it comes
+// last, else not a number.
+static bool step_means(K *k, const Tensor *in, uint64_t mask, int64_t n, double *mean) {
+    Tensor rows = *in; // kept dimensions first
+    int at = 0;
+    for (int gone = 0; gone < 2; gone++)
+        for (int d = 0; d < in->ndim; d++)
+            if ((int)(mask >> d & 1) == gone) {
+                rows.size[at] = in->size[d];
+                rows.stride[at++] = in->stride[d];
+            }
+    int64_t count = fold_elements(in, mask);
+    const Tensor *dense = eager_contiguous(k->x, &rows, DT_f64);
+    for (int64_t i = 0; dense && i < n; i++) {
+        const double *x = (const double *)tensor_data(dense) + i * count;
+        if (isfinite(mean[i]))
+            continue;
+        mean[i] = 0;
+        for (int64_t j = 0; j < count; j++)
+            mean[i] += (x[j] - mean[i]) / (double)(j + 1);
+    }
+    return dense != NULL;
+}
+
 // var, std and their pairs with the mean; correction or unbiased says what is taken off the count.
 static bool spread_op(K *k, bool root, bool pair) {
     const Tensor *in = k->in[0];
@@ -169,17 +194,19 @@ static bool spread_op(K *k, bool root, bool pair) {
     int64_t n = fold_outputs(in, mask);
     double count = (double)fold_elements(in, mask), left = count - correction;
     double *mean = doubles(k->x, n), *v = doubles(k->x, n);
+    bool infinite = false, empty = tensor_numel(in) == 0; // of nothing all is NaN
     fold_d(k->x, FOLD_sum, in, mask, NULL, 0, mean);
     for (int64_t i = 0; i < n; i++)
         mean[i] /= count;
     fold_d(k->x, FOLD_spread, in, mask, mean, 0, v);
     for (int64_t i = 0; i < n; i++) {
-        v[i] = v[i] / (left > 0 ? left : 0);
+        v[i] = empty ? (double)NAN : v[i] / (left > 0 ? left : 0);
         v[i] = root ? sqrt(v[i]) : v[i];
-        if (isinf(mean[i]) && count > 1) // of Welford's sums; the sum alone would be infinite
-            mean[i] = NAN;
+        infinite = infinite || !isfinite(mean[i]);
     }
     store_all_d(k->res[0], v);
+    if (pair && infinite && count > 1 && !step_means(k, in, mask, n, mean))
+        return false;
     if (pair)
         store_all_d(k->res[1], mean);
     return true;
@@ -232,6 +259,11 @@ static double norm_root(double p, double v) {
     return p == 2 ? sqrt(v) : p == 0 || p == 1 || isinf(p) ? v : pow(v, 1 / p);
 }
 
+// Norms are accumulated in double; PyTorch's sums are of the input's own range.
+static double in_range(const Tensor *in, double v) {
+    return in->dtype == DT_f64 ? v : (double)(float)v;
+}
+
 bool kern_norm(K *k) {
     const Tensor *in = k->in[0];
     int at = op_arg_index(k->op, "p");
@@ -244,7 +276,7 @@ bool kern_norm(K *k) {
     fold_d(k->x, norm_fold(p), in, mask, NULL, p, v);
     bool none = fold_elements(in, mask) == 0;
     for (int64_t i = 0; i < n; i++)
-        v[i] = none ? 0 : norm_root(p, v[i]);
+        v[i] = none ? 0 : norm_root(p, in_range(in, v[i]));
     store_all_d(k->res[0], v);
     return true;
 }
@@ -256,7 +288,7 @@ bool kern_dist(K *k) {
         return false;
     const Tensor *t = tensor_at(&d);
     fold_d(k->x, norm_fold(p), t, (1ull << t->ndim) - 1, NULL, p, &v);
-    put_d(k->res[0], 0, tensor_numel(t) ? norm_root(p, v) : 0);
+    put_d(k->res[0], 0, tensor_numel(t) ? norm_root(p, in_range(t, v)) : 0);
     return true;
 }
 

@@ -164,10 +164,10 @@ static int scatter_fast(K *k, const Scatter *s, const Tensor *index) {
 // Positions of index (index's own shape) name places in out along dim.
 static bool scatter(K *k, const Scatter *s, const Tensor *index) {
     const Tensor *to = s->out;
+    if (index && tensor_numel(index) == 0)
+        return true;
     if (!index || !is_int_like(index->dtype))
         return k_fail(k, "RuntimeError: %s(): Expected dtype int64 for index", k->op->name);
-    if (tensor_numel(index) == 0)
-        return true;
     bool fits = index->ndim == to->ndim || (index->ndim <= 1 && to->ndim <= 1);
     for (int d = 0; fits && d < index->ndim && to->ndim; d++)
         fits = (d == s->dim || index->size[d] <= to->size[d]) &&
@@ -400,6 +400,14 @@ bool kern_segment_reduce(K *k) {
     if (!out || !b)
         return false;
     Axis in = axis_of(data, axis);
+    for (int64_t o = 0; o < in.outer && lengths && !kb(k, 6); o++) {
+        int64_t sum = 0;
+        for (int64_t s = 0; s < n; s++)
+            sum += get_i(b, o * n + s);
+        if (sum != in.n)
+            return k_fail(k, "RuntimeError: segment_reduce(): Expected all rows of lengths along "
+                             "axis to sum to data.size(lengths.dim()-1) when !unsafe.");
+    }
     for (int64_t o = 0; o < in.outer; o++)
         for (int64_t s = 0, at = 0; s < n; s++) {
             int64_t from = lengths ? at : get_i(b, o * (n + 1) + s);

@@ -97,7 +97,7 @@ double special_log_ndtr(double x) {
 double special_zeta(double x, double q) {
     if (x == 1)
         return INFINITY;
-    if (!(x > 1))
+    if (x < 1)
         return (double)NAN;
     if (q <= 0) {
         if (q == floor(q))
@@ -162,12 +162,16 @@ static double trigamma(double x) {
     return shift + 1 / x + 0.5 * y + sum / x;
 }
 
+double special_polygamma_factor(double n) {
+    return (fmod(n, 2) != 0 ? 1 : -1) * exp(special_lgamma(n + 1));
+}
+
 double special_polygamma(double n, double x) {
     if (n == 0)
         return special_digamma(x);
     if (n == 1)
         return trigamma(x);
-    return (fmod(n, 2) != 0 ? 1 : -1) * exp(special_lgamma(n + 1)) * special_zeta(n + 1, x);
+    return special_polygamma_factor(n) * special_zeta(n + 1, x);
 }
 
 double special_mvlgamma(double x, double p) {

@@ -1,93 +1,21 @@
 // checks.c: what an op demands of its arguments, from checks.def: before its meta function and its
 // kernel, so that a trace refuses what a run refuses.
-#include "core/ops/ops.h"
+#include "core/ops/checks.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/vec.h"
-#include "core/ops/meta.h"
-
-typedef struct Call {
-    MetaCtx *m;
-    const Op *op;
-    const Value *args;
-} Call;
-
-// Arguments by name: those that the op does not have are none.
-static const Value *arg(const Call *c, const char *name) {
-    int i = op_arg_index(c->op, name);
-    assert(i >= 0);
-    return &c->args[i];
-}
-
-static double number(const Call *c, const char *name) {
-    const Value *v = arg(c, name);
-    int64_t i;
-    return v->kind == VAL_float ? v->f : val_as_int(v, &i) ? (double)i : NAN;
-}
-
-static bool is_given(const Call *c, const char *name) {
-    return arg(c, name)->kind != VAL_none;
-}
-
-static const TensorMeta *tensor(const Call *c, const char *name) {
-    const Value *v = arg(c, name);
-    return v->kind == VAL_tensor ? v->tensor : NULL;
-}
-
-static DType dtype(const Call *c, const char *name) {
-    const TensorMeta *t = tensor(c, name);
-    return t ? t->dtype : DT_none;
-}
-
-// -1: there is no tensor.
-static int rank(const Call *c, const char *name) {
-    const TensorMeta *t = tensor(c, name);
-    return t ? t->ndim : -1;
-}
-
-// -1: no list; a single number stands for one.
-static int length(const Call *c, const char *name) {
-    const Value *v = arg(c, name);
-    return v->kind == VAL_list || v->kind == VAL_tuple ? v->n : v->kind == VAL_none ? -1 : 1;
-}
-
-// An item of a list of numbers; fallback if it is not known.
-static int64_t item(const Call *c, const char *name, int i, int64_t fallback) {
-    const Value *v = arg(c, name);
-    bool list = v->kind == VAL_list || v->kind == VAL_tuple;
-    int64_t n;
-    return (!list || i < v->n) && val_as_int(list ? &v->at[i] : v, &n) ? n : fallback;
-}
-
-// A size, wrapped; fallback if the dimension is none or the size is not known.
-static int64_t size(const Call *c, const char *name, int dim, int64_t fallback) {
-    const TensorMeta *t = tensor(c, name);
-    dim = t && dim < 0 ? dim + t->ndim : dim;
-    return t && dim >= 0 && dim < t->ndim ? expr_int_or(t->size[dim], fallback) : fallback;
-}
-
-// Elements; -1 if they are not known.
-static int64_t count(const Call *c, const char *name) {
-    const TensorMeta *t = tensor(c, name);
-    int64_t n = 1, s;
-    for (int i = 0; t && i < t->ndim; i++)
-        if (!expr_int(t->size[i], &s) || __builtin_mul_overflow(n, s, &n))
-            return -1;
-    return t ? n : -1;
-}
 
 // One dtype, or one of them is not there.
 static bool is_same(const Call *c, const char *a, const char *b) {
-    return !tensor(c, a) || !tensor(c, b) || dtype(c, a) == dtype(c, b);
+    return !check_tensor(c, a) || !check_tensor(c, b) || check_dtype(c, a) == check_dtype(c, b);
 }
 
 // A parameter of a norm: of the input's dtype, or float32 beside a low one.
 static bool is_parameter(const Call *c, const char *input, const char *name) {
-    DType d = dtype(c, input), p = dtype(c, name);
+    DType d = check_dtype(c, input), p = check_dtype(c, name);
     return p == DT_none || d == p || (dtype_is_low(d) && p == DT_f32);
 }
 
@@ -105,9 +33,9 @@ static bool is_index(DType d) {
 
 // Known sizes other than that of the batch are not 0; dims: with a batch.
 static bool is_filled(const Call *c, const char *name, int dims) {
-    int n = rank(c, name);
+    int n = check_rank(c, name);
     for (int i = n == dims; i < n; i++)
-        if (size(c, name, i, 1) == 0)
+        if (check_size(c, name, i, 1) == 0)
             return false;
     return true;
 }
@@ -150,12 +78,40 @@ static const char *c_name(DType d) {
     }
 }
 
-static bool are_indices(const Value *list) {
-    for (int i = 0; i < list->n; i++)
-        if (list->at[i].kind == VAL_tensor && !is_index(list->at[i].tensor->dtype) &&
-            list->at[i].tensor->dtype != DT_b8)
+static bool are_indices(const Value *list, bool masks) {
+    for (int i = 0; i < list->n; i++) {
+        DType d = list->at[i].kind == VAL_tensor ? list->at[i].tensor->dtype : DT_i64;
+        if (!is_index(d) && !(masks && (d == DT_b8 || d == DT_u8)))
             return false;
+    }
     return true;
+}
+
+static bool has_index(const Value *list) {
+    for (int i = 0; i < list->n; i++)
+        if (list->at[i].kind == VAL_tensor)
+            return true;
+    return false;
+}
+
+// A mode of padding that takes its elements from the input.
+static bool pads_by_copy(const Call *c) {
+    const Value *v = check_arg(c, "mode");
+    return v->kind == VAL_str ? strcmp(v->s, "constant") != 0 : check_number(c, "mode") != 3;
+}
+
+// Whether a batch norm reads the size of dimension 1: while it trains, and where memory is dense.
+static bool counts_channels(const Call *c) {
+    const TensorMeta *t = check_tensor(c, "input");
+    bool trains = op_arg_index(c->op, "training") >= 0 ? meta_arg_bool(c->op, c->args, "training")
+                                                       : strstr(c->op->name, "with_update") != NULL;
+    return trains || (t && is_real(t->dtype) && meta_is_contiguous(c->m->sym, t, MF_contiguous));
+}
+
+// A number that a range of the dtype asked for begins or ends with.
+static bool converts(const Call *c, const char *name) {
+    DType d = meta_arg_dtype(c->op, c->args, DT_f32);
+    return fits(check_arg(c, name), d) && (!is_int_dtype(d) || isfinite(check_number(c, name)));
 }
 
 static bool is_one_dtype(const Value *list) {
@@ -170,13 +126,13 @@ static bool is_one_of(const char *s, const char *const *words, int n) {
 }
 
 static const char *text(const Call *c, const char *name) {
-    const Value *v = arg(c, name);
+    const Value *v = check_arg(c, name);
     return v->kind == VAL_str ? v->s : "";
 }
 
 // Whether a tensor fits into the sizes of another as they are; what is not known fits.
 static bool expands(const Call *c, const char *name, const char *into, bool same) {
-    const TensorMeta *a = tensor(c, name), *b = tensor(c, into);
+    const TensorMeta *a = check_tensor(c, name), *b = check_tensor(c, into);
     if (!a || !b)
         return true;
     if (same ? a->ndim != b->ndim : a->ndim > b->ndim)
@@ -192,10 +148,10 @@ static bool expands(const Call *c, const char *name, const char *into, bool same
 
 // Edges of bins: vectors of the input's dtype.
 static bool are_edges(const Call *c) {
-    const Value *list = arg(c, "bins");
+    const Value *list = check_arg(c, "bins");
     for (int i = 0; i < list->n; i++)
         if (list->at[i].kind == VAL_tensor &&
-            (list->at[i].tensor->ndim != 1 || list->at[i].tensor->dtype != dtype(c, "self")))
+            (list->at[i].tensor->ndim != 1 || list->at[i].tensor->dtype != check_dtype(c, "self")))
             return false;
     return true;
 }
@@ -225,16 +181,17 @@ static bool is_drawn(DType d, double x) {
 
 // Steps lead from start to end.
 static bool is_way(const Call *c) {
-    double from = op_arg_index(c->op, "start") >= 0 ? number(c, "start") : 0, to = number(c, "end"),
-           step = op_arg_index(c->op, "step") >= 0 ? number(c, "step") : 1;
+    double from = op_arg_index(c->op, "start") >= 0 ? check_number(c, "start") : 0,
+           to = check_number(c, "end"),
+           step = op_arg_index(c->op, "step") >= 0 ? check_number(c, "step") : 1;
     return isnan(from) || isnan(to) || isnan(step) || step == 0 ||
            (step > 0 ? from <= to : from >= to);
 }
 
 // Dimensions behind batch and channels are not 0.
 static bool has_space(const Call *c, const char *name) {
-    for (int i = 2; i < rank(c, name); i++)
-        if (size(c, name, i, 1) == 0)
+    for (int i = 2; i < check_rank(c, name); i++)
+        if (check_size(c, name, i, 1) == 0)
             return false;
     return true;
 }
@@ -252,6 +209,19 @@ static bool has_tensors(MetaCtx *m, const Op *op, const Value *args) {
                                  "TypeError: %s.%s: expected Tensor as element %d in argument '%s'",
                                  op->name, op->overload, j, op->args[i].name);
     }
+    return true;
+}
+
+// bool[3] takes three truth values.
+static bool has_length(MetaCtx *m, const Op *op, const Value *args) {
+    for (int i = 0; i < op->n_args; i++)
+        if (op->args[i].type == AT_bools && op->args[i].fixed && args[i].kind == VAL_list &&
+            args[i].n != op->args[i].fixed)
+            return meta_fail(m,
+                             "RuntimeError: %s.%s: argument '%s' has %d elements, a fixed-size "
+                             "array of %d is expected",
+                             op->name, op->overload, op->args[i].name, args[i].n,
+                             op->args[i].fixed);
     return true;
 }
 
@@ -273,88 +243,86 @@ static bool has_format(MetaCtx *m, const Op *op, const Value *args) {
                      need == 5 ? "_3d" : "");
 }
 
-// The gradient of a pool or a padding has the sizes of what the op itself gives.
-static bool check_gradient(MetaCtx *m, const Op *op, const Value *args) {
-    static const struct {
-        OpId backward, forward;
-    } rows[] = {
-        {OP_aten_avg_pool2d_backward_default, OP_aten_avg_pool2d_default},
-        {OP_aten_avg_pool3d_backward_default, OP_aten_avg_pool3d_default},
-        {OP_aten_max_pool2d_with_indices_backward_default, OP_aten_max_pool2d_with_indices_default},
-        {OP_aten_max_pool3d_with_indices_backward_default, OP_aten_max_pool3d_with_indices_default},
-        {OP_aten_reflection_pad1d_backward_default, OP_aten_reflection_pad1d_default},
-        {OP_aten_reflection_pad2d_backward_default, OP_aten_reflection_pad2d_default},
-        {OP_aten_reflection_pad3d_backward_default, OP_aten_reflection_pad3d_default},
-        {OP_aten_replication_pad1d_backward_default, OP_aten_replication_pad1d_default},
-        {OP_aten_replication_pad2d_backward_default, OP_aten_replication_pad2d_default},
-        {OP_aten_replication_pad3d_backward_default, OP_aten_replication_pad3d_default},
-    };
-    const Op *forward = NULL;
-    for (int i = 0; i < COUNT(rows) && !forward; i++)
-        if (rows[i].backward == op->id)
-            forward = op_at(rows[i].forward);
-    if (!forward)
-        return true;
-    Value *given = ARENA_ARRAY(m->arena, forward->n_args + 1, Value), out;
-    for (int i = 0; i < forward->n_args; i++)
-        given[i] = *meta_arg(op, args, forward->args[i].name);
-    if (!op_check(m, forward, given) || !forward->meta(m, forward, given, &out))
+// Tensors that have the sizes of what another op gives of the same arguments: gradients of pools,
+// paddings and convolutions, and what is written into a slice.
+static const struct {
+    OpId op, other;
+    const char *name; // argument of op
+} shaped[] = {
+#define SHAPED_AS(op, name, other) {OP_aten_##op, OP_aten_##other, #name},
+    SHAPED_AS(avg_pool2d_backward_default, grad_output, avg_pool2d_default)
+        SHAPED_AS(avg_pool3d_backward_default, grad_output, avg_pool3d_default) SHAPED_AS(
+            max_pool2d_with_indices_backward_default, grad_output,
+            max_pool2d_with_indices_default) SHAPED_AS(max_pool3d_with_indices_backward_default,
+                                                       grad_output, max_pool3d_with_indices_default)
+            SHAPED_AS(reflection_pad1d_backward_default, grad_output, reflection_pad1d_default)
+                SHAPED_AS(reflection_pad2d_backward_default, grad_output, reflection_pad2d_default)
+                    SHAPED_AS(reflection_pad3d_backward_default, grad_output,
+                              reflection_pad3d_default)
+                        SHAPED_AS(replication_pad1d_backward_default, grad_output,
+                                  replication_pad1d_default)
+                            SHAPED_AS(replication_pad2d_backward_default, grad_output,
+                                      replication_pad2d_default)
+                                SHAPED_AS(replication_pad3d_backward_default, grad_output,
+                                          replication_pad3d_default)
+                                    SHAPED_AS(convolution_backward_default, grad_output,
+                                              convolution_default)
+                                        SHAPED_AS(diagonal_scatter_default, src, diagonal_default)
+                                            SHAPED_AS(select_scatter_default, src, select_int)
+                                                SHAPED_AS(as_strided_scatter_default, src,
+                                                          as_strided_default)
+#undef SHAPED_AS
+};
+
+static bool check_shape(MetaCtx *m, const Op *op, const Value *args, const Op *other,
+                        const char *name) {
+    Value *given = ARENA_ARRAY(m->arena, other->n_args + 1, Value), out;
+    for (int i = 0; i < other->n_args; i++)
+        given[i] = *meta_arg(op, args, other->args[i].name);
+    if (!op_check(m, other, given) || !other->meta(m, other, given, &out))
         return false;
     const TensorMeta *want = out.kind == VAL_tensor ? out.tensor : out.at[0].tensor,
-                     *grad = meta_arg_tensor(op, args, "grad_output");
-    bool same = grad && grad->ndim == want->ndim;
-    for (int i = 0; same && i < grad->ndim; i++) {
-        int64_t a = expr_int_or(grad->size[i], -1), b = expr_int_or(want->size[i], -1);
+                     *got = meta_arg_tensor(op, args, name);
+    bool same = got && got->ndim == want->ndim;
+    for (int i = 0; same && i < got->ndim; i++) {
+        int64_t a = expr_int_or(got->size[i], -1), b = expr_int_or(want->size[i], -1);
         same = a < 0 || b < 0 || a == b;
     }
-    return same || !grad ||
-           meta_fail(m, "RuntimeError: %s: grad_output has sizes %s, expected %s", op->name,
-                     meta_sizes_text(m, grad->size, grad->ndim),
-                     meta_sizes_text(m, want->size, want->ndim));
+    if (same || !got)
+        return true;
+    const char *has = meta_sizes_text(m, got->size, got->ndim),
+               *asked = meta_sizes_text(m, want->size, want->ndim);
+    return strcmp(name, "src") == 0
+               ? meta_fail(m,
+                           "RuntimeError: expected src to have a size equal to the slice of self. "
+                           "src size = %s, slice size = %s",
+                           has, asked)
+               : meta_fail(m, "RuntimeError: %s: %s has sizes %s, expected %s", op->name, name, has,
+                           asked);
 }
 
 bool op_check(MetaCtx *m, const Op *op, const Value *args) {
     const Call call = {m, op, args}, *c = &call;
-    if (!has_tensors(m, op, args) || !has_format(m, op, args))
+    if (!has_tensors(m, op, args) || !has_length(m, op, args) || !has_format(m, op, args))
         return false;
-#define FOR(id) case OP_##id:
-#define NEED(cond, ...)                                                                            \
-    if (!(cond))                                                                                   \
-        return meta_fail(m, __VA_ARGS__);
-#define REACHES(x, n)                                                                              \
-    NEED(rank(c, #x) < 0 || rank(c, #x) >= (n),                                                    \
-         "IndexError: Dimension out of range (expected to be in range of [%d, %d], but got %d)",   \
-         rank(c, #x) ? -rank(c, #x) : -1, rank(c, #x) ? rank(c, #x) - 1 : 0, (n)-1)
-#define ASKED(fallback) meta_arg_dtype(op, args, fallback)
-#define END             break;
-#define NUM(x)          number(c, #x)
-#define GIVEN(x)        is_given(c, #x)
-#define HAS(x)          (op_arg_index(op, #x) >= 0)
-#define DT(x)           dtype(c, #x)
-#define NAME(x)         dtype_info[dtype(c, #x)].scalar_name
-#define ND(x)           rank(c, #x)
-#define LEN(x)          length(c, #x)
-#define ITEM(x, i)      item(c, #x, i, 1)
-#define SIZE(x, d)      size(c, #x, d, -1)
-#define COUNT_OF(x)     count(c, #x)
-#define SAME(a, b)      is_same(c, #a, #b)
-#define REAL(x)         is_real(dtype(c, #x))
-#define INDEX(x)        is_index(dtype(c, #x))
-#define FITS(x, t)      fits(arg(c, #x), dtype(c, #t))
-#define CNAME(x)        c_name(dtype(c, #x))
-#define PARAM(x, p)     is_parameter(c, #x, #p)
-#define EXPANDS(x, t)   expands(c, #x, #t, false)
-#define SHAPED(x, t)    expands(c, #x, #t, true)
-#define TEXT(x)         text(c, #x)
-#define FLAG(x)         meta_arg_bool(op, args, #x)
-#define WORD(x, ...)                                                                               \
-    is_one_of(text(c, #x), (const char *const[]){__VA_ARGS__},                                     \
-              COUNT(((const char *const[]){__VA_ARGS__})))
+    switch (op->id) {
+#include "core/ops/checks_dim.def"
+    default:
+        break;
+    }
     switch (op->id) {
 #include "core/ops/checks.def"
 #include "core/ops/checks_size.def"
     default:
         break;
     }
-    return check_gradient(m, op, args);
+    switch (op->id) {
+#include "core/ops/checks_fit.def"
+    default:
+        break;
+    }
+    for (int i = 0; i < COUNT(shaped); i++)
+        if (shaped[i].op == op->id)
+            return check_shape(m, op, args, op_at(shaped[i].other), shaped[i].name);
+    return true;
 }

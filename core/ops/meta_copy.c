@@ -195,9 +195,13 @@ bool meta_block_diag(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     int n;
     const TensorMeta **t = meta_tensors(m, &args[0], &n);
     (void)op;
-    if (!t || !n)
+    if (!t)
         return false;
     const Expr *size[2] = {meta_int(m, 0), meta_int(m, 0)};
+    if (!n) { // nothing makes one row
+        size[0] = meta_int(m, 1);
+        return meta_out_new(m, out, DT_f32, 2, size, (Device){DEV_cpu, -1});
+    }
     for (int i = 0; i < n; i++) {
         const Expr *one = meta_int(m, 1);
         if (t[i]->ndim > 2)

@@ -72,8 +72,9 @@ bool meta_new_like(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     return self && create(m, op, args, self->dtype, self->device, out);
 }
 
+// Long is the schema's default; none that is given is the default dtype.
 bool meta_randint(MetaCtx *m, const Op *op, const Value *args, Value *out) {
-    return create(m, op, args, DT_i64, cpu, out);
+    return create(m, op, args, DT_f32, cpu, out);
 }
 
 bool meta_randperm(MetaCtx *m, const Op *op, const Value *args, Value *out) {

@@ -140,7 +140,10 @@ bool meta_matrix_power(MetaCtx *m, const Op *op, const Value *args, Value *out) 
 
 // cholesky of nothing keeps the layout.
 bool meta_cholesky(MetaCtx *m, const Op *op, const Value *args, Value *out) {
-    const TensorMeta *a = matrix(m, op, args, 0);
+    const TensorMeta *a = meta_self(m, op, args);
+    if (a && op->id == OP_aten_cholesky_default && expr_is(meta_numel(m->sym, a), 0))
+        return meta_out(out, meta_like(m, a, a->dtype, MF_contiguous));
+    a = matrix(m, op, args, 0);
     if (!a)
         return false;
     TensorMeta *t = meta_like(m, a, a->dtype, MF_contiguous);
@@ -201,7 +204,7 @@ static TensorMeta *solution(MetaCtx *m, const TensorMeta *a, const TensorMeta *b
     memcpy(size, batch, (size_t)n * sizeof *size);
     size[n] = b->size[b->ndim - 2];
     size[n + 1] = b->size[b->ndim - 1];
-    TensorMeta *t = meta_make(m, b->dtype, n + 2, size, b->device);
+    TensorMeta *t = meta_make(m, a->dtype, n + 2, size, b->device);
     set_columns(m, t);
     return t;
 }

@@ -7,10 +7,11 @@ static const Device cpu = {DEV_cpu, -1};
 
 bool meta_fftfreq(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     int64_t n = meta_arg_int(op, args, "n", 0);
-    if (n < 1)
-        return meta_fail(m, "RuntimeError: %s: n must be positive, but got %lld", op->name,
-                         (long long)n);
-    const Expr *size = meta_int(m, strstr(op->name, "rfft") ? n / 2 + 1 : n);
+    n = strstr(op->name, "rfft") ? n / 2 + 1 : n;
+    if (n < 0)
+        return meta_fail(m, "RuntimeError: %s: n must not be negative, but there would be %lld",
+                         op->name, (long long)n);
+    const Expr *size = meta_int(m, n);
     return meta_out_new(m, out, meta_arg_dtype(op, args, DT_f32), 1, &size, cpu);
 }
 

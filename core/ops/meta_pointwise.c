@@ -411,23 +411,6 @@ bool meta_rsub(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     return meta_promote(m, op, exchanged, out);
 }
 
-// infinitely_differentiable_gelu_backward: written in place into what is made of self.
-bool meta_gelu_backward_again(MetaCtx *m, const Op *op, const Value *args, Value *out) {
-    const TensorMeta *self = meta_arg_tensor(op, args, "self"), *grad = meta_self(m, op, args);
-    if (!self || !grad)
-        return false;
-    const TensorMeta *both[2] = {self, grad};
-    int ndim;
-    const Expr **size = ops_broadcast(m, both, 2, &ndim);
-    bool fits = size && ndim == self->ndim;
-    for (int i = 0; fits && i < ndim; i++)
-        fits = meta_eq(m, size[i], self->size[i]);
-    if (size && !fits)
-        meta_fail(m, "RuntimeError: output with shape %s doesn't match the broadcast shape %s",
-                  meta_sizes_text(m, self->size, self->ndim), meta_sizes_text(m, size, ndim));
-    return fits && meta_out(out, meta_iterate(m, meta_float_of(self->dtype), &self, 1, true));
-}
-
 // A sum over a new dimension, so contiguous.
 bool meta_mvlgamma(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     if (!meta_float(m, op, args, out))
@@ -533,7 +516,8 @@ bool meta_inplace(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     if (!size || !fits_into(m, self, size, ndim))
         return false;
     DType common = ops_result_type(o.values, o.n_values);
-    if (dtype_info[common].cls > dtype_info[self->dtype].cls &&
+    if (!str_starts(op->name, "logical_") && // which give truth values
+        dtype_info[common].cls > dtype_info[self->dtype].cls &&
         dtype_info[self->dtype].cls != DTC_none)
         return meta_fail(m,
                          "RuntimeError: result type %s can't be cast to the desired output type %s",
@@ -541,14 +525,31 @@ bool meta_inplace(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     return true;
 }
 
+// What a loss is computed in: some write into memory of their input's dtype, l1_loss knows
+// integers, margin_ranking_loss multiplies by its target.
+static DType loss_dtype(const Op *op, const Operands *o, int64_t reduction) {
+    static const char *const like_self[] = {"soft_margin_loss", "huber_loss",
+                                            "hinge_embedding_loss", "binary_cross_entropy"};
+    bool ranking = strcmp(op->name, "margin_ranking_loss") == 0;
+    int n = ranking || o->n_values < 2 ? o->n_values : 2;
+    bool like = str_index(op->name, like_self, COUNT(like_self)) >= 0;
+    bool target = n > 1 && strcmp(op->name, "binary_cross_entropy_with_logits") == 0 &&
+                  o->values[1].kind == VAL_tensor && dtype_is_float(o->values[1].tensor->dtype);
+    DType d = target ? o->values[1].tensor->dtype : ops_result_type(o->values, like && n ? 1 : n);
+    if (!like && strcmp(op->name, "l1_loss") != 0)
+        return meta_float_of(d);
+    return reduction == 2 && !dtype_is_float(d) ? DT_i64 : d;
+}
+
 bool meta_elementwise_loss(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     Operands o = operands(m, op, args);
-    DType dtype = meta_float_of(ops_result_type(o.values, o.n_values > 2 ? 2 : o.n_values));
     int64_t reduction = meta_arg_int(op, args, "reduction", 1);
+    DType dtype = loss_dtype(op, &o, reduction);
     TensorMeta *t = meta_iterate(m, dtype, o.tensors, o.n_tensors, false);
     if (!t)
         return false;
-    return reduction == 0 ? meta_out(out, t) : meta_out_new(m, out, dtype, 0, NULL, t->device);
+    return reduction == 1 || reduction == 2 ? meta_out_new(m, out, dtype, 0, NULL, t->device)
+                                            : meta_out(out, t);
 }
 
 // float_power: in double precision.

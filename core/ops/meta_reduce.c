@@ -447,8 +447,13 @@ bool meta_unique(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     TensorMeta *t = whole ? meta_make(m, self->dtype, 1, &length, self->device)
                           : meta_make(m, self->dtype, self->ndim, self->size, self->device);
     if (!whole && self->ndim) {
+        TensorMeta *front = meta_copy(m->arena, t); // slices lie one after the other
+        for (int i = 0; i < t->ndim; i++)
+            front->size[i] = i == 0 ? length : self->size[i <= dim ? i - 1 : i];
+        meta_set_contiguous(m, front);
         t->size[dim] = length;
-        meta_set_contiguous(m, t);
+        for (int i = 0; i < t->ndim; i++)
+            t->stride[i] = front->stride[i == dim ? 0 : i < dim ? i + 1 : i];
     }
     *out = meta_tuple(m, op->n_returns);
     out->at[0] = val_tensor(t);

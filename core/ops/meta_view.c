@@ -365,6 +365,8 @@ bool meta_mT(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *self = meta_self(m, op, args);
     if (!self)
         return false;
+    if (self->ndim == 0) // deprecated, and still so
+        return meta_out_view(m, op, meta_copy(m->arena, self), out);
     if (self->ndim < 2)
         return meta_fail(m,
                          "RuntimeError: tensor.%s is only supported on matrices or batches of "

@@ -66,7 +66,7 @@ static void all_refused(const char *path, int least) {
 }
 
 START_TEST(refused_calls_are_refused_in_kind) {
-    all_refused("tests/data/eager_errors.jsonl", 1400);
+    all_refused("tests/data/eager_errors.jsonl", 1750);
 }
 END_TEST
 
