@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { RESULTS_MAX = 5000, TICK = 512 };
+enum { RESULTS_MAX = 1000, TICK = 512 };
 
 typedef struct Hunt {
     App *app;
@@ -187,13 +187,16 @@ bool cmd_find(App *app, Args *args) {
     }
     const Results *r = fresh(app, "find", text);
     Hunt h = {.app = app};
-    for (int i = 0; i < list.at.n; i++) {
+    for (int i = 0; i < list.at.n && r->at.n < RESULTS_MAX; i++) {
         const Found *f = &list.at.at[i];
-        FoundFacts facts = found_facts(app->session, f, &app->frame);
+        ArenaMark mark = arena_mark(&app->frame);
+        FoundFacts facts = found_facts(app->session, f, QUERY_all, &app->frame);
         h.unit = f->unit;
         h.stage = (int)f->art->stage;
         keep(&h, facts.name, facts_line(&app->frame, f, &facts), 0, 0, facts.name);
+        arena_rewind(&app->frame, mark);
     }
+    app->results->left_off = list.at.n - r->at.n;
     if (r->at.n == 1)
         return app_run(app, arena_strdup(&app->frame, r->at.at[0].enter));
     return show_results(app, "find");

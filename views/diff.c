@@ -12,6 +12,7 @@ enum { CONTEXT = 3, FOLD_MIN = 4, SIDE_COLS = 92 };
 
 typedef struct Pair {
     int a, b;   // lines of the sides, -1 if it has none
+    char sign;  // '=' '+' '-' '~'
     bool moved; // the same, elsewhere: only the order differs
 } Pair;
 
@@ -22,10 +23,11 @@ typedef struct Row {
 } Row;
 
 typedef struct Doc {
-    const Artifact *art_a, *art_b;
     DiffSide side_a, side_b;
     int labels; // first rows: the settings of both sides, in one if they are the same
     DiffText a, b;
+    DiffMatch match;
+    int keys; // of the lines of both sides
     VEC(Pair) pairs;
     VEC(Row) rows;
     bool *open; // by first pair of a fold
@@ -36,25 +38,26 @@ typedef struct Doc {
 // ---- alignment
 
 // Lines of A for lines of B that have the same key, where the key is unique on both sides; -1 else.
-static void match_unique(ViewCtx *c, const Doc *d, int a0, int a1, int b0, int b1, int *to) {
-    Map in_a = {.arena = c->tmp}, in_b = {.arena = c->tmp};
-    for (int i = a0; i < a1; i++) {
-        MapEntry *e = map_at(&in_a, d->a.key[i]);
-        e->i = e->i ? -1 : i + 1;
+static void match_unique(ViewCtx *c, const Doc *d, int *to) {
+    int *in_a = ARENA_ARRAY(c->tmp, d->keys + 1, int); // the line + 1, -1: several
+    int *in_b = ARENA_ARRAY(c->tmp, d->keys + 1, int); // how many
+    for (int i = 0; i < d->a.n; i++) {
+        int *line = &in_a[d->a.key[i]];
+        *line = *line ? -1 : i + 1;
     }
-    for (int i = b0; i < b1; i++)
-        map_at(&in_b, d->b.key[i])->i++;
-    for (int i = b0; i < b1; i++) {
-        int64_t k = map_get_int(&in_a, d->b.key[i], 0);
-        to[i] = k > 0 && map_get_int(&in_b, d->b.key[i], 0) == 1 ? (int)k - 1 : -1;
+    for (int i = 0; i < d->b.n; i++)
+        in_b[d->b.key[i]]++;
+    for (int i = 0; i < d->b.n; i++) {
+        int line = in_a[d->b.key[i]];
+        to[i] = line > 0 && in_b[d->b.key[i]] == 1 ? line - 1 : -1;
     }
 }
 
 // Keeps of the matches the longest sequence that grows on both sides (patience).
-static void keep_rising(ViewCtx *c, int b0, int b1, int *to) {
-    int n = b1 - b0, len = 0;
+static void keep_rising(ViewCtx *c, int n, int *to) {
+    int len = 0;
     int *tail = ARENA_ARRAY(c->tmp, n + 1, int), *prev = ARENA_ARRAY(c->tmp, n + 1, int);
-    for (int i = b0; i < b1; i++) {
+    for (int i = 0; i < n; i++) {
         if (to[i] < 0)
             continue;
         int lo = 0, hi = len;
@@ -65,28 +68,28 @@ static void keep_rising(ViewCtx *c, int b0, int b1, int *to) {
             else
                 hi = mid;
         }
-        prev[i - b0] = lo ? tail[lo - 1] : -1;
+        prev[i] = lo ? tail[lo - 1] : -1;
         tail[lo] = i;
         len = lo == len ? len + 1 : len;
     }
     int at = len ? tail[len - 1] : -1;
-    for (int i = b1 - 1; i >= b0; i--)
+    for (int i = n - 1; i >= 0; i--)
         if (i == at)
-            at = prev[i - b0];
+            at = prev[i];
         else
             to[i] = -1;
 }
 
 static void emit(ViewCtx *c, Doc *d, int a, int b) {
-    vec_push(c->arena, &d->pairs, (Pair){a, b, false});
+    vec_push(c->arena, &d->pairs, (Pair){.a = a, .b = b});
 }
 
 // Between two anchors: equal keys from both ends, the rest gone and added.
 static void align_gap(ViewCtx *c, Doc *d, int a0, int a1, int b0, int b1) {
-    while (a0 < a1 && b0 < b1 && !strcmp(d->a.key[a0], d->b.key[b0]))
+    while (a0 < a1 && b0 < b1 && d->a.key[a0] == d->b.key[b0])
         emit(c, d, a0++, b0++);
     int ea = a1, eb = b1;
-    while (ea > a0 && eb > b0 && !strcmp(d->a.key[ea - 1], d->b.key[eb - 1])) {
+    while (ea > a0 && eb > b0 && d->a.key[ea - 1] == d->b.key[eb - 1]) {
         ea--;
         eb--;
     }
@@ -101,8 +104,8 @@ static void align_gap(ViewCtx *c, Doc *d, int a0, int a1, int b0, int b1) {
 static void align(ViewCtx *c, Doc *d) {
     int *to = ARENA_ARRAY(c->tmp, d->b.n + 1, int);
     int a0 = 0, b0 = 0;
-    match_unique(c, d, 0, d->a.n, 0, d->b.n, to);
-    keep_rising(c, 0, d->b.n, to);
+    match_unique(c, d, to);
+    keep_rising(c, d->b.n, to);
     for (int i = 0; i < d->b.n; i++) {
         if (to[i] < 0)
             continue;
@@ -114,55 +117,49 @@ static void align(ViewCtx *c, Doc *d) {
     align_gap(c, d, a0, d->a.n, b0, d->b.n);
 }
 
-// Blanks only set things out: under the name of a fused node a line stands further in, and a longer
-// name leaves less room behind it.
-static bool same_words(const char *a, const char *b) {
-    for (;;) {
-        a += strspn(a, " ");
-        b += strspn(b, " ");
-        size_t n = strcspn(a, " "), m = strcspn(b, " ");
-        if (n != m || memcmp(a, b, n))
-            return false;
-        if (!n)
-            return true;
-        a += n;
-        b += m;
-    }
-}
-
-// '=' '+' '-' '~'
-static char sign_of(const Doc *d, const Pair *p) {
+static char sign_of(ViewCtx *c, const Doc *d, const Pair *p) {
     if (p->a < 0)
         return '+';
     if (p->b < 0)
         return '-';
-    assert(p->a < d->a.n && p->b < d->b.n && d->a.same && d->b.same);
-    return same_words(d->a.same[p->a], d->b.same[p->b]) ? '=' : '~';
+    return diff_same(c, &d->match, &d->a, p->a, &d->b, p->b) ? '=' : '~';
 }
 
 // Ops that do not depend on each other may stand in any order: what stands elsewhere and is the
 // same did not change.
 static void join_moved(ViewCtx *c, Doc *d) {
-    Map gone = {.arena = c->tmp};
-    int kept = 0;
-    if (d->art_b->kind != ART_graph && d->art_b->kind != ART_schedule)
+    int *gone = ARENA_ARRAY(c->tmp, d->keys + 1, int); // by key: the pair + 1
+    ArtifactKind kind = d->b.art->kind;
+    if (kind != ART_graph && kind != ART_schedule)
         return;
     for (int i = 0; i < d->pairs.n; i++)
         if (d->pairs.at[i].b < 0)
-            map_put_int(&gone, d->a.key[d->pairs.at[i].a], i + 1);
+            gone[d->a.key[d->pairs.at[i].a]] = i + 1;
     for (int i = 0; i < d->pairs.n; i++) {
         Pair *p = &d->pairs.at[i];
-        int64_t at = p->a < 0 && p->b >= 0 ? map_get_int(&gone, d->b.key[p->b], 0) : 0;
-        Pair both = {at ? d->pairs.at[at - 1].a : -1, p->b, true};
-        if (!at || both.a < 0 || sign_of(d, &both) != '=')
+        int at = p->a < 0 && p->b >= 0 ? gone[d->b.key[p->b]] : 0;
+        Pair both = {.a = at ? d->pairs.at[at - 1].a : -1, .b = p->b, .sign = '=', .moved = true};
+        if (!at || both.a < 0 || sign_of(c, d, &both) != '=')
             continue;
         *p = both;
-        d->pairs.at[at - 1] = (Pair){-1, -1, false};
+        d->pairs.at[at - 1] = (Pair){.a = -1, .b = -1};
         d->moved++;
     }
-    for (int i = 0; i < d->pairs.n; i++)
-        if (d->pairs.at[i].a >= 0 || d->pairs.at[i].b >= 0)
-            d->pairs.at[kept++] = d->pairs.at[i];
+}
+
+// Signs all pairs, leaves out those that went into others, and counts.
+static void settle(ViewCtx *c, Doc *d) {
+    int kept = 0;
+    for (int i = 0; i < d->pairs.n; i++) {
+        Pair p = d->pairs.at[i];
+        if (p.a < 0 && p.b < 0)
+            continue;
+        p.sign = p.sign ? p.sign : sign_of(c, d, &p);
+        d->added += p.sign == '+';
+        d->gone += p.sign == '-';
+        d->altered += p.sign == '~';
+        d->pairs.at[kept++] = p;
+    }
     d->pairs.n = kept;
 }
 
@@ -172,7 +169,7 @@ static void build_rows(ViewCtx *c, Doc *d) {
         vec_push(c->arena, &d->rows, (Row){-3, i, 0, d->pairs.n});
     for (int i = 0; i < d->pairs.n;) {
         int run = i;
-        while (run < d->pairs.n && sign_of(d, &d->pairs.at[run]) == '=')
+        while (run < d->pairs.n && d->pairs.at[run].sign == '=')
             run++;
         int from = i ? i + CONTEXT : i, to = run < d->pairs.n ? run - CONTEXT : run;
         bool fold = to - from >= FOLD_MIN && !d->open[i] && d->pairs.n > 30;
@@ -206,23 +203,15 @@ static bool diff_open(ViewCtx *c, Buf *why) {
     if (!diff_side(c, a, &d->side_a, why) || !diff_side(c, blank + 1, &d->side_b, why))
         return false;
     d->labels = strcmp(d->side_a.settings, d->side_b.settings) ? 2 : 1;
-    d->art_a = d->side_a.art;
-    c->art = d->art_b = d->side_b.art;
-    d->a = diff_text(c, d->art_a);
-    bool same = d->art_a->kind == ART_graph && d->art_b->kind == ART_graph &&
-                d->art_a->graph == d->art_b->graph; // the step changed nothing
-    d->b = same ? d->a : diff_text(c, d->art_b);
-    diff_match(c, d->art_a, d->art_b, &d->a, &d->b);
+    c->art = d->side_b.art;
+    d->a = diff_text(c, d->side_a.art);
+    d->b = diff_text(c, d->side_b.art);
+    d->keys = diff_match(c, &d->a, &d->b, &d->match);
     align(c, d);
     join_moved(c, d);
+    settle(c, d);
     d->open = ARENA_ARRAY(c->arena, d->pairs.n + 1, bool);
-    for (int i = 0; i < d->pairs.n; i++) {
-        char s = sign_of(d, &d->pairs.at[i]);
-        d->added += s == '+';
-        d->gone += s == '-';
-        d->altered += s == '~';
-    }
-    d->summary = diff_summary(c, d->art_a, d->art_b);
+    d->summary = diff_summary(c, d->a.art, d->b.art);
     build_rows(c, d);
     return true;
 }
@@ -296,6 +285,10 @@ static const char *label_of(const Doc *d, int i, const char **side) {
     return i ? d->side_b.settings : d->side_a.settings;
 }
 
+static const char *text_of(ViewCtx *c, const DiffText *side, int line) {
+    return line < 0 ? "" : diff_text_at(c, side, line);
+}
+
 static void diff_line(ViewCtx *c, int row, Line *l) {
     const Doc *d = c->doc;
     const Row *r = &d->rows.at[row];
@@ -317,15 +310,15 @@ static void diff_line(ViewCtx *c, int row, Line *l) {
         return;
     }
     const Pair *p = &d->pairs.at[r->pair];
-    char s = sign_of(d, p);
-    const char *a = p->a >= 0 ? d->a.text[p->a] : "", *b = p->b >= 0 ? d->b.text[p->b] : "";
+    char s = p->sign;
+    const char *a = text_of(c, &d->a, p->a), *b = text_of(c, &d->b, p->b);
     put_sign(l, s);
     if (p->moved) {
         l->sign = "↕";
         l->sign_style = ST_dim;
     }
     if (p->b >= 0)
-        l->owner = (Item){d->art_b->id, d->b.item[p->b]};
+        l->owner = (Item){d->b.art->id, d->b.item[p->b]};
     if (side_by_side(c)) {
         int width = (c->opt.cols - 3) / 2;
         half(l, a, b, s, s == '-' ? ST_diff_del : ST_diff_alter, width);
@@ -346,7 +339,7 @@ static void diff_line(ViewCtx *c, int row, Line *l) {
 
 static int diff_row_of(ViewCtx *c, Item item) {
     const Doc *d = c->doc;
-    if (item.artifact != d->art_b->id)
+    if (item.artifact != d->b.art->id)
         return -1;
     for (int i = 0; i < d->rows.n; i++) {
         const Row *r = &d->rows.at[i];
@@ -386,12 +379,12 @@ static void diff_node(ViewCtx *c, int row, Buf *out) {
         return;
     }
     const Pair *p = &d->pairs.at[r->pair];
-    const char *a = p->a >= 0 ? d->a.text[p->a] : "", *b = p->b >= 0 ? d->b.text[p->b] : "";
+    const char *a = text_of(c, &d->a, p->a), *b = text_of(c, &d->b, p->b);
     if (p->moved) {
         buf_printf(out, "stands elsewhere in A: %s", b);
         return;
     }
-    switch (sign_of(d, p)) {
+    switch (p->sign) {
     case '+':
         buf_printf(out, "only in B: %s", b);
         break;
@@ -415,7 +408,7 @@ static const char *diff_enter(ViewCtx *c, int row) {
 static int diff_next_change(ViewCtx *c, int row, int dir) {
     const Doc *d = c->doc;
     for (int i = row + dir; i >= 0 && i < d->rows.n; i += dir)
-        if (d->rows.at[i].pair >= 0 && sign_of(d, &d->pairs.at[d->rows.at[i].pair]) != '=')
+        if (d->rows.at[i].pair >= 0 && d->pairs.at[d->rows.at[i].pair].sign != '=')
             return i;
     return -1;
 }

@@ -6,14 +6,6 @@
 
 #include <string.h>
 
-typedef struct Matcher {
-    ViewCtx *c;
-    const Graph *a, *b;
-    const Artifact *art_a, *art_b;
-    const Node **to; // by id of b: the node of a
-    bool *used;      // by id of a
-} Matcher;
-
 static void no_name(Buf *out, const Node *n, void *ctx) {
     (void)out, (void)n, (void)ctx;
 }
@@ -84,7 +76,7 @@ static uint64_t *hash_uses(Arena *arena, const Graph *g) {
     return of;
 }
 
-static void pair(Matcher *m, const Node *a, const Node *b) {
+static void pair(DiffMatch *m, const Node *a, const Node *b) {
     m->to[b->id] = a;
     m->used[a->id] = true;
 }
@@ -102,8 +94,7 @@ static Queue *queue_of(Map *m, Arena *a, uint64_t key, bool make) {
     return e ? e->ptr : NULL;
 }
 
-static void match_keys(Matcher *m, const uint64_t *key_a, const uint64_t *key_b) {
-    Arena *tmp = m->c->tmp;
+static void match_keys(Arena *tmp, DiffMatch *m, const uint64_t *key_a, const uint64_t *key_b) {
     Map by_key = {.arena = tmp};
     GRAPH_EACH (m->a, n)
         if (!m->used[n->id] && key_a[n->id])
@@ -129,7 +120,7 @@ static uint64_t *origin_keys(Arena *arena, const Artifact *art) {
     return key;
 }
 
-static void match_names(Matcher *m) {
+static void match_names(DiffMatch *m) {
     GRAPH_EACH (m->b, n) {
         const Node *a = m->to[n->id] ? NULL : graph_find(m->a, n->name);
         if (a && !m->used[a->id] && a->op == n->op)
@@ -138,43 +129,22 @@ static void match_names(Matcher *m) {
 }
 
 // Between stages: what computes the same value.
-static void match_links(Matcher *m) {
-    Pipeline *p = session_pipeline(m->c->session);
+static void match_links(ViewCtx *c, DiffMatch *m, const Artifact *art_a, const Artifact *art_b) {
+    Pipeline *p = session_pipeline(c->session);
     GRAPH_EACH (m->b, n) {
+        ArenaMark mark = arena_mark(c->tmp);
         Link *links = NULL;
-        int k = pipeline_links(p, m->art_b, n->id, m->art_a, m->c->tmp, &links);
+        int k = pipeline_links(p, art_b, n->id, art_a, c->tmp, &links);
         const Node *a =
             k && links[0].strength == LINK_same ? graph_by_id(m->a, links[0].item) : NULL;
         if (a && !m->used[a->id])
             pair(m, a, n);
+        arena_rewind(c->tmp, mark);
     }
-}
-
-// A text of b with b's names as a has them.
-static const char *rename(const Matcher *m, const char *text) {
-    Buf out = {.arena = m->c->arena};
-    bool any = false;
-    // In the brief spelling the second word is the op, which may be called as some node is.
-    const char *op = text + strcspn(text, " ");
-    op = m->c->opt.full ? NULL : op + strspn(op, " ");
-    for (const char *p = text; *p;) {
-        size_t n = strspn(p, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
-        const Node *b = NULL, *a = NULL;
-        if (n && p != op && (p == text || p[-1] != '.'))
-            b = graph_find(m->b, arena_strndup(m->c->tmp, p, n));
-        if (b && (a = m->to[b->id]) && strcmp(a->name, b->name)) {
-            buf_puts(&out, a->name);
-            any = true;
-        } else {
-            buf_add(&out, p, n ? n : 1);
-        }
-        p += n ? n : 1;
-    }
-    return any ? buf_str(&out) : text;
 }
 
 // Nodes on both sides that could still be one; outputs are told by their name.
-static bool has_rest(const Matcher *m) {
+static bool has_rest(const DiffMatch *m) {
     bool a = false, b = false;
     GRAPH_EACH (m->a, n)
         a |= !m->used[n->id] && n->op != FX_output;
@@ -183,44 +153,55 @@ static bool has_rest(const Matcher *m) {
     return a && b;
 }
 
-static void match_graphs(Matcher *m, DiffText *b) {
-    Arena *tmp = m->c->tmp;
-    m->to = ARENA_ARRAY(tmp, m->b->by_id.n + 1, const Node *);
-    m->used = ARENA_ARRAY(tmp, m->a->by_id.n + 1, bool);
-    if (m->art_a->stage != m->art_b->stage)
-        match_links(m);
+static void match_graphs(ViewCtx *c, DiffMatch *m, const Artifact *art_a, const Artifact *art_b) {
+    Arena *tmp = c->tmp;
+    m->to = ARENA_ARRAY(c->arena, m->b->by_id.n + 1, const Node *);
+    m->used = ARENA_ARRAY(c->arena, m->a->by_id.n + 1, bool);
+    if (art_a->stage != art_b->stage)
+        match_links(c, m, art_a, art_b);
     if (has_rest(m)) {
-        match_keys(m, hash_nodes(tmp, m->a), hash_nodes(tmp, m->b));
-        if (m->art_a->parent && m->art_a->parent == m->art_b->parent)
-            match_keys(m, origin_keys(tmp, m->art_a), origin_keys(tmp, m->art_b));
-        match_keys(m, hash_uses(tmp, m->a), hash_uses(tmp, m->b));
+        match_keys(tmp, m, hash_nodes(tmp, m->a), hash_nodes(tmp, m->b));
+        if (art_a->parent && art_a->parent == art_b->parent)
+            match_keys(tmp, m, origin_keys(tmp, art_a), origin_keys(tmp, art_b));
+        match_keys(tmp, m, hash_uses(tmp, m->a), hash_uses(tmp, m->b));
     }
     match_names(m);
-    bool renamed = false; // mostly nothing is
-    GRAPH_EACH (m->b, n)
-        renamed |= m->to[n->id] && strcmp(m->to[n->id]->name, n->name) != 0;
+}
+
+// The key of a node of a is its line; of one of b that of its match, or one of its own.
+static int key_nodes(ViewCtx *c, const DiffMatch *m, DiffText *a, DiffText *b) {
+    int *line = ARENA_ARRAY(c->tmp, m->a->by_id.n + 1, int), next = a->n;
+    for (int i = 0; i < a->n; i++)
+        line[a->item[i]] = a->key[i] = i;
     for (int i = 0; i < b->n; i++) {
-        const Node *n =
-            b->item[i] >= 0 && b->item[i] < m->b->by_id.n ? graph_by_id(m->b, b->item[i]) : NULL;
-        if (!n)
-            continue;
-        // A key that the other side has for another node must not meet it.
-        b->key[i] = m->to[n->id] ? m->to[n->id]->name
-                                 : arena_printf(m->c->arena, "%s (only here)", n->name);
-        if (!renamed)
-            continue;
-        ArenaMark mark = arena_mark(tmp);
-        b->same[i] = rename(m, b->same[i]);
-        arena_rewind(tmp, mark);
+        const Node *to = m->to ? m->to[b->item[i]] : graph_by_id(m->a, b->item[i]);
+        b->key[i] = to ? line[to->id] : next++;
+    }
+    return next;
+}
+
+static void key_names(Map *keys, const DiffText *t) {
+    for (int i = 0; i < t->n; i++) {
+        const char *name =
+            t->name ? t->name[i] : graph_by_id(t->art->graph, t->item[i])->name;
+        MapEntry *e = map_at(keys, name);
+        if (!e->i)
+            e->i = keys->n;
+        t->key[i] = (int)e->i - 1;
     }
 }
 
-void diff_match(ViewCtx *c, const Artifact *art_a, const Artifact *art_b, const DiffText *a,
-                DiffText *b) {
-    (void)a;
-    if (art_a->kind != ART_graph || art_b->kind != ART_graph)
-        return;
-    Matcher m = {.c = c, .a = art_a->graph, .b = art_b->graph, .art_a = art_a, .art_b = art_b};
-    if (art_a->graph != art_b->graph)
-        match_graphs(&m, b);
+int diff_match(ViewCtx *c, DiffText *a, DiffText *b, DiffMatch *m) {
+    a->key = ARENA_ARRAY(c->arena, a->n + 1, int);
+    b->key = ARENA_ARRAY(c->arena, b->n + 1, int);
+    if (a->art->kind == ART_graph && b->art->kind == ART_graph) {
+        *m = (DiffMatch){.a = a->art->graph, .b = b->art->graph};
+        if (m->a != m->b)
+            match_graphs(c, m, a->art, b->art);
+        return key_nodes(c, m, a, b);
+    }
+    Map keys = {.arena = c->tmp};
+    key_names(&keys, a);
+    key_names(&keys, b);
+    return keys.n;
 }

@@ -4,22 +4,30 @@
 
 #include <string.h>
 
-static void push(ViewCtx *c, DiffText *t, const char *key, const char *text, int item) {
+static void push(ViewCtx *c, DiffText *t, const char *name, const char *text, int item) {
     if (t->n == t->cap) {
         int more = t->cap ? t->cap * 2 : 64;
         size_t n = (size_t)t->n, m = (size_t)more;
-        t->key = arena_grow(c->arena, t->key, n, m, sizeof *t->key);
+        t->name = arena_grow(c->arena, t->name, n, m, sizeof *t->name);
         t->text = arena_grow(c->arena, t->text, n, m, sizeof *t->text);
         t->same = arena_grow(c->arena, t->same, n, m, sizeof *t->same);
         t->item = arena_grow(c->arena, t->item, n, m, sizeof *t->item);
         t->cap = more;
     }
-    t->key[t->n] = key;
-    t->text[t->n] = t->same[t->n] = text;
+    t->name[t->n] = name;
+    t->text[t->n] = text;
+    t->same[t->n] = NULL;
     t->item[t->n++] = item;
 }
 
-static const char *node_text(ViewCtx *c, const Node *n, bool typed) {
+static void graph_lines(ViewCtx *c, DiffText *t, const Graph *g) {
+    t->text = ARENA_ARRAY(c->arena, g->n_nodes + 1, const char *);
+    t->item = ARENA_ARRAY(c->arena, g->n_nodes + 1, int);
+    GRAPH_EACH (g, n)
+        t->item[t->n++] = n->id;
+}
+
+const char *diff_node_text(ViewCtx *c, const Node *n, bool typed) {
     if (c->opt.full) {
         Buf b = {.arena = c->arena};
         node_print(&b, n, &fx_style_readable);
@@ -31,6 +39,12 @@ static const char *node_text(ViewCtx *c, const Node *n, bool typed) {
     return arena_printf(c->arena, "%-12s %s %s  %s", n->name,
                         n->op == FX_output ? "return" : brief_target(c->arena, n),
                         brief_args(c->arena, n), typed ? brief_value_type(c->arena, &n->val) : "");
+}
+
+const char *diff_text_at(ViewCtx *c, const DiffText *t, int line) {
+    if (!t->text[line])
+        t->text[line] = diff_node_text(c, graph_by_id(t->art->graph, t->item[line]), true);
+    return t->text[line];
 }
 
 static const char *kind_of(const SchedNode *n) {
@@ -91,15 +105,10 @@ static void text_lines(ViewCtx *c, DiffText *t, const char *text, bool table) {
 }
 
 DiffText diff_text(ViewCtx *c, const Artifact *art) {
-    DiffText t = {.n = 0};
+    DiffText t = {.art = art};
     switch (art->kind) {
     case ART_graph:
-        for (const Node *at = art->graph->first; at; at = at->next) {
-            bool typed = at->val.kind == VAL_tensor; // others are not in every text
-            push(c, &t, at->name, node_text(c, at, true), at->id);
-            if (!typed && !c->opt.full)
-                t.same[t.n - 1] = node_text(c, at, false);
-        }
+        graph_lines(c, &t, art->graph);
         break;
     case ART_schedule:
         sched_lines(c, &t, art->schedule);

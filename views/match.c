@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <regex.h>
+#include <stdio.h>
 #include <string.h>
 
 static bool has_upper(const char *s) {
@@ -21,23 +22,36 @@ static const char *plain(const char *text, const char *pattern, bool icase) {
     return icase ? strcasestr(text, pattern) : strstr(text, pattern);
 }
 
+// The last pattern, compiled: one search asks thousands of lines. NULL: it is plain text.
+static const regex_t *compiled(const char *pattern, bool icase) {
+    static char last[256];
+    static regex_t re;
+    static bool is_regex;
+    if (*last && !strcmp(last, pattern))
+        return is_regex ? &re : NULL;
+    if (is_regex)
+        regfree(&re);
+    is_regex = !is_plain(pattern) && strlen(pattern) < sizeof last &&
+               !regcomp(&re, pattern, REG_EXTENDED | (icase ? REG_ICASE : 0));
+    snprintf(last, sizeof last, "%s", pattern);
+    return is_regex ? &re : NULL;
+}
+
 bool search_match(const char *text, const char *pattern, int *at, int *len) {
     bool icase = !has_upper(pattern);
     if (!*pattern)
         return false;
-    regex_t re;
-    int flags = REG_EXTENDED | (icase ? REG_ICASE : 0);
-    if (is_plain(pattern) || regcomp(&re, pattern, flags)) {
+    const regex_t *re = compiled(pattern, icase);
+    if (!re) {
         const char *p = plain(text, pattern, icase);
         *at = p ? (int)(p - text) : 0;
         *len = (int)strlen(pattern);
         return p != NULL;
     }
     regmatch_t m;
-    bool found = !regexec(&re, text, 1, &m, 0) && m.rm_eo > m.rm_so;
+    bool found = !regexec(re, text, 1, &m, 0) && m.rm_eo > m.rm_so;
     *at = found ? (int)m.rm_so : 0;
     *len = found ? (int)(m.rm_eo - m.rm_so) : 0;
-    regfree(&re);
     return found;
 }
 

@@ -95,44 +95,36 @@ static void count_input(Node *input, void *ctx) {
     ++*(int *)ctx;
 }
 
-static FoundFacts node_facts(Session *s, const Node *n, Arena *a) {
-    FoundFacts f = {.name = n->name, .op = "", .place = ""};
+static bool wants(unsigned fields, QueryField f) {
+    return fields & 1u << f;
+}
+
+static FoundFacts node_facts(Session *s, const Node *n, unsigned fields, Arena *a) {
+    FoundFacts f = {.name = n->name, .op = "", .type = "", .place = ""};
     int args = 0;
-    node_each_input(n, count_input, &args);
-    f.type = brief_value_type(a, &n->val);
+    if (wants(fields, QUERY_args))
+        node_each_input(n, count_input, &args);
+    if (wants(fields, QUERY_dtype) || wants(fields, QUERY_shape))
+        f.type = brief_value_type(a, &n->val);
     if (n->op != FX_placeholder && n->op != FX_output)
         f.op = n->target ? n->target : "";
-    if (n->stack)
+    if (n->stack && wants(fields, QUERY_line))
         f.place = arena_printf(a, "%s  %s", brief_place(a, n->stack),
                                n->stack->code ? n->stack->code : "");
     f.number[QUERY_users] = n->n_users;
     f.number[QUERY_args] = args;
-    if (n->val.kind == VAL_tensor)
+    if (n->val.kind == VAL_tensor && wants(fields, QUERY_bytes))
         f.number[QUERY_bytes] =
             (double)bytes_of_meta(pipeline_sym(session_pipeline(s)), n->val.tensor);
-    f.number[QUERY_flops] = *f.op && n->val.kind != VAL_none ? session_flops(n) : 0;
+    if (*f.op && n->val.kind != VAL_none && wants(fields, QUERY_flops))
+        f.number[QUERY_flops] = session_flops(n);
     return f;
 }
 
-static const SchedNode *node_of_op(const Schedule *s, int number) {
-    for (int i = 0; i < s->nodes.n; i++) {
-        const SchedNode *n = s->nodes.at[i];
-        for (int k = 0; k < n->snodes.n; k++)
-            if (n->snodes.at[k]->op && n->snodes.at[k]->op->number == number)
-                return n->snodes.at[k];
-        if (n->op && n->op->number == number)
-            return n;
-    }
-    return NULL;
-}
-
-static FoundFacts op_facts(const Schedule *s, int number, Arena *a) {
-    const SchedNode *n = node_of_op(s, number);
-    FoundFacts f = {.name = "", .op = "", .type = "", .place = ""};
-    if (!n)
-        return f;
-    f.name = n->name;
-    f.op = brief_what(a, s, n);
+static FoundFacts op_facts(const Schedule *s, const SchedNode *n, unsigned fields, Arena *a) {
+    FoundFacts f = {.name = n->name, .op = "", .type = "", .place = ""};
+    if (wants(fields, QUERY_op))
+        f.op = brief_what(a, s, n);
     f.number[QUERY_args] = n->reads.n;
     for (int i = 0; i < n->outputs.n; i++) {
         const IrLayout *l = n->outputs.at[i]->ir->layout;
@@ -143,36 +135,48 @@ static FoundFacts op_facts(const Schedule *s, int number, Arena *a) {
     return f;
 }
 
-static FoundFacts kernel_facts(const CModule *code, int line) {
-    FoundFacts f = {.name = "", .op = "", .type = "", .place = ""};
-    for (int i = 0; i < code->kernels.n; i++) {
-        const CKernel *k = &code->kernels.at[i];
-        if (line + 1 != k->first_line)
-            continue;
-        f.name = f.op = k->name;
-        f.number[QUERY_bytes] = (double)k->bytes;
-        f.number[QUERY_flops] = (double)k->flops;
-    }
+static FoundFacts kernel_facts(const CKernel *k) {
+    FoundFacts f = {.name = k->name, .op = k->name, .type = "", .place = ""};
+    f.number[QUERY_bytes] = (double)k->bytes;
+    f.number[QUERY_flops] = (double)k->flops;
     return f;
 }
 
-FoundFacts found_facts(Session *s, const Found *at, Arena *a) {
-    const Node *n;
+FoundFacts found_facts(Session *s, const Found *at, unsigned fields, Arena *a) {
     switch (at->art->kind) {
     case ART_graph:
-        n = graph_by_id(at->art->graph, at->item);
-        if (n)
-            return node_facts(s, n, a);
-        break;
+        return node_facts(s, at->thing, fields, a);
     case ART_schedule:
-        return op_facts(at->art->schedule, at->item, a);
+        return op_facts(at->art->schedule, at->thing, fields, a);
     case ART_code:
-        return kernel_facts(at->art->code, at->item);
+        return kernel_facts(at->thing);
     case ART_text:
     case ART_none:
         break;
     }
     return (FoundFacts){.name = "", .op = "", .type = "", .place = ""};
+}
+
+// What is in an artifact, by item; NULL: nothing that has a name.
+static const void **things_of(const Artifact *art, Arena *a) {
+    const void **at = ARENA_ARRAY(a, art->n_items + 1, const void *);
+    if (art->kind == ART_graph)
+        GRAPH_EACH (art->graph, n)
+            at[n->id] = n;
+    for (int i = 0; art->kind == ART_schedule && i < art->schedule->nodes.n; i++) {
+        const SchedNode *n = art->schedule->nodes.at[i];
+        for (int k = 0; k < (n->snodes.n ? n->snodes.n : 1); k++) {
+            const SchedNode *one = n->snodes.n ? n->snodes.at[k] : n;
+            if (one->op && one->op->number >= 0 && one->op->number < art->n_items)
+                at[one->op->number] = one;
+        }
+    }
+    for (int i = 0; art->kind == ART_code && i < art->code->kernels.n; i++) {
+        const CKernel *k = &art->code->kernels.at[i];
+        if (k->first_line > 0 && k->first_line <= art->n_items)
+            at[k->first_line - 1] = k;
+    }
+    return at;
 }
 
 // ---- asking
@@ -228,24 +232,37 @@ static bool meets(const FoundFacts *f, const Found *at, const Term *t) {
     }
     case QUERY_line:
         return has(f->place, t->text);
-    case QUERY_stage:
-        return stage_find(t->text) == (int)at->art->stage;
+    case QUERY_stage: // asked of the artifact
+        return true;
     default:
         return false;
     }
 }
 
+static bool asks_stage(const Query *q, int stage) {
+    bool all = true;
+    for (int i = 0; i < q->terms.n; i++)
+        all &= q->terms.at[i].field != QUERY_stage || stage_find(q->terms.at[i].text) == stage;
+    return all;
+}
+
+// Term by term: what one makes impossible is not asked of the next.
 static void ask_artifact(Session *s, const Query *q, int unit, const Artifact *art, Arena *keep,
                          FoundList *out) {
     Arena tmp = {0}, *a = &tmp;
+    const void **things = things_of(art, a);
     for (int i = 0; i < art->n_items; i++) {
+        if (!things[i])
+            continue;
         ArenaMark mark = arena_mark(a);
-        Found at = {unit, art, i};
-        FoundFacts f = found_facts(s, &at, a);
-        bool all = *f.name != 0;
-        out->looked_at += all;
-        for (int k = 0; k < q->terms.n && all; k++)
-            all = meets(&f, &at, &q->terms.at[k]);
+        Found at = {unit, art, i, things[i]};
+        bool all = true;
+        out->looked_at++;
+        for (int k = 0; k < q->terms.n && all; k++) {
+            const Term *t = &q->terms.at[k];
+            FoundFacts f = found_facts(s, &at, 1u << t->field, a);
+            all = *f.name && meets(&f, &at, t);
+        }
         arena_rewind(a, mark);
         if (all)
             vec_push(keep, &out->at, at);
@@ -267,7 +284,8 @@ bool query_run(Session *s, const char *text, Arena *a, FoundList *out, Diag *d) 
     for (int unit = 0; unit < pipeline_n_units(p); unit++)
         for (int stage = 0; stage < STAGE_count; stage++) {
             const Artifact *art = pipeline_at(p, unit, (StageId)stage);
-            if (art && pipeline_owner(p, unit, (StageId)stage)->index == unit)
+            if (art && asks_stage(&q, stage) &&
+                pipeline_owner(p, unit, (StageId)stage)->index == unit)
                 ask_artifact(s, &q, unit, art, a, out);
         }
     return true;

@@ -22,6 +22,7 @@ typedef struct Found {
     int unit;
     const Artifact *art;
     int item;
+    const void *thing; // its Node, SchedNode or CKernel, by the kind of art
 } Found;
 typedef struct FoundList {
     VEC(Found) at;
@@ -30,11 +31,13 @@ typedef struct FoundList {
 
 // In the stages that are built, of all graphs. False and an error if the query means nothing.
 bool query_run(Session *s, const char *text, Arena *a, FoundList *out, Diag *d);
-// A thing in words for a list; `name` is what `goto` takes.
+// A thing in words for a list; `name` is what `goto` takes. fields: bits of QueryField that are
+// wanted, the name beside them; others may be empty.
+enum { QUERY_all = (1 << QUERY_fields) - 1 };
 typedef struct FoundFacts {
     const char *name, *op, *type, *place;
     double number[QUERY_fields]; // of those fields that are numbers
 } FoundFacts;
-FoundFacts found_facts(Session *s, const Found *at, Arena *a);
+FoundFacts found_facts(Session *s, const Found *at, unsigned fields, Arena *a);
 
 #endif

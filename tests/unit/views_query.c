@@ -41,7 +41,7 @@ static const char *found(const char *query) {
     const char *whole = arena_printf(&arena, "stage:fx %s", query);
     ck_assert_msg(query_run(session, whole, &arena, &list, &d), "%s: %s", query, diag_first(&d));
     for (int i = 0; i < list.at.n; i++)
-        buf_printf(&b, "%s%s", i ? " " : "", found_facts(session, &list.at.at[i], &arena).name);
+        buf_printf(&b, "%s%s", i ? " " : "", found_facts(session, &list.at.at[i], 0, &arena).name);
     return buf_str(&b);
 }
 
