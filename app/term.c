@@ -227,9 +227,9 @@ static attr_t attributes(Look l) {
 static void put_cell(int row, int col, const Cell *cell, Theme theme, int colors) {
     Look l = theme_look(theme, colors, cell);
     attr_t attr = attributes(l);
-    if (COLORS < 16 && l.fg >= 8) { // eight colours: bright is bold
-        l.fg -= 8;
-        attr |= A_BOLD;
+    if (COLORS < 16 && l.fg >= 8) { // eight colours: bright is bold, but bold black may be black
+        attr |= l.fg == 8 ? A_DIM : A_BOLD;
+        l.fg = l.fg == 8 ? -1 : l.fg - 8;
     }
     int pair = term.has_color && (l.fg >= 0 || l.bg >= 0) ? alloc_pair(l.fg, l.bg) : 0;
     wchar_t text[2 + CELL_MARKS] = {(wchar_t)cell->code, 0};

@@ -26,7 +26,7 @@ const char *style_meaning(StyleId id) {
     return style[id].meaning;
 }
 
-// The safe theme keeps two hues, blue and orange.
+// The safe theme keeps two hues, blue and orange; of sixteen colours cyan and yellow.
 static int safe(int color) {
     switch (color) {
     case 36:
@@ -37,16 +37,28 @@ static int safe(int color) {
     case 166:
     case 222:
         return 214;
+    case 2:
+        return 6;
+    case 1:
+    case 5:
+    case 11:
+        return 3;
     }
     return color;
+}
+
+// Of sixteen colours cyan and yellow are lost on white.
+static int on_white(int color) {
+    return color == 6 || color == 12 ? 4 : color == 3 || color == 11 ? 1 : color;
 }
 
 static Look look_of(Theme theme, int colors, int id) {
     if (theme == THEME_mono || colors == 0)
         return (Look){D, D, style[id].mono};
-    if (colors < 256)
-        return style[id].basic;
-    Look l = theme == THEME_light ? style[id].light : style[id].dark;
+    bool basic = colors < 256, light = theme == THEME_light;
+    Look l = basic ? style[id].basic : light ? style[id].light : style[id].dark;
+    if (basic && light && l.bg == D)
+        l.fg = on_white(l.fg);
     if (theme == THEME_safe) {
         l.fg = safe(l.fg);
         l.bg = safe(l.bg);
@@ -66,6 +78,10 @@ Look theme_look(Theme theme, int colors, const Cell *cell) {
             l.fg = o.fg;
     }
     l.attr |= o.attr;
+    if (o.attr & INK_rev && o.fg == D && l.bg == D) { // a bar of one tone: dim ink would be a hole
+        l.attr &= ~INK_dim;
+        l.fg = l.fg == 8 ? D : l.fg;
+    }
     return l;
 }
 

@@ -134,6 +134,20 @@ START_TEST(every_style_says_its_fact_without_colour) {
 }
 END_TEST
 
+START_TEST(sixteen_colours_fit_the_ground_and_the_theme) {
+    for (int id = 0; id < STYLES; id++) {
+        Cell c = {'x', {0}, (uint8_t)id, ST_text, 1};
+        Look light = theme_look(THEME_light, 16, &c), safe = theme_look(THEME_safe, 16, &c);
+        if (light.bg < 0) // yellow and cyan on white
+            ck_assert_msg(light.fg != 3 && light.fg != 11 && light.fg != 6, "%s", style_name(id));
+        ck_assert_msg(safe.fg != 1 && safe.fg != 2 && safe.fg != 5, "%s", style_name(id));
+        c.over = ST_cursor; // a bar without holes
+        ck_assert_int_eq(theme_look(THEME_mono, 256, &c).attr & INK_dim, 0);
+        ck_assert_int_ne(theme_look(THEME_dark, 16, &c).fg, 8);
+    }
+}
+END_TEST
+
 START_TEST(ansi_text_has_the_same_characters) {
     Screen s = {0};
     Arena a = {0};
