@@ -242,6 +242,7 @@ Suite *suite_app_screen(void) {
         every_mark_has_a_twin_of_one_column,
         an_overlay_keeps_the_ink,
         every_style_says_its_fact_without_colour,
+        sixteen_colours_fit_the_ground_and_the_theme,
         ansi_text_has_the_same_characters,
         lines_cut_pad_and_bar,
         all_that_is_drawn_has_a_twin_in_ascii,
