@@ -1,14 +1,15 @@
 // boxes.c: artifacts as boxes. See boxes.h.
 #include "views/boxes.h"
+#include "views/blocks.h"
 #include "views/launch.h"
 
 #include <string.h>
 
-enum { GROUPS_MAX = 48, BOXES_MAX = 100, OPEN_MAX = 64 };
+enum { GROUPS_MAX = 48, BOXES_MAX = 100, OPEN_MAX = 64, INPUTS_MAX = 16 };
 enum { SHORT_COLUMNS = 8, SPREAD = 8 };
 
 const char *const box_details[] = {"dots", "short", "names", "types", NULL};
-const char *const boxes_by[] = {"kernel", "module", "line", "half", "nothing", NULL};
+const char *const boxes_by[] = {"kernel", "module", "line", "half", "block", "nothing", NULL};
 
 // ---- a graph
 
@@ -61,6 +62,7 @@ static void key_of_node(ViewCtx *c, BoxPart *p, const Node *n, BoxesBy by, const
     case BY_half:
         p->key = half ? halves[half[n->id]] : NULL;
         break;
+    case BY_block:
     case BY_nothing:
     case BOXES_BYS:
         break;
@@ -68,7 +70,7 @@ static void key_of_node(ViewCtx *c, BoxPart *p, const Node *n, BoxesBy by, const
 }
 
 // Parameters are many and say little; what the user gives is drawn, if not all of a large graph
-// reads it.
+// reads it. Where nothing tells them apart and there are many, they are all taken for parameters.
 static bool is_parameter(ViewCtx *c, const Node *n) {
     const Unit *u = pipeline_unit(session_pipeline(c->session), c->unit);
     const LoadedGraph *g = u->loaded;
@@ -96,18 +98,31 @@ static void add_part(Boxes *b, BoxPart part) {
     vec_push(b->arena, &b->parts, part);
 }
 
+static bool is_hidden(ViewCtx *c, const Node *n, bool many) {
+    return !n->n_users || (many && n->n_users > SPREAD) || is_parameter(c, n);
+}
+
+static int shown_inputs(ViewCtx *c) {
+    int shown = 0;
+    for (const Node *n = c->art->graph->first; n && n->op == FX_placeholder; n = n->next)
+        shown += !is_hidden(c, n, true);
+    return shown;
+}
+
 static void graph_parts(Boxes *b, ViewCtx *c, BoxesBy by, int depth) {
     const uint8_t *half = by == BY_half ? session_halves(c->art->graph, c->arena) : NULL;
     bool many = graph_ops(c->art->graph) > OPEN_MAX; // where lines to everywhere hide all others
+    bool all = many && shown_inputs(c) > INPUTS_MAX;
     b->parts.n = b->inputs_hidden = 0;
     GRAPH_EACH (c->art->graph, n) {
         bool input = n->op == FX_placeholder || n->op == FX_get_attr;
-        if (input && (!n->n_users || (many && n->n_users > SPREAD) || is_parameter(c, n))) {
+        if (input && (all || is_hidden(c, n, many))) {
             b->inputs_hidden++;
             continue;
         }
         BoxPart p = {.item = n->id, .name = n->name, .quiet = input || n->op == FX_output};
         p.type = n->op == FX_output ? "" : brief_value_type(c->arena, &n->val);
+        p.kind = hash_mix((uint64_t)n->op, n->target ? hash_text(n->target) : 0);
         key_of_node(c, &p, n, by, half, depth);
         add_part(b, p);
     }
@@ -144,6 +159,7 @@ static void schedule_part(Boxes *b, ViewCtx *c, const SchedNode *n, const char *
     const char *what = brief_what(c->arena, c->art->schedule, n);
     BoxPart p = {.item = n->op->number, .key = key, .kernel = kernel, .type = ""};
     p.name = arena_printf(c->arena, "%s %s", n->name, what);
+    p.kind = hash_text(n->kind == SCHED_extern && n->op->kernel ? n->op->kernel : what);
     if (n->outputs.n)
         p.type = brief_layout(c->arena, n->outputs.at[0]->ir->layout);
     add_part(b, p);
@@ -212,45 +228,91 @@ static int boxes_if_folded(const Boxes *b) {
     return n;
 }
 
-static BoxGroup neighbours(Boxes *b, int first, int n) {
-    const char *from = b->parts.at[first].name, *to = b->parts.at[first + n - 1].name;
-    return (BoxGroup){arena_printf(b->arena, "%s … %s", from, to), first, n, -1, false};
+static const char *run_title(const Boxes *b, int first, int n) {
+    return arena_printf(b->arena, "%s … %s", b->parts.at[first].name,
+                        b->parts.at[first + n - 1].name);
 }
 
-// Groups in order again, with those of loose neighbours among them.
-static void gather_loose(Boxes *b) {
-    VEC(BoxGroup) all = {0};
-    int most = b->parts.n / GROUPS_MAX + 4;
-    for (int i = 0; i < b->parts.n;) {
-        int group = b->parts.at[i].group, n = group < 0 ? 1 : b->groups.at[group].n;
-        while (group < 0 && n < most && i + n < b->parts.n && b->parts.at[i + n].group < 0)
-            n++;
-        vec_push(b->arena, &all, group < 0 ? neighbours(b, i, n) : b->groups.at[group]);
-        i += n;
+// By part: values made before it and read from it on; inputs are left out, they say nothing of
+// where one may cut.
+static int *alive_at(Boxes *b, const ViewCtx *c) {
+    int *last = ARENA_ARRAY(c->tmp, b->parts.n + 1, int);
+    int *alive = ARENA_ARRAY(c->tmp, b->parts.n + 2, int);
+    for (int i = 0; i < b->edges.n; i++) {
+        DrawEdge e = b->edges.at[i];
+        if (!b->parts.at[e.from].quiet && e.to > last[e.from])
+            last[e.from] = e.to;
     }
-    b->groups.n = 0;
-    for (int i = 0; i < all.n; i++) {
-        for (int k = 0; k < all.at[i].n; k++)
-            b->parts.at[all.at[i].first + k].group = i;
-        vec_push(b->arena, &b->groups, all.at[i]);
+    for (int i = 0; i < b->parts.n; i++)
+        if (last[i] > i) {
+            alive[i + 1]++;
+            alive[last[i] + 1]--;
+        }
+    for (int i = 0; i < b->parts.n; i++)
+        alive[i + 1] += alive[i];
+    return alive;
+}
+
+// `block 3/40`; of several rows of repetitions each has a letter.
+static const char *block_title(const Boxes *b, const Block *k, int rows, const char *in) {
+    char row[2] = {rows > 1 ? (char)('A' + k->row % 26) : 0, 0};
+    const char *sep = in ? " " : "";
+    in = in ? in : "";
+    if (!k->from)
+        return *in ? arena_printf(b->arena, "%s %s …", in, b->parts.at[k->first].name)
+                   : run_title(b, k->first, k->n);
+    if (k->from == k->to)
+        return arena_printf(b->arena, "%s%sblock %s%d/%d", in, sep, row, k->from, k->of);
+    return arena_printf(b->arena, "%s%sblocks %s%d-%d/%d", in, sep, row, k->from, k->to, k->of);
+}
+
+// Groups for a run of parts; in: what they are in, NULL nothing.
+static void add_blocks(Boxes *b, const ViewCtx *c, const uint64_t *kind, const int *alive,
+                       int first, int n, int want, const char *in) {
+    BlockVec blocks = {0};
+    int rows = blocks_find(c->tmp, kind, alive, first, first + n, want, &blocks);
+    for (int i = 0; i < blocks.n; i++) {
+        const Block *k = &blocks.at[i];
+        for (int p = k->first; p < k->first + k->n; p++)
+            b->parts.at[p].group = b->groups.n;
+        vec_push(b->arena, &b->groups,
+                 (BoxGroup){block_title(b, k, rows, in), k->first, k->n, -1, false});
     }
 }
 
-// Too many boxes to see at once: neighbours without a group get one; if that is not enough, all is
-// cut into equal runs.
-static void merge_groups(Boxes *b) {
-    if (boxes_if_folded(b) > BOXES_MAX)
-        gather_loose(b);
-    if (b->groups.n <= BOXES_MAX)
+// Too many boxes to see at once, folded or in one group unfolded: what repeats makes groups, and
+// between that runs of neighbours. Loose neighbours get a group so, and large groups several.
+static void cut_blocks(Boxes *b, const ViewCtx *c) {
+    bool many = boxes_if_folded(b) > BOXES_MAX, large = b->by == BY_block && b->parts.n > OPEN_MAX;
+    for (int i = 0; i < b->groups.n; i++)
+        large |= b->groups.at[i].n > OPEN_MAX * 2;
+    if (!many && !large)
         return;
-    int per = (b->parts.n + GROUPS_MAX - 1) / GROUPS_MAX;
-    b->merged = true;
+    int *alive = alive_at(b, c);
+    uint64_t *kind = ARENA_ARRAY(c->tmp, b->parts.n + 1, uint64_t);
+    for (int i = 0; i < b->parts.n; i++) // what is quiet repeats nothing
+        kind[i] = b->parts.at[i].quiet ? (uint64_t)i << 1 : b->parts.at[i].kind | 1;
+    BoxGroup *old = ARENA_ARRAY(c->tmp, b->groups.n + 1, BoxGroup);
+    int n_old = b->groups.n, share = b->parts.n / GROUPS_MAX + 4;
+    for (int i = 0; i < n_old; i++)
+        old[i] = b->groups.at[i];
     b->groups.n = 0;
-    for (int i = 0; i < b->parts.n; i += per) {
-        int n = b->parts.n - i < per ? b->parts.n - i : per;
-        for (int k = i; k < i + n; k++)
-            b->parts.at[k].group = b->groups.n;
-        vec_push(b->arena, &b->groups, neighbours(b, i, n));
+    if (many && n_old > BOXES_MAX / 2)
+        n_old = 0;
+    b->by = many && !n_old ? BY_block : b->by;
+    for (int i = 0, g = 0; i < b->parts.n;) {
+        while (g < n_old && old[g].first < i)
+            g++;
+        bool in = g < n_old && old[g].first == i;
+        int end = in ? i + old[g].n : g < n_old ? old[g].first : b->parts.n, n = end - i;
+        if (in ? n > OPEN_MAX * 2 : many || b->by == BY_block) {
+            add_blocks(b, c, kind, alive, i, n, (n + share - 1) / share, in ? old[g].title : NULL);
+        } else if (in) {
+            for (int p = i; p < end; p++)
+                b->parts.at[p].group = b->groups.n;
+            vec_push(b->arena, &b->groups, old[g]);
+        }
+        i = end;
     }
 }
 
@@ -288,11 +350,13 @@ bool boxes_open(Boxes *b, ViewCtx *c, BoxesBy by, Buf *why) {
         b->by = BY_line; // the text tells no modules
         make_parts(b, c, BY_line, depth);
     }
+    if (b->by == BY_line && !b->groups.n)
+        b->by = BY_block;
     if (a->kind == ART_graph)
         graph_edges(b, a->graph);
     else
         schedule_edges(b, a->schedule);
-    merge_groups(b);
+    cut_blocks(b, c);
     drop_singles(b);
     for (int i = 0; i < b->groups.n; i++)
         b->groups.at[i].open = b->parts.n <= OPEN_MAX;

@@ -8,7 +8,15 @@
 #include "views/brief.h"
 
 // What makes a group; the forms of the drawing.
-typedef enum BoxesBy { BY_kernel, BY_module, BY_line, BY_half, BY_nothing, BOXES_BYS } BoxesBy;
+typedef enum BoxesBy {
+    BY_kernel,
+    BY_module,
+    BY_line,
+    BY_half,
+    BY_block,               // what repeats: blocks.h
+    BY_nothing,
+    BOXES_BYS
+} BoxesBy;
 extern const char *const boxes_by[];    // kernel, module, …
 
 // How much a box tells, from the least on. How many ops it stands for, chains of them drawn as one;
@@ -26,6 +34,7 @@ typedef struct BoxPart {
     int item;               // of the artifact
     const char *name, *type;    // type "": none
     const char *key;        // of its group, NULL: in none
+    uint64_t kind;          // what it does
     int kernel;             // number of its kernel's letter, -1 none
     bool quiet;             // an input, a view: drawn dim
     int group;              // -1: none
@@ -47,8 +56,8 @@ typedef struct Boxes {
     int *part_of;           // by item of the artifact: its part, -1
     int n_items;
     int inputs_hidden;      // parameters and constants are left out
-    BoxesBy by;             // as asked for; by line if there are no modules
-    bool merged;            // there were too many groups: equal runs took their place
+    BoxesBy by;             // as asked for; by line if there are no modules, else by block; by
+                            // block too where there would be too many groups
     DrawGraph graph;        // by boxes_draw
     int *first_part;        // by box
     int *next_part;         // by part: the next in the same box, -1

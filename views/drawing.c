@@ -230,7 +230,7 @@ static void drawing_columns(ViewCtx *c, int *col, int *cols) {
 static void drawing_title(ViewCtx *c, Buf *left, Buf *right) {
     const Doc *d = c->doc;
     buf_printf(left, "drawing · %s · by %s · %s", artifact_title(c->art),
-               d->boxes.merged ? "neighbours" : boxes_by[d->boxes.by], box_details[d->detail - 1]);
+               boxes_by[d->boxes.by], box_details[d->detail - 1]);
     buf_printf(right, "%d box%s of %d", d->boxes.graph.box.n,
                d->boxes.graph.box.n == 1 ? "" : "es", d->boxes.parts.n);
     if (!d->by_graphviz && !c->opt.plain_layout)
@@ -318,7 +318,7 @@ static const Plane plane = {.near = drawing_near,
 
 const View view_drawing = {
     .name = "drawing",
-    .doc = "the graph drawn, in groups by kernel, module, line or half; Space folds a group",
+    .doc = "the graph drawn, in groups by kernel, module, line, half or block; Space folds a group",
     .stage = -1,
     .open = drawing_open,
     .count = drawing_count,

@@ -2,6 +2,7 @@
 // screen.
 #include "app/app.h"
 #include "app/model.h"
+#include "core/base/file.h"
 #include "tests/unit/unit.h"
 #include "views/drawing.h"
 
@@ -92,11 +93,56 @@ START_TEST(folding_keeps_the_place) {
 }
 END_TEST
 
+// 3,000 ops of a hundred equal layers in a text that tells neither modules nor lines.
+static const char *layered(Arena *a, const char *dir) {
+    const char *path = path_join(a, dir, "layered.txt");
+    Diag d = {.arena = a};
+    Buf b = {.arena = a};
+    buf_puts(&b, "class GraphModule(torch.nn.Module):\n    def forward(self, x: \"f32[8]\"):\n"
+                 "        v0: \"f32[8]\" = torch.exp(x)\n");
+    int n = 0;
+    for (int layer = 0; layer < 100; layer++) {
+        int from = n; // what all of the layer reads
+        for (int i = 0; i < 29; i++, n++)
+            buf_printf(&b, "        v%d: \"f32[8]\" = torch.%s(v%d)\n", n + 1,
+                       i % 4 == 0 ? "sin" : i % 7 == 3 ? "tanh" : "cos", n);
+        buf_printf(&b, "        v%d: \"f32[8]\" = v%d + v%d\n", n + 1, n, from);
+        n++;
+    }
+    buf_printf(&b, "        return (v%d,)\n", n);
+    ck_assert(file_write(path, buf_str(&b), b.len, &d));
+    return path;
+}
+
+START_TEST(layers_without_names_are_blocks) {
+    Arena a = {0};
+    Diag d = {.arena = &a};
+    const char *dir = dir_temp(&a, &d);
+    ck_assert_ptr_nonnull(dir);
+    open_drawing(layered(&a, dir), "joint", 40);
+    ck_assert_int_le(boxes(), 60);
+    run("goto add_50");
+    run("toggle"); // unfolds what the cursor is in, with the others folded
+    ck_assert_int_gt(boxes(), 60);
+    ck_assert_int_le(boxes(), 180);
+    Pane *p = app_pane(&app);
+    Buf text = {.arena = &a};
+    pane_print(&app, p, &text);
+    ck_assert_ptr_nonnull(strstr(buf_str(&text), "/100"));
+    run("toggle");
+    ck_assert_int_le(boxes(), 60);
+    app_close(&app);
+    dir_remove(dir, &d);
+    arena_free(&a);
+}
+END_TEST
+
 Suite *suite_app_drawing(void) {
     const TTest *const tests[] = {
         zoom_keeps_the_thing_and_its_place,
         few_boxes_tell_their_types,
         folding_keeps_the_place,
+        layers_without_names_are_blocks,
     };
     return unit_suite("app_drawing", tests, COUNT(tests));
 }
