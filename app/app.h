@@ -43,6 +43,7 @@ typedef struct Pane {
     bool given;             // shows what the program chose, not the user
     int rows_shown;         // text rows of the last frame
     Item last;              // item under the cursor at the last frame: found again after a rebuild
+    char last_key[128];     // of its row, where items do not tell; "" none
 } Pane;
 
 // What the last step changed, marked until something else is shown.

@@ -103,6 +103,7 @@ bool pane_show_step(App *app, int number, const View *view, int stage, int unit,
     p->ctx.plane_row = p->ctx.plane_col = 0;
     p->ready = false;
     p->row = p->top = p->left = 0;
+    p->last_key[0] = 0;
     p->fresh = true;
     return pane_ready(app, p);
 }
@@ -175,6 +176,18 @@ static void know_alive(App *app, Pane *p) {
         p->generation = pipeline_generation(session_pipeline(app->session));
 }
 
+// After a rebuild: the row that is about what the cursor was on; -1: there is none.
+static int same_row(Pane *p, const Artifact *art, int id) {
+    const View *v = p->ctx.view;
+    if (v->key && p->last_key[0]) {
+        int n = v->count(&p->ctx), row = 0;
+        while (row < n && strcmp(v->key(&p->ctx, row), p->last_key) != 0)
+            row++;
+        return row < n ? row : -1;
+    }
+    return id >= 0 && art && v->row_of ? v->row_of(&p->ctx, (Item){art->id, id}) : -1;
+}
+
 bool pane_ready(App *app, Pane *p) {
     if (!p->ctx.view)
         return false;
@@ -196,10 +209,9 @@ bool pane_ready(App *app, Pane *p) {
     p->art_id = art ? art->id : -1;
     if (p->ok && p->fresh && p->ctx.view->start)
         p->row = p->ctx.view->start(&p->ctx);
-    if (p->ok && !p->fresh && id >= 0 && art && p->ctx.view->row_of && p->row > 0) {
-        int row = p->ctx.view->row_of(&p->ctx, (Item){art->id, id});
-        if (row >= 0)
-            p->row = row;
+    if (p->ok && !p->fresh && p->row > 0) {
+        int row = same_row(p, art, id);
+        p->row = row >= 0 ? row : p->row;
         p->top = p->row - offset;
     }
     bool placed = p->fresh && p->ok;
@@ -371,6 +383,9 @@ void pane_follow(App *app) {
         return;
     Item item = pane_item(app, focus);
     focus->last = item;
+    bool keyed = focus->ctx.view->key && pane_has_row(app, focus);
+    snprintf(focus->last_key, sizeof focus->last_key, "%s",
+             keyed ? focus->ctx.view->key(&focus->ctx, focus->row) : "");
     bool source = !(focus->ctx.view->flags & VIEW_follows);
     for (int i = 0; i < PANES; i++) {
         Pane *p = &app->pane[i];

@@ -20,8 +20,10 @@ int search_row(App *app, Pane *p, const char *text, int from, int dir) {
 void search_step(App *app, int dir) {
     Pane *p = app_pane(app);
     int row = -1;
-    if (app->search[0]) {
+    bool changes = pane_has_row(app, p) && p->ctx.view->next_change;
+    if (app->search[0])
         row = search_row(app, p, app->search, p->row, app->search_back ? -dir : dir);
+    if (app->search[0] && (row >= 0 || !changes)) {
         if (row < 0) {
             diag_fail(&app->diag, "'%s' is not in this pane", app->search);
             return;
@@ -29,7 +31,7 @@ void search_step(App *app, int dir) {
         bool wrapped = dir > 0 ? row <= p->row : row >= p->row;
         if (wrapped)
             app_message(app, ST_dim, "search went round the %s", dir > 0 ? "end" : "start");
-    } else if (pane_has_row(app, p) && p->ctx.view->next_change) {
+    } else if (changes) {
         row = p->ctx.view->next_change(&p->ctx, p->row, dir);
         if (row < 0)
             app_message(app, ST_dim, "no further change");

@@ -120,6 +120,19 @@ static bool fusion_toggle(ViewCtx *c, int row, const char **command) {
     return true;
 }
 
+static const char *fusion_key(ViewCtx *c, int row) {
+    const FusionAttempt *f = ((const Doc *)c->doc)->at[row];
+    return arena_printf(c->tmp, "%s %s", f->a, f->b);
+}
+
+static int fusion_next(ViewCtx *c, int row, int dir) {
+    const Doc *d = c->doc;
+    for (int i = row + dir; i >= 0 && i < d->n; i += dir)
+        if (d->at[i]->fused)
+            return i;
+    return -1;
+}
+
 static const char *const sorts[] = {"order of asking", "bytes shared", NULL};
 
 const View view_fusion = {
@@ -133,6 +146,8 @@ const View view_fusion = {
     .node = fusion_node,
     .enter = fusion_enter,
     .toggle = fusion_toggle,
+    .key = fusion_key,
+    .next_change = fusion_next,
     .alters = 3,
     .sorts = sorts,
 };

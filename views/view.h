@@ -181,6 +181,9 @@ typedef struct View {
     void (*node)(ViewCtx *ctx, int row, Buf *out);
     // The command line that Enter runs on a row, NULL if none.
     const char *(*enter)(ViewCtx *ctx, int row);
+    // What a row is about, where items do not tell it: by it the cursor finds the row again after a
+    // rebuild. NULL: by the item.
+    const char *(*key)(ViewCtx *ctx, int row);
     // The name of what a row is about, for commands that take it as `@`; NULL: none.
     const char *(*name_of)(ViewCtx *ctx, int row);
     // Space: folds or toggles; true if the rows changed. May return a command line to run instead.
