@@ -209,7 +209,7 @@ bool pane_ready(App *app, Pane *p) {
     p->art_id = art ? art->id : -1;
     if (p->ok && p->fresh && p->ctx.view->start)
         p->row = p->ctx.view->start(&p->ctx);
-    if (p->ok && !p->fresh && p->row > 0) {
+    if (p->ok && !p->fresh && (p->row > 0 || p->ctx.view->key)) {
         int row = same_row(p, art, id);
         p->row = row >= 0 ? row : p->row;
         p->top = p->row - offset;
