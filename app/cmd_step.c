@@ -368,7 +368,11 @@ void breaks_save(App *app, Buf *out) {
     for (int i = 0; i < list->at.n; i++)
         buf_printf(out, "break %s%s%s\n", break_info[list->at.at[i].kind].name,
                    *list->at.at[i].what ? " " : "", list->at.at[i].what);
-    for (int i = 0; app->watches && i < app->watches->at.n; i++)
-        buf_printf(out, "graph %d ; watch %s\n", app->watches->at.at[i].unit,
-                   app->watches->at.at[i].name);
+    int item;
+    for (int i = 0; app->watches && i < app->watches->at.n; i++) {
+        const Watched *w = &app->watches->at.at[i];
+        const char *gone = watch_find(session_pipeline(app->session), w, &item) ? "" : "# gone: ";
+        buf_printf(out, "%sstage %s graph %d ; watch %s\n", gone, stage_info[w->stage].name,
+                   w->unit, w->name);
+    }
 }

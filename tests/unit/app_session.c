@@ -63,6 +63,7 @@ static const char *const done[] = {
     "backend eager ; set spelling=full ; view passes ; zoom",
     "diff #3 #4",
     "layout 5 ; stage kernels ; lock off ; close",
+    "set grad=params ; stage joint ; watch mul_7",
 };
 
 START_TEST(a_session_does_it_again) {
