@@ -1,6 +1,7 @@
 // app.c: the state of the program and its two entrances: a key and a command line. A key is only
 // short for a command line, so everything passes through app_run.
 #include "app/app.h"
+#include "app/hunt.h"
 #include "app/model.h"
 
 #include "core/base/file.h"
@@ -43,6 +44,7 @@ void app_init(App *app, int cols, int rows) {
 void app_leave_model(App *app) {
     app_forget_runs(app);
     app_drop_minify(app);
+    hunt_stop(app);
     if (app->session)
         session_close(app->session);
     app->session = NULL;

@@ -108,6 +108,7 @@ typedef struct App {
     bool step_changed;      // `step` stops only where something changed
     Fresh fresh;
     struct Results *results;    // of grep and find (views/results.h)
+    struct Hunt *hunt;      // that still looks for more of them; NULL none (hunt.c)
     Lines taken[DIFF_HELD + 1]; // panes as text for `diff`
     Arena taken_arena[DIFF_HELD + 1];
     struct BreakList *breaks;   // breaks.c

@@ -2,6 +2,7 @@
 // `run` starts a request and returns, and the main loop takes the result in when it comes
 // (app_poll); without a screen the same command waits.
 #include "app/app.h"
+#include "app/hunt.h"
 #include "app/interrupt.h"
 #include "app/model.h"
 #include "views/brief.h"
@@ -230,7 +231,7 @@ static void tell_running(App *app) {
 }
 
 bool app_poll(App *app) {
-    bool changed = app_poll_minify(app) | work_poll(app);
+    bool changed = app_poll_minify(app) | work_poll(app) | hunt_poll(app);
     if (!app->session || !app->run)
         return changed;
     helpers_poll(session_helpers(app->session));
@@ -309,7 +310,7 @@ bool cmd_roofline(App *app, Args *args) {
 
 bool cmd_cancel(App *app, Args *args) {
     (void)args;
-    bool was_running = (app->run && !app->run->probe) | work_stop(app);
+    bool was_running = (app->run && !app->run->probe) | work_stop(app) | hunt_stop(app);
     stop(app);
     if (was_running) {
         app_message(app, ST_warn, "stopped");

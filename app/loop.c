@@ -4,6 +4,7 @@
 #include "core/debug/minify.h"
 
 #include "app/config.h"
+#include "app/hunt.h"
 #include "app/model.h"
 #include "app/term.h"
 #include "core/base/file.h"
@@ -47,13 +48,13 @@ static void handle(App *app, const TermEvent *e) {
 }
 
 static bool busy(const App *app) {
-    return app->run || work_busy(app) || app_minifies(app);
+    return app->run || work_busy(app) || app_minifies(app) || hunt_runs(app);
 }
 
 static int wait_ms(const App *app) {
     if (app->pending[0] && !app->menu)
         return MENU_DELAY_MS;
-    return busy(app) ? 100 : -1;
+    return hunt_runs(app) ? 0 : busy(app) ? 100 : -1;
 }
 
 static TermEvent next_event(int timeout_ms, const int *fds, int n) {

@@ -79,6 +79,7 @@ static uint64_t *hash_uses(Arena *arena, const Graph *g) {
 static void pair(DiffMatch *m, const Node *a, const Node *b) {
     m->to[b->id] = a;
     m->used[a->id] = true;
+    m->paired += a->op != FX_output && b->op != FX_output;
 }
 
 // Nodes of equal keys in order: the first of one with the first of the other.
@@ -128,15 +129,55 @@ static void match_names(DiffMatch *m) {
     }
 }
 
+// The way from b's artifact to a's: up to what both came from, and down from there.
+typedef struct Way {
+    VEC(const Artifact *) up, down; // artifacts with origins, in order
+    bool found;
+} Way;
+
+static Way find_way(Arena *arena, const Artifact *b, const Artifact *a) {
+    Way w = {.found = false};
+    for (; b && !w.found; b = b->parent) {
+        w.down.n = 0;
+        for (const Artifact *d = a; d && !w.found; d = d->parent) {
+            w.found = d == b;
+            if (!w.found && d->origins)
+                vec_push(arena, &w.down, d);
+        }
+        if (!w.found && b->origins)
+            vec_push(arena, &w.up, b);
+    }
+    return w;
+}
+
+// The one thing that a node is the same as all along the way; -1: none. False: it is not as simple.
+static bool same_along(const Way *w, int *item) {
+    for (int i = 0; i < w->up.n + w->down.n; i++) {
+        int n, down = w->up.n + w->down.n - 1 - i;
+        const Link *l = i < w->up.n ? origins_from(w->up.at[i]->origins, *item, &n)
+                                    : origins_to(w->down.at[down]->origins, *item, &n);
+        if (n > 1)
+            return false;
+        *item = n && l->strength == LINK_same ? l->item : -1;
+        if (*item < 0)
+            return true;
+    }
+    return w->found;
+}
+
 // Between stages: what computes the same value.
 static void match_links(ViewCtx *c, DiffMatch *m, const Artifact *art_a, const Artifact *art_b) {
     Pipeline *p = session_pipeline(c->session);
+    Way way = find_way(c->tmp, art_b, art_a);
     GRAPH_EACH (m->b, n) {
         ArenaMark mark = arena_mark(c->tmp);
+        int item = n->id;
         Link *links = NULL;
-        int k = pipeline_links(p, art_b, n->id, art_a, c->tmp, &links);
-        const Node *a =
-            k && links[0].strength == LINK_same ? graph_by_id(m->a, links[0].item) : NULL;
+        if (!same_along(&way, &item)) {
+            int k = pipeline_links(p, art_b, n->id, art_a, c->tmp, &links);
+            item = k && links[0].strength == LINK_same ? links[0].item : -1;
+        }
+        const Node *a = item >= 0 ? graph_by_id(m->a, item) : NULL;
         if (a && !m->used[a->id])
             pair(m, a, n);
         arena_rewind(c->tmp, mark);
@@ -145,12 +186,9 @@ static void match_links(ViewCtx *c, DiffMatch *m, const Artifact *art_a, const A
 
 // Nodes on both sides that could still be one; outputs are told by their name.
 static bool has_rest(const DiffMatch *m) {
-    bool a = false, b = false;
-    GRAPH_EACH (m->a, n)
-        a |= !m->used[n->id] && n->op != FX_output;
-    GRAPH_EACH (m->b, n)
-        b |= !m->to[n->id] && n->op != FX_output;
-    return a && b;
+    int a = m->a->n_nodes - (m->a->last && m->a->last->op == FX_output);
+    int b = m->b->n_nodes - (m->b->last && m->b->last->op == FX_output);
+    return a > m->paired && b > m->paired;
 }
 
 static void match_graphs(ViewCtx *c, DiffMatch *m, const Artifact *art_a, const Artifact *art_b) {

@@ -26,6 +26,7 @@ typedef struct DiffMatch { // two graphs
     const Graph *a, *b;
     const Node **to; // by id of b: the node of a that computes the same; NULL: a and b are one
     bool *used;      // by id of a
+    int paired;      // nodes of a that have one, outputs left out
 } DiffMatch;
 
 // diff_match.c: gives lines of both sides that are about the same their keys, 0 to the count that

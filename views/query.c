@@ -21,9 +21,9 @@ typedef struct Term {
     const char *text;
     double number;
 } Term;
-typedef struct Query {
+struct Query {
     VEC(Term) terms;
-} Query;
+};
 
 // ---- reading
 
@@ -73,19 +73,24 @@ static bool is_field(const char *word) {
     return len > 1 && word[len] && strchr(":<>=", word[len]);
 }
 
-static bool read_query(Query *q, const char *text, Arena *a, Diag *d) {
+const Query *query_read(const char *text, Arena *a, Diag *d) {
+    Query *q = ARENA_NEW(a, Query);
     for (const char *p = text + strspn(text, " "); *p; p += strspn(p, " ")) {
         size_t len = strcspn(p, " ");
         const char *word = arena_strndup(a, p, len);
         Term t = {.field = QUERY_name, .text = word};
         if (is_field(word) && !read_field(word, a, &t, d))
-            return false;
+            return NULL;
+        if (t.field == QUERY_stage && stage_find(t.text) < 0) {
+            diag_fail(d, "no stage '%s'", t.text);
+            return NULL;
+        }
         vec_push(a, &q->terms, t);
         p += len;
     }
     if (!q->terms.n)
         diag_fail(d, "find wants a name or conditions: op:mul users>2")->hint = field_names(a);
-    return q->terms.n > 0;
+    return q->terms.n ? q : NULL;
 }
 
 // ---- facts
@@ -247,9 +252,11 @@ static bool asks_stage(const Query *q, int stage) {
 }
 
 // Term by term: what one makes impossible is not asked of the next.
-static void ask_artifact(Session *s, const Query *q, int unit, const Artifact *art, Arena *keep,
-                         FoundList *out) {
+void query_ask(Session *s, const Query *q, int unit, const Artifact *art, Arena *keep,
+               FoundList *out) {
     Arena tmp = {0}, *a = &tmp;
+    if (!asks_stage(q, (int)art->stage))
+        return;
     const void **things = things_of(art, a);
     for (int i = 0; i < art->n_items; i++) {
         if (!things[i])
@@ -271,22 +278,14 @@ static void ask_artifact(Session *s, const Query *q, int unit, const Artifact *a
 }
 
 bool query_run(Session *s, const char *text, Arena *a, FoundList *out, Diag *d) {
-    Query q = {0};
     Pipeline *p = session_pipeline(s);
+    const Query *q = query_read(text, a, d);
     *out = (FoundList){0};
-    if (!read_query(&q, text, a, d))
-        return false;
-    for (int i = 0; i < q.terms.n; i++)
-        if (q.terms.at[i].field == QUERY_stage && stage_find(q.terms.at[i].text) < 0) {
-            diag_fail(d, "no stage '%s'", q.terms.at[i].text);
-            return false;
-        }
-    for (int unit = 0; unit < pipeline_n_units(p); unit++)
+    for (int unit = 0; q && unit < pipeline_n_units(p); unit++)
         for (int stage = 0; stage < STAGE_count; stage++) {
             const Artifact *art = pipeline_at(p, unit, (StageId)stage);
-            if (art && asks_stage(&q, stage) &&
-                pipeline_owner(p, unit, (StageId)stage)->index == unit)
-                ask_artifact(s, &q, unit, art, a, out);
+            if (art && pipeline_owner(p, unit, (StageId)stage)->index == unit)
+                query_ask(s, q, unit, art, a, out);
         }
-    return true;
+    return q != NULL;
 }

@@ -29,6 +29,13 @@ typedef struct FoundList {
     int looked_at; // things
 } FoundList;
 
+typedef struct Query Query;
+
+// NULL and an error if the query means nothing.
+const Query *query_read(const char *text, Arena *a, Diag *d);
+// Adds what one artifact has.
+void query_ask(Session *s, const Query *q, int unit, const Artifact *art, Arena *keep,
+               FoundList *out);
 // In the stages that are built, of all graphs. False and an error if the query means nothing.
 bool query_run(Session *s, const char *text, Arena *a, FoundList *out, Diag *d);
 // A thing in words for a list; `name` is what `goto` takes. fields: bits of QueryField that are

@@ -22,8 +22,9 @@ static bool results_open(ViewCtx *c, Buf *why) {
     const Results *r = c->results;
     Doc *d = ARENA_NEW(c->arena, Doc);
     c->doc = d;
-    if (!r || !r->at.n) {
-        buf_puts(why, "nothing was searched for: grep RE looks through all stages");
+    if (!r || (!r->at.n && !r->looking)) {
+        buf_puts(why, r ? "nothing was found"
+                        : "nothing was searched for: grep RE looks through all stages");
         return false;
     }
     for (int i = 0; i < r->at.n; i++) {
@@ -91,7 +92,8 @@ static void results_title(ViewCtx *c, Buf *left, Buf *right) {
     const Results *r = c->results;
     buf_puts(left, r && r->title ? r->title : "results");
     if (r)
-        buf_printf(right, "%d%s", r->at.n, r->left_off ? " and more" : "");
+        buf_printf(right, "%d%s", r->at.n,
+                   r->looking ? " so far" : r->left_off ? " and more" : "");
 }
 
 static void results_node(ViewCtx *c, int row, Buf *out) {

@@ -18,7 +18,7 @@ typedef struct Results {
     const char *title; // command that found them
     VEC(Result) at;
     int left_off;     // found but not kept
-    uint64_t version; // grows with every search
+    bool looking;     // there may be more
 } Results;
 
 #endif

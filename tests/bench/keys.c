@@ -74,6 +74,9 @@ static const Key list[] = {
     {"*", "stage joint", "*"},
     {"d", "stage joint", "<Esc>"}, // across stages
     {"d", "stage joint_passes", "<Esc>"},
+    {"D", "stage joint", "<Esc>"},
+    {":find<Space>op:exp<Enter>", "stage joint", "<C-c><Esc>"},
+    {":grep<Space>exp_1<Enter>", NULL, "<C-c><Esc>"},
     {"p", "stage joint", "<Esc>"},
     {"s", NULL, "<Esc>"},
     {"?", NULL, "<Esc>"},
@@ -115,7 +118,7 @@ static bool bench_key(const Key *k, int cols, int rows) {
     }
     qsort(ns, RUNS, sizeof *ns, by_value);
     bool over = ns[RUNS / 2] / 1000 > BUDGET_US;
-    printf("%3dx%-3d  %-14s %8.2f ms  worst %8.2f%s\n", cols, rows, k->keys,
+    printf("%3dx%-3d  %-28s %8.2f ms  worst %8.2f%s\n", cols, rows, k->keys,
            (double)ns[RUNS / 2] / 1e6, (double)ns[RUNS - 1] / 1e6, over ? "  OVER 16" : "");
     return !over;
 }
@@ -134,6 +137,7 @@ int main(int argc, char **argv) {
         SessionOptions options = {.grad = "none", .toolchain = "tcc"};
         app_init(&app, sizes[s][0], sizes[s][1]);
         app.options = &options;
+        app.interactive = true;
         if (!app_open(&app, path)) {
             fprintf(stderr, "%s\n", diag_first(&app.diag));
             return 2;

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LAST = 60, HANG_SECONDS = 60 };
+enum { LAST = 60, HANG_SECONDS = 60, SELDOM = 12 };
 
 static struct {
     uint64_t state; // of the generator
@@ -25,6 +25,8 @@ static struct {
     char last[LAST][64];
     int n;
     bool verbose;
+    int seen[N_VIEWS]; // by view: how often it was on the screen with something in it
+    int lines;         // command lines entered
 } run;
 
 static App app;
@@ -112,9 +114,12 @@ static void check_all(void) {
                   r->col + r->cols <= app.screen.cols,
               "a pane hangs out of the screen");
         shown += r->rows > 0;
-        if (r->rows > 0 && app.pane[i].ctx.view)
+        if (r->rows > 0 && app.pane[i].ctx.view) {
             check_pane(&app.pane[i]);
+            run.seen[view_number(app.pane[i].ctx.view)] += app.pane[i].ok;
+        }
     }
+    run.seen[view_number(view_find("overview"))] += app.home;
     check(app.home || shown > 0 || app.screen.rows < 3, "no pane is in sight");
     for (int r = 0; r < app.screen.rows; r++)
         for (int c = 0; c < app.screen.cols; c++) {
@@ -154,17 +159,25 @@ static void key(const char *name) {
     app_key(&app, name);
 }
 
+// What runs the model takes long: seldom.
+static bool is_slow(const char *line) {
+    static const char *const slow[] = {"run", "compare", "bisect", "minify", "tensor", "roofline"};
+    for (int i = 0; i < COUNT(slow); i++)
+        if (str_starts(line, slow[i]))
+            return true;
+    return false;
+}
+
 static void some_key(void) {
     int n = 0;
     char one[32];
     while (key_bindings[n].key)
         n++;
     const KeyBinding *b = &key_bindings[below(n)];
-    static const char *const never[] = {"quit",    "save",   "run",   "compare",
-                                        "bisect", "minify", "tensor"};
-    for (int i = 0; i < COUNT(never); i++)
-        if (str_starts(b->line, never[i]))
-            return; // nothing is written, and what runs the model is tried elsewhere
+    if (str_starts(b->line, "quit") || str_starts(b->line, "save"))
+        return; // nothing is written
+    if (is_slow(b->line) && below(SELDOM))
+        return;
     for (const char *p = b->key; *p;) {
         key_next(&p, one);
         key(one);
@@ -174,9 +187,8 @@ static void some_key(void) {
 // A command, its arguments by completion or at random; never one that writes or runs.
 static void some_line(void) {
     static const char *const never[] = {
-        "quit", "save",     "dump",   "run",    "bench", "score",
-        "compare", "check",  "cases",  "open", "script",
-        "key",  "settings", "doctor", "bisect", "minify", "tensor", "layout", "suspend"};
+        "quit",  "save",   "dump", "bench",    "score",  "check",  "cases",  "export",
+        "open",  "script", "key",  "settings", "doctor", "layout", "suspend"};
     static const char *const words[] = {
         "1",     "-1",  "@",    "joint", "mul",  "op1", "buf0", "on",   "off", "all", "0.5",
         "#3 #5", "erf", "here", "\"",    "日本", "99",  "x=y",  "next", "2.1", "]",   "[a-z]+"};
@@ -184,8 +196,9 @@ static void some_line(void) {
     while (commands[n].name)
         n++;
     const Command *c = &commands[below(n)];
-    if (str_index(c->name, never, COUNT(never)) >= 0)
+    if (str_index(c->name, never, COUNT(never)) >= 0 || (is_slow(c->name) && below(SELDOM)))
         return;
+    run.lines++;
     key(":");
     for (const char *p = c->name; *p; p++) {
         char one[2] = {*p, 0};
@@ -296,6 +309,10 @@ int main(int argc, char **argv) {
         ok &= work(models[i], begin + share * (i + 1), keys);
     printf("%d keys on %d models, seed %llu: nothing found\n", run.n, n,
            (unsigned long long)run.seed);
+    printf("%d command lines; frames with each view:", run.lines);
+    for (int i = 0; i < N_VIEWS; i++)
+        printf(" %s %d", views[i]->name, run.seen[i]);
+    printf("\n");
     dir_remove(dir, &d);
     arena_free(&a);
     return ok ? 0 : 1;
