@@ -121,7 +121,8 @@ static void graph_parts(Boxes *b, ViewCtx *c, BoxesBy by, int depth) {
             continue;
         }
         BoxPart p = {.item = n->id, .name = n->name, .quiet = input || n->op == FX_output};
-        p.type = n->op == FX_output ? "" : brief_value_type(c->arena, &n->val);
+        p.type = n->op == FX_output ? "" : NULL;
+        p.val = &n->val;
         p.kind = hash_mix((uint64_t)n->op, n->target ? hash_text(n->target) : 0);
         key_of_node(c, &p, n, by, half, depth);
         add_part(b, p);
@@ -381,11 +382,17 @@ static const char *short_name(Arena *a, const char *name) {
     return arena_printf(a, "%.*s…%s", (int)(p - from), from, digits);
 }
 
+const char *boxes_type(const Boxes *b, BoxPart *p) {
+    if (!p->type)
+        p->type = p->val ? brief_value_type(b->arena, p->val) : "";
+    return p->type;
+}
+
 static void part_box(Boxes *b, BoxPart *p, BoxDetail detail) {
     DrawBox box = {.text = {p->name}, .label = p->name, .group = p->group};
     if (detail == DETAIL_short) {
         box.text[0] = short_name(b->arena, p->name);
-    } else if (detail == DETAIL_types && *p->type) {
+    } else if (detail == DETAIL_types && *boxes_type(b, p)) {
         box.text[1] = p->type;
         box.label = NULL;
     }

@@ -32,7 +32,9 @@ extern const char *const box_details[]; // dots, short, names, types, NULL
 
 typedef struct BoxPart {
     int item;               // of the artifact
-    const char *name, *type;    // type "": none
+    const char *name;
+    const char *type;       // "": none; NULL: not asked for yet, boxes_type makes it of val
+    const Value *val;       // of a node
     const char *key;        // of its group, NULL: in none
     uint64_t kind;          // what it does
     int kernel;             // number of its kernel's letter, -1 none
@@ -68,6 +70,8 @@ typedef struct Boxes {
 bool boxes_open(Boxes *b, ViewCtx *c, BoxesBy by, Buf *why);
 // The graph to draw with the groups as they are now.
 void boxes_draw(Boxes *b, BoxDetail detail);
+// What a part makes, in words.
+const char *boxes_type(const Boxes *b, BoxPart *p);
 // Boxes that it has then.
 int boxes_count(const Boxes *b);
 

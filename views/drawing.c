@@ -87,7 +87,7 @@ static const BoxPart *part_of_box(const Doc *d, int box) {
     return &d->boxes.parts.at[d->boxes.first_part[box]];
 }
 
-static const BoxPart *part_here(const Doc *d) {
+static BoxPart *part_here(const Doc *d) {
     return &d->boxes.parts.at[d->part];
 }
 
@@ -240,7 +240,7 @@ static void drawing_title(ViewCtx *c, Buf *left, Buf *right) {
 static void drawing_node(ViewCtx *c, int row, Buf *out) {
     const Doc *d = c->doc;
     const BoxGroup *g = folded(d, d->selected);
-    const BoxPart *p = part_here(d);
+    BoxPart *p = part_here(d);
     int last = 0, n = parts_of_box(d, d->selected, &last);
     (void)row;
     if (n > 1) {
@@ -250,10 +250,10 @@ static void drawing_node(ViewCtx *c, int row, Buf *out) {
                        d->boxes.parts.at[g->first].name, last_name);
         else
             buf_printf(out, "%s  %s   in a chain of %d ops, %s to %s   ) draws them", p->name,
-                       p->type, n, part_of_box(d, d->selected)->name, last_name);
+                       boxes_type(&d->boxes, p), n, part_of_box(d, d->selected)->name, last_name);
         return;
     }
-    buf_printf(out, "%s  %s", p->name, p->type);
+    buf_printf(out, "%s  %s", p->name, boxes_type(&d->boxes, p));
     if (p->group >= 0)
         buf_printf(out, "   in %s", d->boxes.groups.at[p->group].title);
     if (d->boxes.inputs_hidden)
