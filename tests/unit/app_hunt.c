@@ -21,7 +21,8 @@ static void open_chain(bool interactive) {
     Buf b = {.arena = &arena};
     buf_puts(&b, "class GraphModule(torch.nn.Module):\n    def forward(self, x: \"f32[8]\"):\n");
     for (int i = 0; i < OPS; i++)
-        buf_printf(&b, "        %s%d: \"f32[8]\" = torch.%s(%s%d)\n", i == OPS - 1 ? "alone" : "v", i,
+        buf_printf(&b, "        %s%d: \"f32[8]\" = torch.%s(%s%d)\n",
+                   i == OPS - 1 ? "alone" : "v", i,
                    i % 2 ? "sin" : "exp", i ? "v" : "x", i ? i - 1 : 0);
     buf_printf(&b, "        return (alone%d,)\n", OPS - 1);
     char *text = arena_strdup(&arena, buf_str(&b));
