@@ -4,12 +4,51 @@
 
 #include <string.h>
 
+static bool all_known_equal(Sym *s, int n, const Expr *const *a, const Expr *const *b) {
+    for (int i = 0; i < n; i++)
+        if (!sym_known_eq(s, a[i], b[i]))
+            return false;
+    return true;
+}
+
+// Where nobody knows a size, nothing can be asked of it: the same sizes are the same view, and what
+// is contiguous stays so.
+static bool unknown_strides(MetaCtx *m, const TensorMeta *t, int ndim, const Expr *const *size,
+                            const Expr **stride) {
+    bool known = true;
+    int64_t hint;
+    for (int i = 0; i < t->ndim; i++)
+        known = known && sym_hint(m->sym, t->size[i], &hint);
+    if (known)
+        return false;
+    if (ndim == t->ndim && all_known_equal(m->sym, ndim, t->size, size)) {
+        memcpy(stride, t->stride, (size_t)ndim * sizeof *stride);
+        return true;
+    }
+    TensorMeta *dense = meta_window(m, t, t->ndim), *next = meta_window(m, t, ndim);
+    memcpy(dense->size, t->size, (size_t)t->ndim * sizeof *t->size);
+    memcpy(next->size, size, (size_t)ndim * sizeof *size);
+    meta_set_contiguous(m, dense);
+    meta_set_contiguous(m, next);
+    memcpy(stride, next->stride, (size_t)ndim * sizeof *stride);
+    return all_known_equal(m->sym, t->ndim, t->stride, dense->stride);
+}
+
+// Less than the group; of what nobody knows, not the same.
+static bool is_part(MetaCtx *m, const Expr *done, const Expr *group) {
+    int64_t hint;
+    bool known = sym_hint(m->sym, done, &hint) && sym_hint(m->sym, group, &hint);
+    return known ? meta_lt(m, done, group) : !sym_known_eq(m->sym, done, group);
+}
+
 // Groups old dimensions that lie contiguously and deals them out to the new sizes, from the back;
 // fails where a new dimension would straddle two groups.
 bool meta_view_strides(MetaCtx *m, const TensorMeta *t, int ndim, const Expr *const *size,
                        const Expr **stride) {
     Sym *s = m->sym;
     const Expr *one = sym_int(s, 1);
+    if (unknown_strides(m, t, ndim, size, stride))
+        return true;
     for (int i = 0; i < t->ndim; i++)
         if (sym_size_hint(s, t->size[i], 1) == 0 && meta_is(m, t->size[i], 0)) {
             const Expr *step = one;
@@ -28,7 +67,7 @@ bool meta_view_strides(MetaCtx *m, const TensorMeta *t, int ndim, const Expr *co
             ends = !meta_eq(m, t->stride[i - 1], sym_mul(s, group, base));
         if (!ends)
             continue;
-        while (view >= 0 && (meta_lt(m, done, group) || meta_is(m, size[view], 1))) {
+        while (view >= 0 && (is_part(m, done, group) || meta_is(m, size[view], 1))) {
             stride[view] = sym_mul(s, done, base);
             done = sym_mul(s, done, size[view]);
             view--;

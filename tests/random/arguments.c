@@ -162,6 +162,14 @@ static bool four_indexes(Args *a, Value *out) {
     return i != NULL;
 }
 
+static bool some_true_list(Args *a, Value *out) {
+    Item *i = some_true(a->m, &a->first);
+    *out = val_list(a->m->arena, VAL_list, 1);
+    if (i)
+        out->at[0] = of(i);
+    return i != NULL;
+}
+
 // ---- tensors that fit
 
 static bool is_list_mate(const Item *a, const Item *b) {
@@ -277,8 +285,8 @@ static bool first_item(Args *a, const char *token) {
             i = find_item(a->m, wants[k].want);
     if (is_fixed(token))
         i = begin_fixed(a->m, token);
-    else if (!strcmp(token, "em"))
-        i = filled_empty(a->m);
+    else if (begins_special(token))
+        i = begin_special(a->m, token);
     else if (!strcmp(token, "Le"))
         i = find_item(a->m, W_exact);
     else if (strchr("ICQGOH", token[0]))
@@ -481,6 +489,8 @@ static bool special_token(Args *a, const char *t, Value *out) {
     Item *i = NULL;
     if (!strcmp(t, "X"))
         return index_list(a, out);
+    if (!strcmp(t, "Xb"))
+        return some_true_list(a, out);
     if (!strcmp(t, "N"))
         return view_sizes(a, out);
     if (!strcmp(t, "E"))
@@ -533,7 +543,7 @@ static bool is_special(const char *t) {
     static const char *const all[] = {"X",  "N",  "E",  "L2", "M",  "v",  "B",  "l",  "l1", "0s",
                                       "2d", "1d", "0x", "s+", "y0", "bs", "xn", "ce", "lb", "rm",
                                       "rv", "gr", "xa", "sh", "o1", "Zs", "Sy", "vd",
-                                      "L+", "X4", "st", "mb", "mi"};
+                                      "L+", "X4", "Xb", "qb", "st", "mb", "mi"};
     return is_fixed(t) || str_index(t, all, COUNT(all)) >= 0;
 }
 
@@ -542,6 +552,10 @@ static bool is_special(const char *t) {
 static bool may_draw(const Make *m, const Item *first) {
     return first->node->op == FX_placeholder &&
            meta_is_contiguous(m->g->sym, meta_of(first), MF_contiguous);
+}
+
+static bool begins(const char *t) {
+    return strchr("afeijbpumoLICQGOH", t[0]) || is_fixed(t) || begins_special(t);
 }
 
 bool follow(Make *m, const Recipe *r) {
@@ -553,7 +567,7 @@ bool follow(Make *m, const Recipe *r) {
         const char *t = arena_strndup(m->arena, p, len);
         p += len;
         bool ok;
-        if (!a->has_first && (strchr("afeijbpumoLICQGOH", t[0]) || is_fixed(t))) {
+        if (!a->has_first && begins(t)) {
             ok = first_item(a, t);
             ok = ok && (!r->draws || may_draw(m, &a->first));
         } else {

@@ -7,7 +7,7 @@
 // small and printed with the command that shows it again; the last line counts. Exit 1: something
 // was wrong. -l lists the ops with a lowering that no recipe has. -f judges the graph of a file, as
 // it was printed; -g: its parameters need gradients; -v: prints what differs. -x: what every graph
-// has, alias, random or both; none: none has.
+// has, of alias, random and values; none: none has.
 #include "tests/random/random.h"
 
 #include <signal.h>
@@ -43,7 +43,7 @@ typedef struct Shared {
 static Options options = {.first = 1, .calls = 10, .toolchain = "tcc", .extras = -1};
 static Shared *shared;
 
-static const char *const extra_names[] = {"alias", "random"};
+static const char *const extra_names[] = {"alias", "random", "values"};
 
 // -x as it was given, with a blank before it.
 static const char *extras_text(Arena *a) {

@@ -6,6 +6,7 @@
 #include "tests/random/random.h"
 
 enum { MOST_VALUES = 200, MOST_ELEMENTS = 400, MOST_LARGE = 5000, MOST_DIMS = 5, MOST_SETS = 8 };
+enum { UNKNOWN_SIZE = 4 }; // what depends on values is taken for that
 
 typedef struct Item {
     Node *node;  // a tensor
@@ -27,6 +28,7 @@ typedef struct Make {
     bool mixed; // inputs of all types alike
     bool large; // sizes beyond a vector, a tile, a chunk
     bool draws; // random numbers
+    bool depends; // sizes and numbers depend on values
     bool odd;   // numbers may be infinite, or none
     const char *set[MOST_SETS + 1]; // of the session: `alias.L_v_=L_x_ 4`
     int n_sets;
@@ -37,7 +39,8 @@ typedef struct Recipe {
     const char *op;   // aten.add.Tensor
     const char *args; // tokens, see recipes.def
     int weight;
-    bool draws; // random numbers
+    bool draws;   // random numbers
+    bool depends; // its result's size, or number, depends on values
 } Recipe;
 extern const Recipe recipes[];
 extern const int n_recipes;
@@ -80,13 +83,24 @@ Item *shaped(Make *m, DType d, const int64_t *size, int ndim);
 Item *shaped_from(Make *m, Item *from, const int64_t *size, int ndim);
 Item *within(Make *m, Item *i, int64_t size);
 
+// The item of a node, or of the first in a list; NULL: there is none.
+Item *its_item(Make *m, const Value *v);
+
+// disputed.c: no rung can be held to what such a call gives. args: all of them.
+bool is_disputed(Make *m, const Op *op, const Value *args, bool rough, bool odd);
+bool has_gaps(const Op *op);          // gives no number for some of its arguments
+bool divides_by_spread(const Op *op); // of nearly equal numbers
+
 // special.c: what a token of an op of its own stands for; NULL: it is another token, or there is
 // none. args: those found before.
 // dim: the one chosen last.
 Item *special_item(Make *m, const Item *first, const Value *args, int dim, const char *token);
 bool is_fixed(const char *token);              // stands for certain sizes
 Item *begin_fixed(Make *m, const char *token); // a first argument of them
-Item *filled_empty(Make *m);                   // made by one of the empty ops, and filled
+bool begins_special(const char *token);
+Item *begin_special(Make *m, const char *token); // a first argument
+// Truth values of its sizes, one at least true: of nothing rungs refuse different things.
+Item *some_true(Make *m, const Item *x);
 
 // Arguments as they are found, token by token.
 typedef struct Args {

@@ -6,11 +6,13 @@
 #include <string.h>
 
 const Recipe recipes[] = {
-#define RECIPE(op, args, weight) {op, args, weight, false},
-#define DRAWS(op, args, weight)  {op, args, weight, true},
+#define RECIPE(op, args, weight) {op, args, weight, false, false},
+#define DRAWS(op, args, weight)   {op, args, weight, true, false},
+#define DEPENDS(op, args, weight) {op, args, weight, false, true},
 #include "tests/random/recipes.def"
 #undef RECIPE
 #undef DRAWS
+#undef DEPENDS
 };
 const int n_recipes = COUNT(recipes);
 
@@ -31,7 +33,7 @@ const TensorMeta *meta_of(const Item *i) {
 }
 
 int64_t hint_size(const Make *m, const TensorMeta *t, int dim) {
-    return sym_size_hint(m->g->sym, t->size[dim], 0);
+    return sym_size_hint(m->g->sym, t->size[dim], UNKNOWN_SIZE);
 }
 
 int64_t most_elements(const Make *m) {
@@ -139,9 +141,9 @@ static bool is_exact(const Op *op) {
     return strstr(exact, name) != NULL;
 }
 
-static Item *item_of(Make *m, const Value *v) {
+Item *its_item(Make *m, const Value *v) {
     if (v->kind == VAL_list && v->n)
-        return item_of(m, &v->at[0]);
+        return its_item(m, &v->at[0]);
     for (int i = 0; v->kind == VAL_node && i < m->n; i++)
         if (m->item[i].node == v->node)
             return &m->item[i];
@@ -157,7 +159,7 @@ static Item *add_item(Make *m, Node *n, const Item *of, const Op *op, bool rough
     *i = (Item){.node = n, .memory = view || writes ? of->memory : ++m->memories};
     for (int k = 1; k < op->n_args && n->def == op; k++) // add.out yields what it wrote
         if (op->args[k].written && op->args[k].kwarg_only && n->n_kwargs)
-            i->memory = item_of(m, &n->kwargs[n->n_kwargs - 1].value)->memory;
+            i->memory = its_item(m, &n->kwargs[n->n_kwargs - 1].value)->memory;
     i->leaf = view && of->leaf;
     i->folded = (view && of->folded) || is_folded(n->val.tensor) ||
                 op->id == OP_aten_unfold_default || op->id == OP_aten_as_strided_default;
@@ -183,6 +185,8 @@ static bool is_small(const Make *m, const Value *v) {
                 return false;
         return v->n <= 8;
     }
+    if (v->kind == VAL_sym)
+        return m->depends;
     const TensorMeta *t = v->tensor;
     for (int i = 0; v->kind == VAL_tensor && i < t->ndim; i++) // 0 and 1 are no values of a symbol
         if (expr_has_symbols(t->size[i]) && hint_size(m, t, i) < 2)
@@ -202,7 +206,7 @@ static bool accept(Make *m, const Op *op, const Value *args, Value *out) {
     bool ok = op_meta(&c, op, meta, out) && !quiet.errors && is_small(m, out) &&
               !sym_guards(m->g->sym, &guards);
     sym_drop_guards_from(m->g->sym, 0);
-    return ok && !sym_count_unbacked(m->g->sym);
+    return ok && (m->depends || !sym_count_unbacked(m->g->sym));
 }
 
 static Node *append(Make *m, const Op *op, const Value *args) {
@@ -221,7 +225,7 @@ static Node *append(Make *m, const Op *op, const Value *args) {
 }
 
 static bool is_rough(Make *m, const Value *v) {
-    const Item *i = v->kind == VAL_list ? NULL : item_of(m, v);
+    const Item *i = v->kind == VAL_list ? NULL : its_item(m, v);
     bool rough = i && i->rough;
     for (int k = 0; v->kind == VAL_list && k < v->n; k++)
         rough = rough || is_rough(m, &v->at[k]);
@@ -244,99 +248,19 @@ static bool jumps(const Op *op, const Value *out, bool rough) {
            strcmp(op->name, "isfinite") != 0 && !str_ends(op->name, "_like");
 }
 
-// Where the largest stands is asked again in backward, of values that are computed again without
-// rounding.
-static bool is_extreme(const Op *op) {
-    static const char *const names[] = {"amax", "amin", "max", "min", "maximum", "minimum"};
-    return str_index(op->name, names, COUNT(names)) >= 0;
-}
-
-// std has one, but none to speak of where all are the same, as in what was computed they may be; an
-// angle where all are zero.
-static bool is_without_gradient(const Op *op, const Item *first) {
-    static const char *const names[] = {"heaviside", "floor_divide"};
-    bool drawn = first && first->leaf && first->node->op == FX_placeholder;
-    return str_index(op->name, names, COUNT(names)) >= 0 ||
-           ((str_starts(op->name, "std") || str_starts(op->name, "cosine_")) && !drawn);
-}
-
 // Something in it may be infinite, or no number.
 static bool is_odd(Make *m, const Value *v) {
-    const Item *x = v->kind == VAL_node ? item_of(m, v) : NULL;
+    const Item *x = v->kind == VAL_node ? its_item(m, v) : NULL;
     bool odd = (x && x->odd) || (v->kind == VAL_float && !isfinite(v->f));
     for (int i = 0; v->kind == VAL_list && i < v->n; i++)
         odd = odd || is_odd(m, &v->at[i]);
     return odd;
 }
 
-// Where all are nearly the same, what is left of their differences is rounding.
-static bool divides_by_spread(const Op *op) {
-    static const char *const names[] = {
-        "layer_norm",        "group_norm",        "batch_norm",       "instance_norm",
-        "native_layer_norm", "native_group_norm", "native_batch_norm"};
-    return str_index(op->name, names, COUNT(names)) >= 0;
-}
-
-// Of infinities eager and Inductor make different things: the mean of Welford's sums and that of
-// one sum, the whole part of inf / 2.
-static bool is_disputed(const Op *op, const Value *args) {
-    const Value *mode = op->n_args > 2 ? &args[2] : NULL;
-    bool floors = mode && mode->kind == VAL_str && !strcmp(mode->s, "floor");
-    // Which of several NaNs is the largest; infinities times the weight of a place outside.
-    if (strstr(op->name, "max_pool") || strstr(op->name, "grid_sampler"))
-        return true;
-    // Of one element Inductor takes the variance to be 0, whatever the element is.
-    if (divides_by_spread(op))
-        return true;
-    return str_starts(op->name, "var_mean") || str_starts(op->name, "std_mean") ||
-           str_starts(op->name, "floor_divide") || (floors && str_starts(op->name, "div"));
-}
-
 // No place of the largest, and no truth.
 static bool becomes_integer(const Op *op, const Value *out) {
     return out->kind == VAL_tensor && dtype_is_int(out->tensor->dtype) &&
            out->tensor->dtype != DT_b8 && !str_starts(op->name, "arg");
-}
-
-// Of a picture at the nearest place, or at none.
-static bool is_nearest(const Op *op, const Value *args) {
-    return str_starts(op->name, "grid_sampler") && op->n_args > 2 && args[2].kind == VAL_int &&
-           args[2].i == 1;
-}
-
-// Another factor on either side of a number, or none that is finite.
-static bool is_step(const Op *op) {
-    static const char *const names[] = {"threshold_backward", "leaky_relu_backward",
-                                        "hardtanh_backward", "hardsigmoid_backward",
-                                        "hardswish_backward", "special_ndtri"};
-    return str_index(op->name, names, COUNT(names)) >= 0;
-}
-
-// Gives no number for some of its arguments.
-static bool has_gaps(const Op *op) {
-    static const char *const names[] = {
-        "special_ndtri", "special_zeta", "polygamma", "mvlgamma",      "poisson_nll_loss",
-        "igamma",        "igammac",      "logit",     "_foreach_sqrt", "_foreach_reciprocal"};
-    if (strstr(op->name, "pow") && op->n_args > 1 && op->args[1].type == AT_tensor)
-        return true; // as large as an exponent makes it
-    return str_index(op->name, names, COUNT(names)) >= 0 || op->id == OP_aten_view_dtype;
-}
-
-// Counts what is not zero, as a difference of equals is for some and not for others.
-static bool counts_nonzero(const Op *op, const Value *args) {
-    bool norm = strstr(op->name, "norm") && op->n_args > 1 && op->args[1].type == AT_scalar;
-    return norm && ((args[1].kind == VAL_float && args[1].f == 0) ||
-                    (args[1].kind == VAL_int && args[1].i == 0));
-}
-
-static bool is_narrow(Make *m, const Value *v) {
-    const Item *i = item_of(m, v);
-    return i && i->rough && meta_of(i)->dtype != DT_f32 && meta_of(i)->dtype != DT_f64;
-}
-
-static bool is_truth(Make *m, const Value *v) {
-    const Item *i = item_of(m, v);
-    return i && meta_of(i)->dtype == DT_b8;
 }
 
 static Item *add_results(Make *m, const Op *op, Node *n, const Item *first, bool rough) {
@@ -347,7 +271,7 @@ static Item *add_results(Make *m, const Op *op, Node *n, const Item *first, bool
     bool each = op->n_args && op->args[0].type == AT_tensors && n->args[0].n == n->val.n;
     for (int i = 0; i < n->val.n; i++) {
         if (each)
-            first = item_of(m, &n->args[0].at[i]);
+            first = its_item(m, &n->args[0].at[i]);
         Value args[2] = {val_node(n), val_int(i)};
         Node *item =
             graph_node(m->g, FX_call_function, "_operator.getitem", "getitem", args, 2, NULL, 0);
@@ -396,7 +320,7 @@ static bool tangled(const Make *m, const Op *op, const Item *x, const Item *y) {
 }
 
 static bool any_tangled(Make *m, const Op *op, const Item *x, const Value *v) {
-    const Item *y = v->kind == VAL_node ? item_of(m, v) : NULL;
+    const Item *y = v->kind == VAL_node ? its_item(m, v) : NULL;
     for (int i = 0; v->kind == VAL_list && i < v->n; i++)
         if (any_tangled(m, op, x, &v->at[i]))
             return true;
@@ -409,12 +333,12 @@ static bool may_be_written(Make *m, const Op *op, const Value *args, const Value
         if (!may_be_written(m, op, args, &v->at[i]))
             return false;
         for (int k = 0; k < i; k++)
-            if (item_of(m, &v->at[k])->memory == item_of(m, &v->at[i])->memory)
+            if (its_item(m, &v->at[k])->memory == its_item(m, &v->at[i])->memory)
                 return false;
     }
     if (v->kind == VAL_list || v->kind == VAL_none)
         return true;
-    Item *x = item_of(m, v);
+    Item *x = its_item(m, v);
     if (!x || x->leaf || x->folded)
         return false;
     for (int i = 0; i < op->n_args; i++)
@@ -433,7 +357,7 @@ static bool may_write(Make *m, const Op *op, const Value *args) {
 static void spoil(Make *m, const Value *v, bool rough, bool odd) {
     for (int i = 0; v->kind == VAL_list && i < v->n; i++)
         spoil(m, &v->at[i], rough, odd);
-    const Item *x = v->kind == VAL_list ? NULL : item_of(m, v);
+    const Item *x = v->kind == VAL_list ? NULL : its_item(m, v);
     for (int i = 0; x && i < m->n; i++)
         if (m->item[i].memory == x->memory) {
             m->item[i].rough = m->item[i].rough || rough;
@@ -454,33 +378,13 @@ Item *call(Make *m, const char *name, const Value *args, int n) {
             return NULL;
         rough = rough || is_rough(m, &bound[i]);
         odd = odd || is_odd(m, &bound[i]);
-        empty = empty || (item_of(m, &bound[i]) && !hint_numel(m, meta_of(item_of(m, &bound[i]))));
+        const Item *x = its_item(m, &bound[i]);
+        empty = empty || (x && !hint_numel(m, meta_of(x)));
     }
-    Item *first = op->n_args ? item_of(m, &bound[0]) : NULL;
-    // Of nothing it is infinite, and of the mean of infinities PyTorch has several opinions.
-    if (!strcmp(op->name, "logsumexp") && first && !hint_numel(m, meta_of(first)))
-        return NULL;
-    // A mask of nothing is of the input's type for eager, of truth values for the compiler.
-    if (!strcmp(op->name, "native_dropout") && first && !hint_numel(m, meta_of(first)))
-        return NULL;
-    if (odd && is_disputed(op, bound))
-        return NULL;
-    if (m->grad && is_extreme(op) && is_narrow(m, &bound[0]))
-        return NULL;
-    if (m->grad && is_without_gradient(op, first))
-        return NULL;
-    if (!strcmp(op->name, "div") && is_truth(m, &bound[0])) // no pattern of a softmax takes it
+    Item *first = op->n_args ? its_item(m, &bound[0]) : NULL;
+    if (is_disputed(m, op, bound, rough, odd))
         return NULL;
     odd = odd || has_gaps(op);
-    if (first && first->folded && str_ends(op->name, "_scatter")) // of a copy that is folded, too
-        return NULL;
-    if (op->id == OP_aten_as_strided_default && first && // gaps are in nobody's copy
-        !meta_is_contiguous(m->g->sym, meta_of(first), MF_contiguous))
-        return NULL;
-    if (rough && (is_step(op) || is_nearest(op, bound) || counts_nonzero(op, bound)))
-        return NULL;
-    if (m->large && m->grad && str_starts(op->name, "cumprod")) // a graph of as many nodes
-        return NULL;
     if (!may_write(m, op, bound) || !accept(m, op, bound, &out) || jumps(op, &out, rough))
         return NULL;
     if (odd && becomes_integer(op, &out)) // what C leaves undefined
@@ -521,7 +425,9 @@ static bool has_extra(Make *m, int extras, Extra x) {
 }
 
 static int weight_of(const Make *m, const Recipe *r) {
-    return r->draws && !m->draws ? 0 : r->draws ? 20 * r->weight : r->weight;
+    if ((r->draws && !m->draws) || (r->depends && !m->depends))
+        return 0;
+    return r->draws || r->depends ? 20 * r->weight : r->weight;
 }
 
 static int all_weights(const Make *m) {
@@ -547,12 +453,16 @@ void random_case(RandomCase *out, Arena *a, uint64_t seed, int calls, int extras
     m->odd = chance(m, 8);
     bool aliases = has_extra(m, extras, X_alias);
     m->draws = has_extra(m, extras, X_random);
+    m->depends = has_extra(m, extras, X_values);
+    m->grad = m->grad && !m->depends; // of a gradient the size must be known
     calls = chance(m, 10) ? 3 * calls : chance(m, 20) ? calls / 3 + 1 : calls;
     do
         draw_inputs(m);
     while (!m->n);
     if (aliases)
         draw_aliases(m);
+    out->dynamic = m->dynamic;
+    m->dynamic = m->dynamic || m->depends; // sizes are no numbers
     // The compiler may change the order of draws: there is one.
     out->draws = m->draws && chance(m, 50);
     if (m->draws && !out->draws)
@@ -569,7 +479,6 @@ void random_case(RandomCase *out, Arena *a, uint64_t seed, int calls, int extras
     out->seed = seed;
     out->graph = m->g;
     out->grad = m->grad;
-    out->dynamic = m->dynamic;
     out->sets = m->set;
     out->room = 1e-7;
     GRAPH_EACH (m->g, n) {

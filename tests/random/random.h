@@ -8,9 +8,11 @@
 // What a graph may have besides.
 typedef enum Extra {
     X_alias = 1 << 0, // inputs that share memory
-    X_random = 1 << 1 // random numbers
+    X_random = 1 << 1, // random numbers
+    X_values = 1 << 2  // sizes and numbers that depend on values
 } Extra;
-enum { X_usual = X_alias | X_random }; // in some of the graphs, unless others are asked for
+// In some of the graphs, unless others are asked for.
+enum { X_usual = X_alias | X_random | X_values };
 
 typedef struct RandomCase {
     uint64_t seed;

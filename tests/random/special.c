@@ -167,10 +167,46 @@ static Item *empty_one(Make *m) {
     }
 }
 
-Item *filled_empty(Make *m) {
+static Item *filled_empty(Make *m) {
     Item *x = empty_one(m);
     Value one = val_int(1);
+    if (x)
+        x->odd = x->rough = false; // nothing of the one whose type it has is in it
     return x ? call_with(m, "aten.fill_.Scalar", x, &one) : NULL;
+}
+
+Item *some_true(Make *m, const Item *x) {
+    if (x->rough || m->odd || !hint_numel(m, meta_of(x)) || meta_of(x)->dtype == DT_b8)
+        return NULL;
+    const Item all = *x; // items may move
+    Item *most = call_with(m, "aten.amax.default", &all, NULL);
+    Value v = most ? val_node(most->node) : val_none(), two = val_int(2);
+    most = most ? call_with(m, "aten.eq.Tensor", &all, &v) : NULL;
+    v = most ? val_node(most->node) : val_none();
+    Item *more = most ? call_with(m, "aten.gt.Scalar", &all, &two) : NULL;
+    return more ? call_with(m, "aten.logical_or.default", more, &v) : NULL;
+}
+
+// Not negative, without dimensions.
+static Item *one_integer(Make *m) {
+    Item *i = find_item(m, W_int);
+    Value five = val_int(5);
+    i = i && hint_numel(m, meta_of(i)) ? call_with(m, "aten.amax.default", i, NULL) : NULL;
+    return i ? call_with(m, "aten.remainder.Scalar", i, &five) : NULL;
+}
+
+bool begins_special(const char *token) {
+    static const char *const all[] = {"em", "bb", "0i"};
+    return str_index(token, all, COUNT(all)) >= 0;
+}
+
+Item *begin_special(Make *m, const char *token) {
+    if (token[0] == 'e')
+        return filled_empty(m);
+    if (token[0] == '0')
+        return one_integer(m);
+    Item *x = find_item(m, W_exact);
+    return x ? some_true(m, x) : NULL;
 }
 
 Item *special_item(Make *m, const Item *first, const Value *args, int dim, const char *token) {
@@ -195,6 +231,8 @@ Item *special_item(Make *m, const Item *first, const Value *args, int dim, const
         return sorted_bounds(m);
     if (!strcmp(token, "st"))
         return call(m, "aten.scalar_tensor.default", (Value[]){val_float(0.75)}, 1);
+    if (!strcmp(token, "qb"))
+        return some_true(m, first);
     if (!strcmp(token, "mb"))
         return four_truths(m);
     if (!strcmp(token, "mi"))
