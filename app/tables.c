@@ -115,6 +115,12 @@ static void print_settings(Buf *out) {
     }
 }
 
+static void print_environment(Buf *out) {
+    head(out, "variable | setting");
+    for (const EnvironmentSetting *e = settings_environment(); e->variable; e++)
+        ROW(out, code(out, e->variable), code(out, e->setting));
+}
+
 static void print_views(Buf *out) {
     head(out, "view | about | what it shows");
     for (int i = 0; views[i]; i++) {
@@ -435,6 +441,7 @@ const Table tables[] = {
     {"decisions", print_decisions, "kinds of decisions"},
     {"faults", print_faults, "faults that can be planted"},
     {"switches", print_switches, "what bisect can switch off"},
+    {"environment", print_environment, "PyTorch's variables that are read for settings"},
     {"verdicts", print_verdicts, "what compare says of a result"},
     {"strategies", print_strategies, "what minify tries"},
     {"passes", print_passes, "passes over graphs"},

@@ -228,10 +228,12 @@ static bool fill_consts(Session *s, Diag *d) {
 }
 
 static bool open_all(Session *s, const char *path, const SessionOptions *o, Diag *d) {
-    // What the command line sets wins over what the file sets.
+    // What the command line sets wins over the environment, that over what the file sets.
     const SettingsFile *file =
         o->settings ? session_settings_read(&s->arena, o->settings, d) : NULL;
     if (o->settings && (!file || !session_apply_settings(s, file, d)))
+        return false;
+    if (!session_apply_environment(s, d))
         return false;
     WorkPart part = work_enter_all("loading");
     s->model = load_model(&s->arena, path, d);

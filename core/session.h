@@ -59,6 +59,11 @@ typedef struct SettingInfo {
     bool is_number, is_file;
     const char *value; // in a; "" for a file: none
 } SettingInfo;
+// Variables that PyTorch reads for some of them (environment.def); the last is NULL.
+typedef struct EnvironmentSetting {
+    const char *variable, *setting;
+} EnvironmentSetting;
+const EnvironmentSetting *settings_environment(void);
 int settings_count(void);
 SettingInfo settings_at(const Session *s, int i, Arena *a); // s NULL: the default value
 const char *session_setting(const Session *s, const char *name, Arena *a); // NULL: no such setting

@@ -97,6 +97,8 @@ bool session_aot_query(Session *s, int unit, Arena *a, struct ProbeQuery *out, D
 void session_print_classes(Buf *out, const Graph *g, bool rows);
 // session_runnable.c: a compiled graph as fx_graph_runnable.py.
 void session_print_runnable(Buf *out, const Graph *g);
+// session_settings.c: what PyTorch's variables set.
+bool session_apply_environment(Session *s, Diag *d);
 // session_inputs.c
 bool session_fill_consts(Session *s, Graph *g, Diag *d);
 

@@ -163,6 +163,28 @@ bool session_set(Session *s, const char *name, const char *value, Diag *d) {
     return found != NULL;
 }
 
+static const EnvironmentSetting environment[] = {
+#define ENVIRONMENT(variable, setting) {variable, setting},
+#include "core/pipeline/environment.def"
+#undef ENVIRONMENT
+    {NULL, NULL}};
+
+const EnvironmentSetting *settings_environment(void) {
+    return environment;
+}
+
+bool session_apply_environment(Session *s, Diag *d) {
+    for (const EnvironmentSetting *e = environment; e->variable; e++) {
+        const char *value = getenv(e->variable);
+        if (!value || !*value || session_set(s, e->setting, value, d))
+            continue;
+        d->at[d->n - 1].hint =
+            arena_printf(d->arena, "it comes from the environment: %s=%s", e->variable, value);
+        return false;
+    }
+    return true;
+}
+
 bool session_setting_check(const char *name, const char *value, Diag *d) {
     PipelineOptions trial = {0};
     AliasDecl x;

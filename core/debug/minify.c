@@ -51,7 +51,7 @@ Minify *minify_new(Helpers *h, bool own, const ProbeQuery *q, const MinifyOption
     m->why = m->hand_said = "";
     m->current = -1;
     m->fd = -1;
-    Map *maps[] = {&m->written, &m->told, &m->seen, &m->values, &m->memo, &m->why_not, &m->kept};
+    Map *maps[] = {&m->written, &m->told, &m->seen, &m->values, &m->memo, &m->why_not, &m->failures, &m->kept};
     for (int i = 0; i < COUNT(maps); i++)
         maps[i]->arena = &m->arena;
     return m;
@@ -108,7 +108,7 @@ void minify_finish(Minify *m) {
 
 // ---- candidates
 
-// Verdicts that are known need no helper; of a failure more is wanted than that.
+// Verdicts that are known need no helper; of wrong numbers more is wanted than that.
 static void ask(Minify *m, Pending *p) {
     MinifyTry *t = &p->attempt;
     const MapEntry *known = map_find_id(&m->memo, t->hash);
@@ -116,6 +116,10 @@ static void ask(Minify *m, Pending *p) {
         t->verdict = (TryVerdict)(known->i - 1);
         t->why = map_get_id(&m->why_not, t->hash);
         t->why = t->why ? t->why : "";
+        p->done = true;
+    } else if (known && map_get_id(&m->failures, t->hash)) {
+        t->verdict = TRY_fails;
+        p->failure = failure_copy(&p->c->arena, map_get_id(&m->failures, t->hash));
         p->done = true;
     } else {
         minify_ask(m, p);
@@ -201,13 +205,16 @@ static void next_strategy(Minify *m) {
 
 // ---- the line
 
-static void remember(Minify *m, const MinifyTry *t) {
+// failure: of one that fails; NULL.
+static void remember(Minify *m, const MinifyTry *t, const Failure *failure) {
     const MapEntry *known = map_find_id(&m->memo, t->hash);
     if (known && known->i == (int64_t)t->verdict + 1)
         return;
     map_at_id(&m->memo, t->hash)->i = (int64_t)t->verdict + 1;
     map_put_id(&m->why_not, t->hash, (void *)t->why);
     record_verdict(m, t);
+    if (failure)
+        record_failure(m, t->hash, failure);
 }
 
 static void drop_first(Minify *m) {
@@ -243,7 +250,7 @@ static void take_answers(Minify *m) {
         minify_take(m, p);
         // Whether a failure is the same may depend on what was learnt since.
         if (p->attempt.verdict == TRY_passes || p->attempt.verdict == TRY_invalid)
-            remember(m, &p->attempt);
+            remember(m, &p->attempt, NULL);
         pending_free(p);
         vec_remove(&m->orphans, i);
     }
@@ -261,7 +268,7 @@ static void accept(Minify *m, const Divergence *place) {
     Pending *p = m->line.at[0];
     MinifyTry *t = &p->attempt;
     bool data = t->strategy < STRATEGY_count && strategy_info[t->strategy].phase == PHASE_data;
-    remember(m, t);
+    remember(m, t, &p->failure);
     if (data) {
         vec_push(&m->arena, &m->tries, *t);
         drop_first(m);
@@ -295,7 +302,7 @@ static void accept(Minify *m, const Divergence *place) {
 
 static void reject(Minify *m) {
     Pending *p = m->line.at[0];
-    remember(m, &p->attempt);
+    remember(m, &p->attempt, NULL);
     if (p->attempt.strategy == STRATEGY_hand)
         minify_say_hand(m, &p->attempt);
     if (!map_find_id(&m->told, p->attempt.hash))

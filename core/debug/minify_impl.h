@@ -54,6 +54,7 @@ struct Minify {
     Request *values_request;
     Map memo; // hash -> TryVerdict + 1
     Map why_not; // hash -> why
+    Map failures; // hash -> Failure *: how it fails, of what is no wrong number
     Map told;    // hashes that stand among the tries
     Map kept; // nodes that stay -> their FxOp
     // Where the search stands.
@@ -165,6 +166,7 @@ bool record_read(Minify *m, const char *path, Str text, Diag *d);
 void record_print_head(const Minify *m, Buf *out);
 bool record_open(Minify *m, Diag *d);
 void record_verdict(Minify *m, const MinifyTry *t);
+void record_failure(Minify *m, uint64_t hash, const Failure *f);
 void record_hand(Minify *m, const Hand *h);
 void record_close(Minify *m);
 

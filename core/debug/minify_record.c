@@ -3,6 +3,7 @@
 // Lines, added as things happen; one that has no end is left out:
 //     fxray minify 1 HASH            of the graph given, its inputs and the settings
 //     try HASH VERDICT US NODES STRATEGY
+//     failed HASH KIND STAGE<tab>PASS<tab>CLASS<tab>WHERE<tab>MESSAGE    how; of what is not numbers
 //     undo STEPS HASH | keep STEPS NODE | drop STEPS NODE        by hand, after so many steps
 #include <errno.h>
 #include <fcntl.h>
@@ -92,6 +93,59 @@ static void read_try(Reader *r, const char *text, const char *p) {
     map_at_id(&r->m->memo, hash)->i = v + 1;
 }
 
+// ---- texts within a line
+
+static void put_text(Buf *out, const char *text) {
+    buf_putc(out, '\t');
+    for (; *text; text++)
+        if (*text == '\n' || *text == '\t' || *text == '\\')
+            buf_printf(out, "\\%c", *text == '\n' ? 'n' : *text == '\t' ? 't' : '\\');
+        else
+            buf_putc(out, *text);
+}
+
+// Up to the next tab; "" if there is none.
+static const char *take_text(Arena *a, const char **p) {
+    Buf out = {.arena = a};
+    if (**p != '\t')
+        return "";
+    for (++*p; **p && **p != '\t'; ++*p) {
+        char c = **p;
+        if (c == '\\' && (*p)[1]) {
+            ++*p;
+            c = **p == 'n' ? '\n' : **p == 't' ? '\t' : **p;
+        }
+        buf_putc(&out, c);
+    }
+    return buf_str(&out);
+}
+
+// Only what is no wrong number: these are asked about anew.
+static void read_failure(Reader *r, const char *text, const char *p) {
+    Arena *a = &r->m->arena;
+    uint64_t hash;
+    if (!read_hash(&p, &hash)) {
+        bad(r, text, "16 hexadecimal digits are expected behind `failed`");
+        return;
+    }
+    size_t n = strcspn(p, " "), len = strcspn(p, "\t");
+    int kind = failure_kind_find(arena_strndup(a, p, n));
+    int stage = n < len ? stage_find(arena_strndup(a, p + n + 1, len - n - 1)) : -1;
+    if (kind <= FAIL_accuracy || stage < 0) {
+        bad(r, text, "a kind of failure and a stage are expected");
+        return;
+    }
+    p += len;
+    Failure *f = ARENA_NEW(a, Failure);
+    *f = (Failure){.kind = (FailureKind)kind, .stage = (StageId)stage, .element = -1};
+    f->pass = take_text(a, &p);
+    f->error_class = take_text(a, &p);
+    f->where = take_text(a, &p);
+    f->message = take_text(a, &p);
+    f->result = "";
+    map_put_id(&r->m->failures, hash, f);
+}
+
 static void read_hand(Reader *r, const char *text, HandKind kind, const char *p) {
     Hand h = {.kind = kind};
     int64_t step;
@@ -127,10 +181,12 @@ static void read_line(Reader *r, const char *text) {
         read_head(r, text);
     else if (!strcmp(word, "try"))
         read_try(r, text, rest);
+    else if (!strcmp(word, "failed"))
+        read_failure(r, text, rest);
     else if (hand >= 0)
         read_hand(r, text, (HandKind)hand, rest);
     else
-        bad(r, text, "`try`, `undo`, `keep` or `drop` is expected");
+        bad(r, text, "`try`, `failed`, `undo`, `keep` or `drop` is expected");
 }
 
 bool record_read(Minify *m, const char *path, Str text, Diag *d) {
@@ -213,6 +269,22 @@ void record_verdict(Minify *m, const MinifyTry *t) {
     buf_printf(&b, "try %016" PRIx64 " %s %lld %d %s\n", t->hash, try_verdict_name[t->verdict],
                (long long)(t->ns / 1000), t->nodes, strategy_name(t->strategy));
     put(m, &b);
+    arena_free(&tmp);
+}
+
+void record_failure(Minify *m, uint64_t hash, const Failure *f) {
+    Arena tmp = {0};
+    Buf b = {.arena = &tmp};
+    if (f->kind > FAIL_accuracy) {
+        buf_printf(&b, "failed %016" PRIx64 " %s %s", hash, failure_kind_name(f->kind),
+                   stage_info[f->stage].name);
+        put_text(&b, f->pass);
+        put_text(&b, f->error_class);
+        put_text(&b, f->where);
+        put_text(&b, f->message);
+        buf_putc(&b, '\n');
+        put(m, &b);
+    }
     arena_free(&tmp);
 }
 

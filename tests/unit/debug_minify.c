@@ -361,6 +361,8 @@ START_TEST(a_record_of_another_search_is_refused) {
     };
     static const char *const lines[] = {
         "try 0123456789abcdef maybe\n", "try 12\n", "undo\n", "undo 1 nothing\n", "keep 1\n",
+        "failed 12\n", "failed 0123456789abcdef crash\n", "failed 0123456789abcdef accuracy run\n",
+        "failed 0123456789abcdef crash nowhere\tx\n",
         "keep 99999999999999999999 v1\n", "jump 1 2\n",
     };
     Arena a = {0};
@@ -384,6 +386,41 @@ START_TEST(a_record_of_another_search_is_refused) {
         ck_assert_int_eq(e.at[0].line, i < COUNT(lines) ? 2 : 1);
         minify_free(m);
     }
+    ck_assert(dir_remove(dir, &d));
+    close_case(&c);
+    arena_free(&a);
+}
+END_TEST
+
+// Of what is no wrong number the record says how it fails: when the search is made again none of it
+// is asked again, and the words are those of the record, ends of lines and all.
+START_TEST(failures_are_on_record) {
+    Arena a = {0};
+    Diag d = {.arena = &a};
+    Case c;
+    const char *dir;
+    MinifyOptions o = {.record = temp_file(&a, &dir)};
+    open_case(&c, chain(&a, 12, 7), "broken_c");
+    Minify *m = minified(&c, &o);
+    uint64_t hash = minify_best(m)->candidate->hash;
+    int steps = minify_n_steps(m), asked = minify_queries(m);
+    ck_assert_int_gt(steps, 3);
+    minify_free(m);
+    Str text = file_read(&a, o.record, &d);
+    Buf changed = {.arena = &a};
+    for (char *line = strtok(arena_strdup(&a, text.ptr), "\n"); line; line = strtok(NULL, "\n"))
+        if (str_starts(line, "failed "))
+            buf_printf(&changed, "%.*s\tone\\ntwo\\\\n\\tthree\n",
+                       (int)(strrchr(line, '\t') - line), line);
+        else
+            buf_printf(&changed, "%s\n", line);
+    ck_assert(file_write(o.record, buf_str(&changed), changed.len, &d));
+    m = minified(&c, &o);
+    ck_assert_uint_eq(minify_best(m)->candidate->hash, hash);
+    ck_assert_str_eq(minify_best(m)->failure.message, "one\ntwo\\n\tthree");
+    ck_assert_int_eq(minify_n_steps(m), steps);
+    ck_assert_msg(minify_queries(m) < asked - steps, "%d, of %d", minify_queries(m), asked);
+    minify_free(m);
     ck_assert(dir_remove(dir, &d));
     close_case(&c);
     arena_free(&a);
@@ -561,6 +598,7 @@ Suite *suite_debug_minify(void) {
     tcase_add_test(t, written_inputs_are_not_merged);
     tcase_add_test(t, a_stopped_search_goes_on);
     tcase_add_test(t, a_record_of_another_search_is_refused);
+    tcase_add_test(t, failures_are_on_record);
     tcase_add_test(t, by_hand);
     tcase_add_test(t, by_hand_in_a_pause);
     tcase_add_test(t, a_command_decides);

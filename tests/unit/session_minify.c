@@ -343,6 +343,47 @@ START_TEST(symbols_survive) {
 }
 END_TEST
 
+static const char *setting_of(Session *s, Arena *a, const char *name) {
+    for (int i = 0; i < settings_count(); i++) {
+        SettingInfo x = settings_at(s, i, a);
+        if (!strcmp(x.name, name))
+            return x.value;
+    }
+    return "";
+}
+
+// Every variable is a setting's; the command line wins over it, it wins over a settings file, and
+// what is not for the setting is refused by the variable's name.
+START_TEST(the_environment) {
+    static const char *const sets[] = {"repro_level=4", NULL};
+    Folder f;
+    begin(&f);
+    const char *file = path_join(&f.a, f.dir, "settings.txt");
+    static const char text[] = "set repro_after dynamo\nset repro_level 1\n";
+    ck_assert(file_write(file, text, sizeof text - 1, &f.d));
+    for (const EnvironmentSetting *e = settings_environment(); e->variable; e++)
+        ck_assert_msg(*setting_of(NULL, &f.a, e->setting), "%s", e->setting);
+    SessionOptions o = {.settings = file};
+    for (int i = 0; i < 4; i++) {
+        static const char *const expected[] = {"1", "3", "4", NULL};
+        static const char *const given[] = {"", "3", "3", "many"};
+        setenv("TORCHDYNAMO_REPRO_LEVEL", given[i], 1);
+        o.sets = i == 2 ? sets : NULL;
+        Session *s = session_open(GELU, &o, &f.d);
+        ck_assert_int_eq(s != NULL, expected[i] != NULL);
+        if (!s) {
+            ck_assert_ptr_nonnull(strstr(f.d.at[f.d.n - 1].hint, "TORCHDYNAMO_REPRO_LEVEL=many"));
+            continue;
+        }
+        ck_assert_str_eq(setting_of(s, &f.a, "repro_level"), expected[i]);
+        ck_assert_str_eq(setting_of(s, &f.a, "repro_after"), "dynamo");
+        session_close(s);
+    }
+    unsetenv("TORCHDYNAMO_REPRO_LEVEL");
+    end(&f);
+}
+END_TEST
+
 Suite *suite_session_minify(void);
 Suite *suite_session_minify(void) {
     Suite *s = suite_create("session_minify");
@@ -356,6 +397,7 @@ Suite *suite_session_minify(void) {
     tcase_add_test(t, many_numbers_beside_c);
     tcase_add_test(t, what_the_compiler_gets);
     tcase_add_test(t, levels);
+    tcase_add_test(t, the_environment);
     tcase_add_test(t, symbols_survive);
     suite_add_tcase(s, t);
     return s;
