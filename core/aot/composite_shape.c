@@ -281,7 +281,7 @@ bool rule_numpy_T(Trace *t, const Op *op, const Value *a, Value *out) {
 
 bool rule_mT(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
-    *out = CALL(t, aten_transpose_int, a[0], INT(-2), INT(-1));
+    *out = dim_of(a[0]) == 0 ? a[0] : CALL(t, aten_transpose_int, a[0], INT(-2), INT(-1));
     return true;
 }
 
