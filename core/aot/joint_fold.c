@@ -354,7 +354,8 @@ static bool in(const Map *set, const Value *v) {
     return v->kind == VAL_node && map_find_id(set, (uint64_t)v->node->id);
 }
 
-// x + 0, x - 0, x * 1, x / 1 of tensors.
+// x + 0, x - 0, x * 1, x / 1 of tensors. PyTorch 2.11 drops x + 0 as this does (remove_no_ops),
+// though of x = -0.0 eager makes 0.0; later versions keep it for floats.
 static void drop_neutral(Fold *f, Node *n) {
     if (!n->def || n->n_args != 2 || n->args[0].kind != VAL_node || n->args[1].kind != VAL_node ||
         n->n_kwargs)

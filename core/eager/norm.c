@@ -334,6 +334,16 @@ static void batch_stats(K *k, const Tensor *x, double eps, Stats *s) {
     }
 }
 
+// Where all is of a low dtype, and channels have no positions, the sum of squares is stored in it
+// before it is used.
+static void round_stats(const Tensor *x, DType d, double eps, Stats *s) {
+    double count = (double)fold_elements(x, all_but_channels(x));
+    for (int64_t i = 0; i < x->size[1]; i++) {
+        s->var[i] = round_to(d, s->var[i] * count) / count;
+        s->rstd[i] = 1 / sqrt(s->var[i] + eps);
+    }
+}
+
 static void update(const Tensor *running, const double *v, double scale, double momentum) {
     if (running)
         for (int64_t i = 0; i < running->size[0]; i++) {
@@ -370,9 +380,15 @@ static bool batch_norm(K *k, const BatchNorm *n, Stats *s) {
         *(i == 0   ? &s->mean
           : i == 1 ? &s->var
                    : &s->rstd) = ARENA_ARRAY(k->x->arena, c + 1, double);
+    // Saved statistics are read back as they are stored.
+    DType saved = k->n_res > 2 && k->res[1]->dtype != DT_none ? k->res[1]->dtype
+                  : n->w                                      ? n->w->dtype
+                                                              : x->dtype;
     if (n->train) {
         double count = (double)fold_elements(x, all_but_channels(x));
         batch_stats(k, x, n->eps, s);
+        if (dtype_is_low(saved) && tensor_is_contiguous(x) && count == (double)x->size[0])
+            round_stats(x, saved, n->eps, s);
         update(n->mean_out, s->mean, 1, n->momentum);
         update(n->var_out, s->var, count / (count - 1), n->momentum);
     } else {
@@ -381,10 +397,6 @@ static bool batch_norm(K *k, const BatchNorm *n, Stats *s) {
         for (int64_t i = 0; i < c; i++)
             s->rstd[i] = 1 / sqrt(s->var[i] + n->eps);
     }
-    // Saved statistics are read back as they are stored.
-    DType saved = k->n_res > 2 && k->res[1]->dtype != DT_none ? k->res[1]->dtype
-                  : n->w                                      ? n->w->dtype
-                                                              : x->dtype;
     for (int64_t i = 0; n->train && i < c; i++) {
         s->mean[i] = round_to(saved, s->mean[i]);
         s->rstd[i] = round_to(saved, s->rstd[i]);

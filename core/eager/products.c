@@ -48,12 +48,15 @@ static bool read_labels(K *k, const char **text, int ndim, Operand *o, int *dots
                   n, ndim);
 }
 
-// Repeated labels of an operand: its diagonal.
-static void take_diagonals(K *k, Operand *o) {
+// Repeated labels of an operand: its diagonal, of one size. False: the sizes differ.
+static bool take_diagonals(K *k, Operand *o) {
     for (int i = 0; i < o->ndim; i++)
         for (int j = i + 1; j < o->ndim; j++)
             if (o->label[i] == o->label[j]) {
                 int label = o->label[i];
+                const Tensor *t = tensor_at(&o->v);
+                if (!t || t->size[i] != t->size[j])
+                    return false;
                 o->v = CALL(k, aten_diagonal_default, o->v, INT(0), INT(i), INT(j));
                 memmove(&o->label[j], &o->label[j + 1],
                         (size_t)(o->ndim - j - 1) * sizeof *o->label);
@@ -63,6 +66,7 @@ static void take_diagonals(K *k, Operand *o) {
                 o->label[o->ndim - 1] = label;
                 j = i;
             }
+    return true;
 }
 
 static int find(const Operand *o, int label) {
@@ -132,12 +136,33 @@ static bool multiply(K *k, Operand *a, Operand *b, const bool *needed) {
     return eager_ok(k->x);
 }
 
+// Sums over labels of an operand that nobody needs.
+static void sum_unneeded(K *k, Operand *o, const bool *needed) {
+    int64_t dims[TENSOR_DIMS];
+    int n = 0, kept = 0;
+    for (int i = 0; i < o->ndim; i++)
+        if (needed[o->label[i]])
+            o->label[kept++] = o->label[i];
+        else
+            dims[n++] = i;
+    o->ndim = kept;
+    if (n)
+        o->v = CALL(k, aten_sum_dim_IntList, o->v, ints_value(k->x, dims, n));
+}
+
 // a and b joined; labels that nobody else needs are summed.
 static bool contract(K *k, Operand *a, Operand *b, const bool *needed) {
     int batch[TENSOR_DIMS], sum[TENSOR_DIMS], left[TENSOR_DIMS], right[TENSOR_DIMS], nb = 0, ns = 0,
                                                                                      nl = 0, nr = 0;
     drop_ones(k, a, b);
     drop_ones(k, b, a);
+    for (int s = 0; s < 2; s++) { // what the other no longer has is summed here
+        Operand *o = s ? b : a;
+        bool own[LABELS + TENSOR_DIMS];
+        for (int l = 0; l < COUNT(own); l++)
+            own[l] = needed[l] || find(s ? a : b, l) >= 0;
+        sum_unneeded(k, o, own);
+    }
     if (!eager_ok(k->x))
         return false;
     for (int i = 0; i < a->ndim; i++) {
@@ -179,20 +204,6 @@ static bool contract(K *k, Operand *a, Operand *b, const bool *needed) {
     out.v = CALL(k, aten_reshape_default, p, ints_value(k->x, shape, n));
     *a = out;
     return eager_ok(k->x);
-}
-
-// Sums over labels of an operand that nobody needs.
-static void sum_unneeded(K *k, Operand *o, const bool *needed) {
-    int64_t dims[TENSOR_DIMS];
-    int n = 0, kept = 0;
-    for (int i = 0; i < o->ndim; i++)
-        if (needed[o->label[i]])
-            o->label[kept++] = o->label[i];
-        else
-            dims[n++] = i;
-    o->ndim = kept;
-    if (n)
-        o->v = CALL(k, aten_sum_dim_IntList, o->v, ints_value(k->x, dims, n));
 }
 
 // The result's labels: those written behind ->, else dots and the labels that occur once, in order.
@@ -277,10 +288,17 @@ bool kern_einsum(K *k) {
             return k_fail(k,
                           "RuntimeError: einsum(): fewer operands in the equation than were given");
     }
+    if (*p == ',')
+        return k_fail(k, "RuntimeError: einsum(): fewer operands were provided than specified in "
+                         "the equation");
     if (!result_labels(k, *p ? p : NULL, in, n, dots, &out))
         return false;
     for (int i = 0; i < n; i++)
-        take_diagonals(k, &in[i]);
+        if (!take_diagonals(k, &in[i]))
+            return k_fail(k,
+                          "RuntimeError: einsum(): a subscript is repeated for operand %d but the "
+                          "sizes don't match",
+                          i);
     for (int left = n, step = 0; left > 1 && eager_ok(k->x); left--, step++) {
         int a, b;
         if (!next_pair(k, &k->args[2], step, left, &a, &b) ||

@@ -314,6 +314,13 @@ LVal lower_div(Lower *l, const Value *args, LoopOpKind kind) {
     return pointwise_of(l, LOOP_truediv, &o);
 }
 
+// Of integers what C's division gives.
+LVal lower_div_prim(Lower *l, const Value *args, LoopOpKind kind) {
+    (void)kind;
+    Operands o = operands(l, args, 2, PK_default);
+    return pointwise_of(l, all_integral(&o) ? LOOP_truncdiv : LOOP_truediv, &o);
+}
+
 LVal lower_div_mode(Lower *l, const Value *args, LoopOpKind kind) {
     (void)kind;
     bool floor = args[2].kind == VAL_str && args[2].s[0] == 'f',

@@ -206,17 +206,17 @@ typedef struct RedArgs {
     DType dtype; // asked for, DT_none
 } RedArgs;
 
-// Arguments by name: dim, keepdim, dtype.
+// Arguments by name: dim, keepdim, dtype; prims have dims and output_dtype.
 static RedArgs reduction_args(Lower *l, const Value *args) {
     const Op *op = l->node->def;
     RedArgs r = {.x = arg_box(l, args, 0)};
     const Value *dim = &(Value){.kind = VAL_none};
     for (int i = 1; i < op->n_args; i++) {
-        if (!strcmp(op->args[i].name, "dim"))
+        if (!strcmp(op->args[i].name, "dim") || !strcmp(op->args[i].name, "dims"))
             dim = &args[i];
         else if (!strcmp(op->args[i].name, "keepdim"))
             r.keepdim = arg_bool(args, i);
-        else if (!strcmp(op->args[i].name, "dtype") && args[i].kind == VAL_dtype)
+        else if (str_ends(op->args[i].name, "dtype") && args[i].kind == VAL_dtype)
             r.dtype = args[i].dtype;
     }
     reduction_axes(l, dim, data_ndim(r.x->data), r.axis);
@@ -234,6 +234,8 @@ Box *sum_box(Lower *l, Box *x, const bool *axis, bool keepdim, DType dtype) {
 LVal lower_sum(Lower *l, const Value *args, LoopOpKind kind) {
     RedArgs r = reduction_args(l, args);
     (void)kind;
+    if (r.dtype == DT_none && l->node->def->id == OP_prims_sum_default) // in the input's dtype
+        r.dtype = data_dtype(r.x->data);
     return lv_box(sum_box(l, r.x, r.axis, r.keepdim, r.dtype));
 }
 

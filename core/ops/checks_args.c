@@ -191,7 +191,8 @@ bool fit_pools(const Call *c, int dims) {
         int64_t in = check_size(c, "self", i - dims, -1), out, kernel;
         out = check_item(c, "output_size", one_out ? 0 : i, 1);
         kernel = check_item(c, "kernel_size", one ? 0 : i, 1);
-        if (in >= 0 && out < INT32_MAX && kernel < INT32_MAX && out + kernel - 1 > in)
+        int64_t most = dims == 3 ? in - 1 : in; // of three dimensions none may be filled
+        if (in >= 0 && out < INT32_MAX && kernel < INT32_MAX && out + kernel - 1 > most)
             return false;
     }
     return true;

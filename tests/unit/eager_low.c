@@ -199,6 +199,22 @@ static const struct {
     {"aten.sub.Scalar", "the scalar is rounded to float16 first"},
 };
 
+// They are held against what PyTorch gave in both low dtypes.
+START_TEST(what_is_apart_is_recorded) {
+    fresh();
+    Map seen = {.arena = &arena};
+    note_recorded(&seen);
+    note_cases(&seen, "tests/data/eager_now.jsonl");
+    for (int i = 0; i < COUNT(apart); i++) {
+        int64_t have = 0;
+        for (MapEntry *e = map_first(&seen); e; e = map_next(&seen, e))
+            if (str_starts(e->key, apart[i].op))
+                have |= e->i;
+        ck_assert_msg(have >> DT_bf16 & 1 && have >> DT_f16 & 1, "%s", apart[i].op);
+    }
+}
+END_TEST
+
 static bool is_apart(const char *op) {
     for (int i = 0; i < COUNT(apart); i++)
         if (str_starts(op, apart[i].op))
@@ -359,6 +375,7 @@ Suite *suite_eager_low(void) {
                             every_core_overload_has_a_case,
                             low_dtypes_have_cases,
                             low_dtypes_are_exact_results_rounded,
+                            what_is_apart_is_recorded,
                             tolerances_are_few_and_justified};
     return unit_suite("eager_low", tests, COUNT(tests));
 }
