@@ -59,7 +59,7 @@ bool session_take_loops(Session *s, const char *path, RunRequest *r, Arena *a, D
     }
     if (!taken)
         diag_fail(d, "%s lies in no folder of a graph of this model", path)->hint =
-            arena_printf(a, "its folder's name says which graph it is: %s", both[0]->name);
+            arena_printf(d->arena, "its folder's name says which graph it is: %s", both[0]->name);
     r->loops = loops;
     r->backend = BACKEND_ir;
     return taken > 0;

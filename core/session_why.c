@@ -499,7 +499,7 @@ bool session_pair(Session *s, int *unit, const char *names[2], Arena *arena, Dia
         diag_fail(d, "%s and %s are in %s and in %s", names[0], names[1],
                   pipeline_unit_label(s->pipeline, units[0]),
                   pipeline_unit_label(s->pipeline, units[1]))
-            ->hint = arena_printf(arena, "say which: %s/%s",
+            ->hint = arena_printf(d->arena, "say which: %s/%s",
                                   pipeline_unit_label(s->pipeline, units[0]), names[0]);
     if (found != 1)
         return false;

@@ -121,7 +121,8 @@ static void demand_symbols(CGen *g, const IrInput *in) {
             if (!map_find(&g->declared, expr_name(all[k])))
                 diag_fail(g->r->diag, "no input tells what %s is: %s has the size %s",
                           expr_name(all[k]), in->name, sym_str(g->arena, l->size[d]))
-                    ->hint = arena_printf(g->arena, "give the graph an input `%s: \"Sym(%s)\"`",
+                    ->hint = arena_printf(g->r->diag->arena,
+                                          "give the graph an input `%s: \"Sym(%s)\"`",
                                           expr_name(all[k]), expr_name(all[k]));
     }
 }
