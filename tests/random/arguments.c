@@ -547,10 +547,10 @@ static bool is_special(const char *t) {
     return is_fixed(t) || str_index(t, all, COUNT(all)) >= 0;
 }
 
-// The compiler chooses in which order of memory it stores what it computed, and so draws in it; and
-// for memory with gaps it draws in other steps.
+// The compiler chooses in which order of memory it stores what it computed or what was written, and
+// draws in it; and for memory with gaps it draws in other steps.
 static bool may_draw(const Make *m, const Item *first) {
-    return first->node->op == FX_placeholder &&
+    return first->node->op == FX_placeholder && !first->written &&
            meta_is_contiguous(m->g->sym, meta_of(first), MF_contiguous);
 }
 

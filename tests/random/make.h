@@ -9,12 +9,13 @@ enum { MOST_VALUES = 200, MOST_ELEMENTS = 400, MOST_LARGE = 5000, MOST_DIMS = 5,
 enum { UNKNOWN_SIZE = 4 }; // what depends on values is taken for that
 
 typedef struct Item {
-    Node *node;  // a tensor
-    int memory;  // items with the same number may share elements
-    bool leaf;   // a parameter, or a view of one: it may not be written
-    bool rough;  // floats of few bits are in it: nothing that jumps is computed from it
-    bool odd;    // something infinite may be in it
-    bool folded; // some elements are one in memory: it may not be written
+    Node *node;   // a tensor
+    int memory;   // items with the same number may share elements
+    bool leaf;    // a parameter, or a view of one: it may not be written
+    bool rough;   // floats of few bits are in it: nothing that jumps is computed from it
+    bool odd;     // something infinite may be in it
+    bool written; // since it came
+    bool folded;  // some elements are one in memory: it may not be written
 } Item;
 
 typedef struct Make {
@@ -25,11 +26,11 @@ typedef struct Make {
     int n;
     int memories; // given so far
     bool grad, dynamic;
-    bool mixed; // inputs of all types alike
-    bool large; // sizes beyond a vector, a tile, a chunk
-    bool draws; // random numbers
+    bool mixed;   // inputs of all types alike
+    bool large;   // sizes beyond a vector, a tile, a chunk
+    bool draws;   // random numbers
     bool depends; // sizes and numbers depend on values
-    bool odd;   // numbers may be infinite, or none
+    bool odd;     // numbers may be infinite, or none
     const char *set[MOST_SETS + 1]; // of the session: `alias.L_v_=L_x_ 4`
     int n_sets;
 } Make;

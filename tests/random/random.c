@@ -362,6 +362,7 @@ static void spoil(Make *m, const Value *v, bool rough, bool odd) {
         if (m->item[i].memory == x->memory) {
             m->item[i].rough = m->item[i].rough || rough;
             m->item[i].odd = m->item[i].odd || odd;
+            m->item[i].written = true;
         }
 }
 
