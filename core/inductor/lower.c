@@ -192,8 +192,10 @@ static LVal call(Lower *l, const Node *n) {
         return lower_higher(l, n);
     if (n->val.kind == VAL_symfloat)
         return lower_real(l, n);
-    if (!n->def && str_starts(n->target, "torch.ops.") && node_val(l, n)->kind != VAL_none)
+    if (!n->def && str_starts(n->target, "torch.ops.") && node_val(l, n)->kind != VAL_none) {
+        map_put_int(&l->fell_back, n->target, 1);
         return lower_opaque(l, n);
+    }
     if (!n->def) {
         diag_fail(l->req->diag, "cannot lower %s: %s is not an operator that is known here",
                   n->name, n->target);
@@ -223,6 +225,8 @@ static LVal call(Lower *l, const Node *n) {
         l->promote = w->promote;
         return w->fn(l, args, w->kind);
     }
+    if (!w)
+        map_put_int(&l->fell_back, n->target, 1);
     return lower_fallback(l, n->def, args);
 }
 
@@ -376,8 +380,7 @@ static Box *reused(Lower *l, const Node *n, Box *b) {
             Data *d = b->data;
             if (d->kind == D_store)
                 data_realize(l, d, "output with several users");
-        } else if (u->def ? op_needs_realized_inputs(u->def)
-                          : str_starts(u->target, "torch.ops.")) {
+        } else if (node_needs_realized_inputs(l, u)) {
             box_realize_hint(l, b);
             const TensorMeta *m = node_meta(l, n);
             bool fixed = is_call_of(u, OP_aten_convolution_backward_default, OP_aten_mm_default,
@@ -528,7 +531,7 @@ IrModule *lower_graph(const LowerRequest *request, const char *prefix) {
     l.m = ARENA_NEW(l.arena, IrModule);
     *l.m = (IrModule){
         .arena = l.arena, .sym = l.sym, .graph = request->graph, .buffers = {.arena = l.arena}};
-    l.by_name.arena = l.bound.arena = l.arena;
+    l.by_name.arena = l.bound.arena = l.fell_back.arena = l.arena;
     l.users.arena = l.reals.arena = l.arena;
     l.env = ARENA_ARRAY(l.arena, l.g->by_id.n, LVal);
     l.val = fake_values(l.arena, l.g, request->stage, request->diag);

@@ -191,6 +191,7 @@ struct Lower {
     Promote promote; // of the row being lowered
     bool *channels_last; // by node id: prefers that layout; NULL: none does
     int n_visible; // outputs that the user sees, -1: not counted yet
+    Map fell_back;   // targets without a lowering that have been called
     bool layout_opt; // convolutions in channels_last
     bool failed;
 };
@@ -345,7 +346,8 @@ IrModule *lower_graph(const LowerRequest *request, const char *prefix);
 LVal multi_output(Lower *l, LBuf *packed, const TensorMeta *m, int item);
 LVal lower_extern(Lower *l, const char *kernel, const Op *op, IrClass cls, IrLayout *layout,
                   const IrArg *args, int n);
-bool op_needs_realized_inputs(const Op *op);
+// Whether n reads a value of several users from memory (needs_realized_inputs of lowering.py).
+bool node_needs_realized_inputs(const Lower *l, const Node *n);
 IrArg data_arg(Lower *l, Data *d); // realized, as an argument of a call
 IrArg extern_arg(Lower *l, const Value *v);
 IrArg extern_lval(Lower *l, const LVal *v); // an FX argument likewise; lists of tensors too

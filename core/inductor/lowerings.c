@@ -1,6 +1,8 @@
 // lowerings.c: the table of lowerings, by op.
 #include "core/inductor/lowerings.h"
 
+#include <string.h>
+
 static const Lowering table[OP_count] = {
 #define LOWER(op, fn_, kind_, promote_, realized_)                                                 \
     [OP_##op] = {.fn = lower_##fn_,                                                                \
@@ -15,8 +17,25 @@ const Lowering *lowering_of(OpId id) {
     return id > OP_none && id < OP_count && table[id].fn ? &table[id] : NULL;
 }
 
-// Ops that are always called as library kernels read their inputs from memory.
-bool op_needs_realized_inputs(const Op *op) {
-    const Lowering *w = lowering_of(op->id);
-    return w ? w->needs_realized_inputs : !(op->tags & OPT_sym);
+static bool is_known_fallback(const Op *op) {
+    static const struct {
+        const char *name, *overload;
+    } known[] = {
+#define FALLBACK(name, overload) {name, overload},
+#include "core/inductor/fallbacks.def"
+#undef FALLBACK
+    };
+    for (int i = 0; i < COUNT(known); i++)
+        if (strcmp(op->name, known[i].name) == 0 &&
+            (!*known[i].overload || strcmp(op->overload, known[i].overload) == 0))
+            return true;
+    return false;
+}
+
+bool node_needs_realized_inputs(const Lower *l, const Node *n) {
+    const Lowering *w = n->def ? lowering_of(n->def->id) : NULL;
+    if (w)
+        return w->needs_realized_inputs;
+    return (n->def && is_known_fallback(n->def)) ||
+           (n->target && map_get_int(&l->fell_back, n->target, 0));
 }
