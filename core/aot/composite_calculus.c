@@ -160,6 +160,28 @@ bool rule_linalg_vander(Trace *t, const Op *op, const Value *a, Value *out) {
     return true;
 }
 
+// (x, N, increasing): columns are written into memory of their own.
+bool rule_vander(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    Value x = a[0], n = is_none(&a[1]) ? val_sym(size_of(t, x, 0)) : a[1];
+    Value all = CALL(t, aten_empty_memory_format, list_of(t, val_sym(size_of(t, x, 0)), n, END),
+                     DTY(dtype_promote(dtype_of(x), DT_i64)), strided(),
+                     (Value){.kind = VAL_device, .device = x.tensor->device});
+    int64_t columns = int_arg(&n, 2);
+    if (columns > 0)
+        CALL(t, aten_fill__Scalar, CALL(t, aten_select_int, all, INT(1), INT(0)), INT(1));
+    if (columns > 1) {
+        Value one = INT(1), powers = CALL(t, aten_slice_Tensor, all, one, one);
+        CALL(t, aten_copy__default, powers, CALL(t, aten_unsqueeze_default, x, one));
+        powers = CALL(t, aten_slice_Tensor, all, one, one);
+        Value product = CALL(t, aten_slice_Tensor, all, one, one);
+        product = CALL(t, aten_cumprod_default, product, one);
+        CALL(t, aten_copy__default, powers, product);
+    }
+    *out = bool_arg(&a[2]) ? all : CALL(t, aten_flip_default, all, list_of(t, INT(1), END));
+    return true;
+}
+
 // (self, dim, keepdim, dtype)
 bool rule_nanmean(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;

@@ -277,7 +277,7 @@ bool rule_tensordot(Trace *t, const Op *op, const Value *a, Value *out) {
                 rsizes.at[rsizes.n++] = val_sym(size_of(t, x[k], i));
             }
         for (int i = 0; i < dims[k].n; i++)
-            perm[k].at[end + i] = INT(wrap_dim(t, int_arg(&dims[k].at[i], 0), dim_of(x[k])));
+            perm[k].at[end + i] = dims[k].at[i]; // as it was given, negative too
     }
     Value m[2];
     for (int k = 0; k < 2; k++) {

@@ -367,8 +367,11 @@ static Box *realized_for(Lower *l, const Node *n, Box *b, const char *reason) {
     const TensorMeta *m = node_meta(l, n);
     if (!reason || !box_asked(l, b, reason))
         return b;
-    if (m && prefers_channels_last(l, n, b, m))
-        b = box_require_channels_last(l, b);
+    if (m && prefers_channels_last(l, n, b, m)) {
+        int order[4];
+        strides_order(l, 4, strides_channels_last(l, 4, m->size), order);
+        b = box_require_order(l, b, order);
+    }
     box_realize(l, b, reason);
     return b;
 }

@@ -2,6 +2,8 @@
 // values from (seed, position). Source: torch/_inductor/lowering.py inductor_seeds,
 // inductor_random; ir.py RandomSeeds.
 #include "core/inductor/lower.h"
+
+#include <math.h>
 #include "core/inductor/lowerings.h"
 
 #include <string.h>
@@ -87,11 +89,13 @@ LVal lower_randint(Lower *l, const Value *args, LoopOpKind kind) {
     return random_box(l, c, &args[2], DT_i64, arg_box(l, args, 3));
 }
 
-// An uninitialised tensor: a buffer whose loops run zero times.
+// An uninitialised tensor: a buffer whose loops run zero times. Where its elements are put in place
+// of a load they are NaN (nop_loader_fn of ir.py).
 LVal lower_empty(Lower *l, const Value *args, LoopOpKind kind) {
     const TensorMeta *m = node_meta(l, l->node);
     (void)args, (void)kind;
-    Box *b = full_box(l, val_int(0), m->dtype, m->device, m->ndim, m->size);
+    Value fill = dtype_is_float(m->dtype) ? val_float((double)NAN) : val_int(0);
+    Box *b = full_box(l, fill, m->dtype, m->device, m->ndim, m->size);
     box_realize(l, b, "uninitialised memory");
     LBuf *buf = b->data->buf;
     if (m->stride)

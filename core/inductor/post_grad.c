@@ -190,20 +190,74 @@ static bool is_addmm(const Node *add, int k) {
            expandable(add->graph->sym, t, a->size[0], b->size[1]);
 }
 
+Value post_grad_value(const Graph *g, const Op *op, const Value *args, int n) {
+    Value in[16] = {0}, *bound = ARENA_ARRAY(g->arena, op->n_args, Value), out = {0};
+    Diag quiet = {.arena = g->arena};
+    for (int i = 0; i < n && i < 16; i++)
+        in[i] = args[i].kind == VAL_node ? args[i].node->val : args[i];
+    MetaCtx c = {.arena = g->arena, .sym = g->sym, .diag = &quiet};
+    if (n > 16 || !op->meta ||
+        !op_bind(op, in, n, NULL, NULL, 0, bound, g->arena, &quiet, (Place){0}) ||
+        !op_meta(&c, op, bound, &out))
+        return val_none();
+    return out;
+}
+
+// What takes the place of add and its product.
+typedef struct Replacement {
+    PassCtx *c;
+    Graph *g;
+    const Node *add, *mm;
+} Replacement;
+
+static Node *call(const Replacement *r, OpId id, const char *name, const Value *args, int n) {
+    Node *made = graph_call(r->g, op_at(id), name, args, n, NULL, 0);
+    made->val = post_grad_value(r->g, op_at(id), args, n);
+    made->original_aten = "aten.addmm.default";
+    origins_add(r->c->origins, made->id, r->add->id, LINK_part);
+    origins_add(r->c->origins, made->id, r->mm->id, LINK_part);
+    return made;
+}
+
+static bool is_small_row(const TensorMeta *a, const TensorMeta *b) {
+    int64_t k, n;
+    return a->device.type == DEV_cpu && (a->dtype == DT_f32 || a->dtype == DT_f64) &&
+           expr_is(a->size[0], 1) && expr_int(b->size[0], &k) && expr_int(b->size[1], &n) &&
+           k <= 16 && n <= 16;
+}
+
+// The replacement is traced, and a row times a small matrix is taken apart there (addmm of
+// torch/_inductor/decomposition.py).
+static Node *row_by_matrix(const Replacement *r, Value inp, Value row, Value matrix) {
+    Value turned = val_list(r->g->arena, VAL_list, 2), first = val_list(r->g->arena, VAL_list, 1);
+    turned.at[0] = val_int(1);
+    turned.at[1] = first.at[0] = val_int(0);
+    const Value one = val_int(1);
+    Value t =
+        val_node(call(r, OP_aten_permute_default, "permute_default", (Value[]){row, turned}, 2));
+    Value m = val_node(call(r, OP_aten_mul_Tensor, "mul_tensor", (Value[]){t, matrix}, 2));
+    Value sum = val_node(call(r, OP_aten_sum_dim_IntList, "sum_dim_int_list",
+                              (Value[]){m, first, val_bool(true)}, 3));
+    sum = val_node(call(r, OP_aten_mul_Tensor, "mul_tensor", (Value[]){sum, one}, 2));
+    inp = val_node(call(r, OP_aten_mul_Tensor, "mul_tensor", (Value[]){inp, one}, 2));
+    return call(r, OP_aten_add_Tensor, "add_tensor", (Value[]){sum, inp}, 2);
+}
+
 static void fuse_addmm(PassCtx *c, Graph *g, Node *add, int k) {
     Node *mm = add->args[k].node;
+    Replacement r = {c, g, add, mm};
     Value args[3] = {add->args[1 - k], mm->args[0], mm->args[1]};
     graph_set_insert(g, add);
-    Node *n = graph_call(g, op_at(OP_aten_addmm_default), "addmm_default", args, 3, NULL, 0);
+    Node *n = is_small_row(tensor_of(&args[1]), tensor_of(&args[2]))
+                  ? row_by_matrix(&r, args[0], args[1], args[2])
+                  : call(&r, OP_aten_addmm_default, "addmm_default", args, 3);
     graph_set_insert(g, NULL);
-    if (fault(c->decisions, FAULT_addmm_bias_doubled, add->name)) {
+    if (node_is(n, OP_aten_addmm_default) &&
+        fault(c->decisions, FAULT_addmm_bias_doubled, add->name)) {
         Kwarg beta = {"beta", val_int(2)};
         node_set_args(n, args, 3, &beta, 1);
     }
     n->val = add->val;
-    n->original_aten = "aten.addmm.default";
-    origins_add(c->origins, n->id, add->id, LINK_part);
-    origins_add(c->origins, n->id, mm->id, LINK_part);
     node_replace_uses(add, n);
     node_erase(add);
     node_erase(mm);

@@ -23,6 +23,8 @@ typedef struct PostRewrite {
 } PostRewrite;
 extern const PostRewrite post_grad_cat_slice_cat, post_grad_splitwithsizes_cat,
     post_grad_cat_splitwithsizes;
+// Result of a call with nodes' values as arguments; none if it is not known.
+Value post_grad_value(const Graph *g, const Op *op, const Value *args, int n);
 // The same graph if none of them matches, or the pass is not wanted.
 Graph *post_grad_rewrite(PassCtx *c, const Graph *g, const char *pass,
                          const PostRewrite *const *rules, int n_rules);

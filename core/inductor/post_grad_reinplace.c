@@ -299,25 +299,12 @@ static const char *default_name(Arena *a, const Op *op) {
     return arena_printf(a, "%s_%s", op->name, op->overload);
 }
 
-static Value view_value(Reinplace *r, const Op *op, const Value *args, int n) {
-    Value in[16] = {0}, *bound = ARENA_ARRAY(r->pass->arena, op->n_args, Value), out = {0};
-    Diag quiet = {.arena = r->pass->arena};
-    for (int i = 0; i < n && i < 16; i++)
-        in[i] = args[i].kind == VAL_node ? args[i].node->val : args[i];
-    MetaCtx c = {.arena = r->pass->arena, .sym = r->g->sym, .diag = &quiet};
-    if (n > 16 || !op->meta ||
-        !op_bind(op, in, n, NULL, NULL, 0, bound, r->pass->arena, &quiet, (Place){0}) ||
-        !op_meta(&c, op, bound, &out))
-        return val_none();
-    return out;
-}
-
 static Node *call_view(Reinplace *r, const ViewOp *v, Node *of, const Node *from) {
     Value *args = ARENA_ARRAY(r->pass->arena, v->n_args + 1, Value);
     args[0] = val_node(of);
     for (int i = 0; i < v->n_args; i++)
         args[i + 1] = v->args[i];
-    Value val = view_value(r, v->view, args, v->n_args + 1);
+    Value val = post_grad_value(r->g, v->view, args, v->n_args + 1);
     return call_named(r, v->view, default_name(r->pass->arena, v->view), args, v->n_args + 1,
                       v->kwargs, v->n_kwargs, from, &val);
 }

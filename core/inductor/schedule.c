@@ -134,17 +134,30 @@ void sched_set_reads(const Schedule *s, SchedNode *n, DepVec reads) {
             vec_push(s->arena, &n->unmet, reads.at[i]);
 }
 
+// Loops that run zero times: of an empty tensor, or of memory that nobody writes.
+static bool never_runs(const LoopBody *b) {
+    for (int i = 0; b && i < b->n_iter; i++)
+        if (expr_is(b->sizes[i], 0))
+            return true;
+    return false;
+}
+
 static SchedKind kind_of_op(const Schedule *s, const IrOp *op) {
     const IrLayout *l = op->outputs.n ? op->outputs.at[0]->layout : NULL;
     bool computed = op->cls == IR_computed || op->cls == IR_template;
-    if (op->cls == IR_concat || (computed && ir_layout_is_empty(s->module->sym, l)))
+    if (op->cls == IR_concat ||
+        (computed && (ir_layout_is_empty(s->module->sym, l) || never_runs(op->body))))
         return SCHED_nop;
     return computed ? SCHED_node : SCHED_extern;
 }
 
 static void read_body(Schedule *s, SchedNode *n, DepVec *reads) {
     const LoopBody *b = n->body;
-    deps_of_body(s->arena, s->module->sym, b, reads, &n->writes);
+    if (n->kind == SCHED_nop) // as it was traced
+        deps_of_body_raw(s->arena, s->module->sym, n->op->plain ? n->op->plain : b, reads,
+                         &n->writes);
+    else
+        deps_of_body(s->arena, s->module->sym, b, reads, &n->writes);
     n->n_iter = b->n_iter;
     n->n_red = b->n_vars - b->n_iter;
     n->iter = b->sizes;

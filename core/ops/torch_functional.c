@@ -58,7 +58,7 @@ bool build_tensordot(Build *b, const char *words, Value *out) {
         bool list = pair && (p[2].at[k].kind == VAL_list || p[2].at[k].kind == VAL_tuple);
         of[k] = list ? p[2].at[k] : val_list(b->m->arena, VAL_list, pair ? 1 : (int)n);
         for (int i = 0; !list && i < of[k].n; i++)
-            of[k].at[i] = pair ? p[2].at[k] : val_int(k ? i : a->ndim - n + i);
+            of[k].at[i] = pair ? p[2].at[k] : val_int(k ? i : i - n);
     }
     return build_call(b, false, "tensordot", (Value[]){p[0], p[1], of[0], of[1]}, 4, NULL, out);
 }

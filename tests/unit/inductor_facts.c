@@ -122,13 +122,41 @@ static const Fact facts[] = {
      "buf0.layout = FixedLayout('cpu', torch.float32, size=[1, 6, 6, 6], stride=[216, 36, 6, 1])",
      "stride=[216, 1, 36, 6]"},
     // a reduction of middling size decides how what it reads is laid out, before a view does
-    {HEAD "L_x_: \"f32[2, 8, 8, 8][512, 1, 64, 8]cpu\", L_y_: \"f32[2, 8, 8, 8][512, 1, 64, 8]cpu\")"
-          ":\n        e = torch.exp(L_x_)\n        m = e * L_y_\n        p = m * 2\n"
+    {HEAD "L_x_: \"f32[2, 8, 8, 8][512, 1, 64, 8]cpu\", "
+          "L_y_: \"f32[2, 8, 8, 8][512, 1, 64, 8]cpu\"):\n        e = torch.exp(L_x_)\n"
+          "        m = e * L_y_\n        p = m * 2\n"
           "        s = p.sum((2, 3))\n        v = e.view(2, 8, 64)\n        z = v.sum(2)\n"
           "        return (s, z)\n",
      "none", "model__0_inference_0.0/ir_pre_fusion.txt",
      "buf0.layout = FixedLayout('cpu', torch.float32, size=[2, 8, 8, 8], stride=[512, 1, 64, 8])",
      NULL},
+    // what the first call of an op without a lowering reads is not put into memory for it
+    {HEAD "L_a_: \"f32[4, 3]\", L_b_: \"f32[5]\", L_c_: \"f32[4, 3]\", "
+          "L_d_: \"f32[5]\"):\n"
+          "        s = torch._foreach_add([L_a_, L_b_], [L_c_, L_d_])\n        t = s[0]\n"
+          "        u = s[1]\n        e = torch._foreach_mul_([L_c_, L_d_], 2)\n"
+          "        n = torch._foreach_norm([t, u])\n        v = n[0]\n        w = n[1]\n"
+          "        x = t * 3\n        y = u * 3\n        return (v, w, x, y)\n",
+     "none", "model__0_inference_0.0/ir_pre_fusion.txt",
+     "op1.writes = [MemoryDep('buf1', c0, {c0: 12})]", NULL},
+    // memory that nobody writes is no kernel, and NaN where it is put in place of a load
+    {HEAD "L_x_: \"f32[1, 1, 8, 8]\"):\n        y = torch.nn.functional.pad(L_x_, (1, 1, 1, 1), "
+          "mode = 'circular')\n        return (y,)\n",
+     "none", "model__0_inference_0.0/ir_pre_fusion.txt",
+     "op0: NopKernelSchedulerNode(ComputedBuffer)\nop0.writes = [MemoryDep('buf0', 10*d2 + d3, "
+     "{d0: 0, d1: 0, d2: 0, d3: 0})]",
+     "ops.constant(0.0, torch.float32)"},
+    // an addmm that a product and a sum become is taken apart if it is a row times a small matrix
+    {HEAD "L_x_: \"f32[1, 2]\", L_w_: \"f32[2, 3]\", L_b_: \"f32[1, 3]\"):\n"
+          "        m = torch.mm(L_x_, L_w_)\n        y = L_b_ + m\n        return (y,)\n",
+     "none", "post_grad_graphs.txt", "sum_dim_int_list", "addmm_default"},
+    // torch.tensordot counts the dimensions of its first operand from the end
+    {HEAD "L_x_: \"f32[2, 3]\", L_y_: \"f32[3, 4]\"):\n"
+          "        y = torch.functional.tensordot(L_x_, L_y_, 1)\n        return (y,)\n",
+     "none", "aot_graphs.txt", "permute.default(arg0_1, [0, -1])", NULL},
+    // torch.vander writes its columns into memory of its own
+    {HEAD "L_x_: \"f32[4]\"):\n        y = torch.vander(L_x_, 3)\n        return (y,)\n", "none",
+     "aot_graphs.txt", "cumprod.default(", "vander"},
 };
 
 START_TEST(dumps_say_it) {
