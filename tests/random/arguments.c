@@ -558,6 +558,17 @@ static bool begins(const char *t) {
     return strchr("afeijbpumoLICQGOH", t[0]) || is_fixed(t) || begins_special(t);
 }
 
+// nonzero gives the strides [1, u0], of which the order is not known: only a copy is used.
+static bool densely(Make *m, Item *made) {
+    Value args[2] = {of(made), {.kind = VAL_memory_format, .mf = MF_contiguous}};
+    int at = (int)(made - m->item);
+    Item *copy = call(m, "aten.clone.default", args, 2);
+    if (copy)
+        m->item[at] = *copy;
+    m->n -= copy != NULL;
+    return copy != NULL;
+}
+
 bool follow(Make *m, const Recipe *r) {
     Args *a = ARENA_NEW(m->arena, Args);
     a->m = m;
@@ -579,5 +590,6 @@ bool follow(Make *m, const Recipe *r) {
         if (!ok)
             return false;
     }
-    return call(m, r->op, a->at, a->n) != NULL;
+    Item *made = call(m, r->op, a->at, a->n);
+    return made && (strcmp(r->op, "aten.nonzero.default") != 0 || densely(m, made));
 }

@@ -109,7 +109,7 @@ static bool sizes_are_known(const Make *m, const TensorMeta *t) {
     return true;
 }
 
-// Times a gradient that is nearly zero, or zero, it is infinite or no number.
+// Times what is nearly zero, or zero, it is infinite or no number.
 static bool has_infinite_factor(const Op *op, const Value *args) {
     static const char *const of[] = {"mul", "div", "add", "sub", "lerp", "pow"};
     bool factor = false, infinite = false;
@@ -121,8 +121,7 @@ static bool has_infinite_factor(const Op *op, const Value *args) {
 }
 
 static bool is_wrong_gradient(Make *m, const Op *op, const Value *args, const Item *first) {
-    return has_infinite_factor(op, args) || (is_extreme(op) && is_narrow(m, &args[0])) ||
-           is_without_gradient(op, first) ||
+    return (is_extreme(op) && is_narrow(m, &args[0])) || is_without_gradient(op, first) ||
            (m->large && str_starts(op->name, "cumprod")); // a graph of as many nodes
 }
 
@@ -133,6 +132,14 @@ static bool differs_for_nothing(const Op *op) {
     return str_index(op->name, names, COUNT(names)) >= 0;
 }
 
+static bool any_folded(Make *m, const Value *v) {
+    bool folded = false;
+    for (int i = 0; v->kind == VAL_list && i < v->n; i++)
+        folded = folded || any_folded(m, &v->at[i]);
+    const Item *x = v->kind == VAL_node ? its_item(m, v) : NULL;
+    return folded || (x && x->folded);
+}
+
 bool is_disputed(Make *m, const Op *op, const Value *args, bool rough, bool odd) {
     const Item *first = op->n_args ? its_item(m, &args[0]) : NULL;
     if (first && !hint_numel(m, meta_of(first)) && differs_for_nothing(op))
@@ -140,7 +147,9 @@ bool is_disputed(Make *m, const Op *op, const Value *args, bool rough, bool odd)
     if (m->depends && first && is_cut(op) &&
         (ends_at_value(op, args) || !sizes_are_known(m, meta_of(first))))
         return true;
-    if (first && first->folded && str_ends(op->name, "_scatter")) // of a copy that is folded, too
+    // Into a copy that is folded, too.
+    bool copy = !strcmp(op->name, "copy") || !strcmp(op->name, "_foreach_copy");
+    if ((copy || str_ends(op->name, "_scatter")) && any_folded(m, &args[0]))
         return true;
     if (first && op->id == OP_aten_as_strided_default && // gaps are in nobody's copy
         !meta_is_contiguous(m->g->sym, meta_of(first), MF_contiguous))
@@ -149,5 +158,6 @@ bool is_disputed(Make *m, const Op *op, const Value *args, bool rough, bool odd)
         return true;
     return (odd && differs_for_infinities(op, args)) ||
            (m->grad && is_wrong_gradient(m, op, args, first)) ||
+           ((m->grad || rough) && has_infinite_factor(op, args)) ||
            (rough && (is_step(op) || is_nearest(op, args) || counts_nonzero(op, args)));
 }

@@ -187,12 +187,13 @@ Item *some_true(Make *m, const Item *x) {
     return more ? call_with(m, "aten.logical_or.default", more, &v) : NULL;
 }
 
-// Not negative, without dimensions.
+// Two at least, without dimensions: as a size it is neither none nor one.
 static Item *one_integer(Make *m) {
     Item *i = find_item(m, W_int);
-    Value five = val_int(5);
+    Value five = val_int(5), two = val_int(2);
     i = i && hint_numel(m, meta_of(i)) ? call_with(m, "aten.amax.default", i, NULL) : NULL;
-    return i ? call_with(m, "aten.remainder.Scalar", i, &five) : NULL;
+    i = i ? call_with(m, "aten.remainder.Scalar", i, &five) : NULL;
+    return i ? call_with(m, "aten.add.Scalar", i, &two) : NULL;
 }
 
 bool begins_special(const char *token) {
