@@ -326,21 +326,13 @@ static bool run_call(Interp *in, const Node *n, Value *out) {
     return eager_ok(&in->x) && (n->def ? run_op(in, n, &a, out) : run_torch(in, n, &a, out));
 }
 
-static int count_leaves(const Value *v) {
-    int n = 0;
-    if (v->kind != VAL_list && v->kind != VAL_tuple)
-        return 1;
-    for (int i = 0; i < v->n; i++)
-        n += count_leaves(&v->at[i]);
-    return n;
-}
-
 static int put_leaves(Interp *in, const Value *v, RtValue *out, int at) {
-    if (v->kind != VAL_list && v->kind != VAL_tuple) {
+    bool dict = v->kind == VAL_dict;
+    if (v->kind != VAL_list && v->kind != VAL_tuple && !dict) {
         value_to_rt(&in->x, in->x.c->arena, v, &out[at]);
         return at + 1;
     }
-    for (int i = 0; i < v->n; i++)
+    for (int i = dict; i < v->n; i += dict ? 2 : 1)
         at = put_leaves(in, &v->at[i], out, at);
     return at;
 }
@@ -351,7 +343,7 @@ static bool run_output(Interp *in, const Node *n) {
         return eager_fail(&in->x, "RuntimeError: the output node has no argument");
     if (!evaluate(in, &n->args[0], &v))
         return false;
-    in->run->n_outputs = count_leaves(&v);
+    in->run->n_outputs = value_leaves(&v);
     in->run->outputs = ARENA_ARRAY(in->x.c->arena, in->run->n_outputs + 1, RtValue);
     put_leaves(in, &v, in->run->outputs, 0);
     return true;

@@ -43,9 +43,19 @@ int graph_output_index(const Graph *g, const char *name) {
     return -1;
 }
 
+// Values of a dict stand behind their keys.
+int value_leaves(const Value *v) {
+    bool dict = v->kind == VAL_dict;
+    int n = 0;
+    if (v->kind != VAL_list && v->kind != VAL_tuple && !dict)
+        return 1;
+    for (int i = dict; i < v->n; i += dict ? 2 : 1)
+        n += value_leaves(&v->at[i]);
+    return n;
+}
+
 int graph_n_outputs(const Graph *g) {
-    const Value *v = &graph_output_node(g)->args[0];
-    return v->kind == VAL_tuple || v->kind == VAL_list ? v->n : 1;
+    return value_leaves(&graph_output_node(g)->args[0]);
 }
 
 Node *graph_find(const Graph *g, const char *name) {

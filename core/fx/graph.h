@@ -124,7 +124,8 @@ Node *graph_output(Graph *g, Value result);
 void graph_set_insert(Graph *g, Node *before);
 Node *graph_output_node(const Graph *g);
 int graph_output_index(const Graph *g, const char *name); // the last output of that name, or -1
-int graph_n_outputs(const Graph *g); // results: items of its output, or the one
+int value_leaves(const Value *v); // what is in nested lists, tuples and dicts
+int graph_n_outputs(const Graph *g); // results: those of its output
 Node *graph_find(const Graph *g, const char *name);
 Node *graph_by_id(const Graph *g, int id);
 int graph_placeholders(const Graph *g, Node ***out, Arena *a);

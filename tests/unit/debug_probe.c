@@ -87,6 +87,33 @@ START_TEST(healthy_graphs_do_not_fail) {
 }
 END_TEST
 
+// Results in lists, tuples and dicts are results of their own, on every rung.
+START_TEST(nested_results) {
+    static const char text[] =
+        "class GraphModule(torch.nn.Module):\n"
+        "    def forward(self, L_x_: \"f32[4, 24][24, 1]cpu\", L_w_: \"f32[24, 24][24, 1]cpu\"):\n"
+        "        a = L_x_ + 1\n"
+        "        b = torch.relu(L_w_)\n"
+        "        c = a.sum(1)\n"
+        "        return ([a, (b, {'k': c})],)\n";
+    for (int rung = 0; rung < RUNG_count; rung++) {
+        Arena a = {0};
+        Session *s = opened(&a);
+        ProbeQuery q = query(&a, text, false);
+        ProbeAnswer answer;
+        q.rung = (CaseRung)rung;
+        probe_ask(session_helpers(s), &q, &a, &answer);
+        ck_assert_msg(answer.failure.kind == FAIL_none, "rung %d: %s", rung,
+                      answer.failure.message);
+        ck_assert_int_eq(answer.n_rows, 3);
+        ck_assert_str_eq(answer.rows[2].type, "f32[4]");
+        drop(&q);
+        session_close(s);
+        arena_free(&a);
+    }
+}
+END_TEST
+
 START_TEST(what_eager_cannot_run_is_no_failure) {
     Arena a = {0};
     Session *s = opened(&a);
@@ -402,6 +429,7 @@ Suite *suite_debug_probe(void) {
     TCase *t = tcase_create("probe");
     tcase_set_timeout(t, 120);
     tcase_add_test(t, healthy_graphs_do_not_fail);
+    tcase_add_test(t, nested_results);
     tcase_add_test(t, what_eager_cannot_run_is_no_failure);
     tcase_add_test(t, time_is_limited);
     tcase_add_test(t, runs_and_memory_are_looked_at);
