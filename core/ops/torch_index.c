@@ -33,10 +33,14 @@ static int used(Build *b, const Value *given) {
     return mask ? v.tensor->ndim : 1;
 }
 
+// A slice of a whole dimension is none, unless the dimension is symbolic and ends elsewhere by name
+// (applySlice of ATen/TensorIndexing.h).
 static bool is_full(Indexing *ix, const Expr *start, const Expr *stop, const Expr *step_by) {
     const TensorMeta *t = build_tensor(ix->b, &ix->x);
+    const Expr *size = t->size[ix->dim];
     Sym *s = ix->b->m->sym;
-    return expr_is(step_by, 1) && expr_is(start, 0) && sym_known_le(s, t->size[ix->dim], stop);
+    bool whole = expr_has_symbols(size) ? sym_known_eq(s, size, stop) : sym_known_le(s, size, stop);
+    return whole && expr_is(step_by, 1) && expr_is(start, 0);
 }
 
 static bool slice(Indexing *ix, const Value *v) {

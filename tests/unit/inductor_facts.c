@@ -157,6 +157,12 @@ static const Fact facts[] = {
     // torch.vander writes its columns into memory of its own
     {HEAD "L_x_: \"f32[4]\"):\n        y = torch.vander(L_x_, 3)\n        return (y,)\n", "none",
      "aot_graphs.txt", "cumprod.default(", "vander"},
+    // the whole of a symbolic dimension is sliced all the same
+    {HEAD "s0: \"Sym(s0)\", L_x_: \"f32[s0, 4]\"):\n"
+          "        a = L_x_[(slice(None, None, None), None)]\n        y = a.sin()\n"
+          "        return (y,)\n",
+     "inputs", "aot_joint_graph.txt", "aten.slice.Tensor(primals_2, 0, 0, 9223372036854775807)",
+     NULL},
 };
 
 START_TEST(dumps_say_it) {
