@@ -19,6 +19,7 @@ typedef struct Check {
     Arena tmp;
     Map memory; // buffer -> Memory *
     Map nest; // removed buffer -> node that has made it in this nest
+    Map unwritten; // buffers of loops that run zero times: what lies there is theirs
     bool ok;
 } Check;
 
@@ -35,7 +36,7 @@ static const char *real_name(const Check *c, const char *buf) {
 
 static Memory *new_memory(Check *c, const char *buf, const char *holds) {
     Memory *m = ARENA_NEW(&c->tmp, Memory);
-    *m = (Memory){.holds = holds, .live = true};
+    *m = (Memory){.holds = map_find(&c->unwritten, buf) ? buf : holds, .live = true};
     map_put(&c->memory, buf, m);
     return m;
 }
@@ -123,7 +124,7 @@ static void take(Check *c, const PlanLine *l) {
     }
     // Written over while being read: the old values stay until the kernel's store.
     if (!l->inplace)
-        from->holds = NULL;
+        from->holds = map_find(&c->unwritten, l->buf) ? l->buf : NULL;
     map_put(&c->memory, l->buf, from);
 }
 
@@ -177,6 +178,11 @@ static void check_outputs(Check *c) {
 
 static void start(Check *c) {
     const IrModule *m = c->s->module;
+    for (int i = 0; i < c->s->nodes.n; i++) {
+        const SchedNode *n = c->s->nodes.at[i];
+        for (int k = 0; n->kind == SCHED_nop && n->body && k < n->outputs.n; k++)
+            map_put_int(&c->unwritten, n->outputs.at[k]->ir->name, 1);
+    }
     for (int i = 0; i < m->inputs.n; i++)
         new_memory(c, m->inputs.at[i].name, m->inputs.at[i].name);
     for (int i = 0; i < m->constants.n; i++)
@@ -189,7 +195,7 @@ static bool is_nop(const Schedule *s, int node) {
 
 bool memory_plan_verify(const MemoryPlan *p, const Schedule *after, Diag *d) {
     Check c = {.plan = p, .s = after, .diag = d, .ok = true};
-    c.memory.arena = c.nest.arena = &c.tmp;
+    c.memory.arena = c.nest.arena = c.unwritten.arena = &c.tmp;
     start(&c);
     // Concatenations whose parts are written in place have no line; they are complete after the
     // lines before.
