@@ -509,7 +509,7 @@ bool session_probe_query(Session *s, int unit, Arena *a, ProbeQuery *out, Diag *
         .overrides = s->overrides,
         .rung = (CaseRung)s->backend,
         .toolchain = s->toolchain,
-        .seed = s->given.seed,
+        .seed = graph_seed(g->graph, s->given.seed),
         .threads = session_threads(s),
     };
     put_aliases(s, root, inputs, a, out);

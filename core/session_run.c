@@ -252,7 +252,8 @@ static bool fill(Session *s, Message *m, const RunRequest *r, ServiceId *service
     message_int(m, "f64", r->in_f64);
     message_int(m, "jitter", r->jitter);
     message_int(m, "threads", session_threads(s));
-    message_int(m, "seed", s->given.seed);
+    message_int(m, "seed", root->loaded ? graph_seed(root->loaded->graph, s->given.seed)
+                                        : s->given.seed);
     message_int(m, "repeat", r->repeat);
     message_int(m, "poison", r->poison);
     message_text(m, "until", r->until ? r->until : "");

@@ -311,13 +311,24 @@ static bool switch_autocast(Interp *in, const Node *n, const Args *a, Value *out
                : autocast_is_exit(n->target) && autocast_from(a->args, now);
 }
 
+// torch.manual_seed(number): the generator begins anew.
+static bool reseed(Interp *in, const Node *n, const Args *a, Value *out) {
+    int64_t seed;
+    Generator *g = in->x.c->generator;
+    if (!node_seeds(n) || !val_as_int(&a->args[0], &seed) || !g)
+        return false;
+    generator_seed(g, (uint64_t)seed);
+    *out = val_none();
+    return true;
+}
+
 static bool run_call(Interp *in, const Node *n, Value *out) {
     Args a;
     if (!node_args(in, n, &a))
         return false;
     if (in->run->jitter)
         eager_jitter(&in->x, n, a.args, &in->run->jitter);
-    if (switch_autocast(in, n, &a, out))
+    if (switch_autocast(in, n, &a, out) || reseed(in, n, &a, out))
         return true;
     if (node_higher(n))
         return eager_higher(&in->x, in->run, n, a.args, out);

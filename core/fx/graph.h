@@ -172,6 +172,10 @@ bool node_is(const Node *n, OpId op);
 bool node_is_item(const Node *n);                       // _operator.getitem of a node
 // For messages: the user's line that its stack tells, else the line of the text it was read from.
 Place node_place(const Node *n);
+// torch.manual_seed(…), by either of its names.
+bool node_seeds(const Node *n);
+// The number of the first such call in a graph, if it is one; else `otherwise`.
+int64_t graph_seed(const Graph *g, int64_t otherwise);
 const TensorMeta *node_tensor(const Node *n);           // NULL if it yields no single tensor
 // Positional or keyword; NULL if absent.
 const Value *node_arg(const Node *n, int i, const char *name);

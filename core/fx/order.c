@@ -15,6 +15,8 @@ static const char *const effectful[] = {
     "torch.amp._exit_autocast",
     "torch.amp.autocast_mode._enter_autocast",
     "torch.amp.autocast_mode._exit_autocast",
+    "torch.manual_seed",
+    "torch.random.manual_seed",
     "_operator.setitem",
     "torch.ops.aten._assert_async.msg",
     "torch.ops.aten._assert_scalar.default",
@@ -24,6 +26,20 @@ static const char *const effectful[] = {
     "torch.ops.inductor.accumulate_grad_.default",
     "torch.ops.inductor.resize_storage_bytes_.default",
 };
+
+bool node_seeds(const Node *n) {
+    return n->op == FX_call_function && n->n_args == 1 &&
+           (!strcmp(n->target, "torch.manual_seed") ||
+            !strcmp(n->target, "torch.random.manual_seed"));
+}
+
+int64_t graph_seed(const Graph *g, int64_t otherwise) {
+    int64_t seed;
+    GRAPH_EACH (g, n)
+        if (node_seeds(n))
+            return val_as_int(&n->args[0], &seed) ? seed : otherwise;
+    return otherwise;
+}
 
 static bool has_flag(const Node *n, const char *name) {
     const Value *v = node_arg(n, -1, name);

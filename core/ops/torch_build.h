@@ -48,6 +48,7 @@ BuildRule build_multi_head_attention;
 BuildRule build_local_response_norm, build_lp_pool, build_multilabel_soft_margin, build_kl_div,
     build_grid_sample, build_embedding, build_embedding_bag;
 // torch_init.c
-BuildRule build_xavier, build_kaiming, build_trunc_normal, build_orthogonal;
+BuildRule build_xavier, build_kaiming, build_trunc_normal, build_orthogonal, build_init_eye,
+    build_init_dirac, build_init_sparse;
 
 #endif

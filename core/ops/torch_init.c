@@ -132,3 +132,94 @@ bool build_orthogonal(Build *b, const char *words, Value *out) {
         return false;
     return build_call(b, true, "mul_", p, 2, NULL, out);
 }
+
+// Sizes of the first two dimensions.
+static bool matrix_of(const TensorMeta *t, int64_t *rows, int64_t *cols) {
+    return t && t->ndim >= 2 && expr_int(t->size[0], rows) && expr_int(t->size[1], cols);
+}
+
+bool build_init_eye(Build *b, const char *words, Value *out) {
+    const Op *sig;
+    (void)words;
+    Value *p = build_params(b, "(Tensor tensor) -> Any", &sig), eye;
+    const TensorMeta *t = p ? build_tensor(b, &p[0]) : NULL;
+    int64_t rows, cols;
+    if (!p)
+        return false;
+    if (!matrix_of(t, &rows, &cols) || t->ndim != 2)
+        return build_fail(b, "ValueError: Only tensors with 2 dimensions are supported");
+    BuildKw kw[] = {{"dtype", val_dtype(t->dtype)}, {NULL, val_none()}};
+    Value size[2] = {val_int(rows), val_int(cols)};
+    *out = p[0];
+    return build_call(b, false, "eye", size, 2, kw, &eye) && build_then(b, "copy_", out, eye);
+}
+
+// Ones on the diagonal of each group of the windows' middles.
+bool build_init_dirac(Build *b, const char *words, Value *out) {
+    const Op *sig;
+    (void)words;
+    Value *p = build_params(b, "(Tensor tensor, int groups=1) -> Any", &sig);
+    const TensorMeta *t = p ? build_tensor(b, &p[0]) : NULL;
+    int64_t rows, cols, groups, wide;
+    if (!p)
+        return false;
+    if (!matrix_of(t, &rows, &cols) || t->ndim < 3 || t->ndim > 5)
+        return build_fail(b, "ValueError: Only tensors with 3, 4, or 5 dimensions are supported");
+    if (!val_as_int(&p[1], &groups) || groups < 1 || rows % groups)
+        return build_fail(b, "ValueError: dim 0 must be divisible by groups");
+    Value middle = p[0];
+    if (!build_then(b, "zero_", &middle, val_none()))
+        return false;
+    for (int i = 2; i < t->ndim; i++)
+        if (!expr_int(t->size[i], &wide) ||
+            !build_call(b, true, "select", (Value[]){middle, val_int(2), val_int(wide / 2)}, 3,
+                        NULL, &middle))
+            return false;
+    for (int64_t g = 0; g < groups; g++) {
+        Value part[4] = {middle, val_int(0), val_int(g * (rows / groups)), val_int(rows / groups)};
+        Value x;
+        if (!build_call(b, true, "narrow", part, 4, NULL, &x) ||
+            !build_then(b, "diagonal", &x, val_none()) ||
+            !build_then(b, "fill_", &x, val_int(1)))
+            return false;
+    }
+    *out = p[0];
+    return true;
+}
+
+// Normal numbers, and in each column zeros at as many places, drawn for it.
+bool build_init_sparse(Build *b, const char *words, Value *out) {
+    enum { MOST = 4096 };
+    const Op *sig;
+    (void)words;
+    Value *p = build_params(
+        b, "(Tensor tensor, float sparsity, float std=0.01, Any generator=None) -> Any", &sig);
+    const TensorMeta *t = p ? build_tensor(b, &p[0]) : NULL;
+    int64_t rows, cols;
+    double sparsity;
+    if (!p)
+        return false;
+    if (!matrix_of(t, &rows, &cols) || t->ndim != 2)
+        return build_fail(b, "ValueError: Only tensors with 2 dimensions are supported");
+    if (!val_as_float(&p[1], &sparsity) || !(sparsity >= 0 && sparsity <= 1) || cols > MOST)
+        return build_fail(b, cols > MOST ? "the tensor has more than 4096 columns"
+                                         : "sparsity must be a number between 0 and 1");
+    int64_t zeros = (int64_t)ceil(sparsity * (double)rows);
+    *out = p[0];
+    Value normal[3] = {p[0], val_int(0), p[2]};
+    if (!build_call(b, true, "normal_", normal, 3, NULL, out))
+        return false;
+    for (int64_t c = 0; c < cols; c++) {
+        Value places = val_int(rows), column;
+        if (!build_then(b, "randperm", &places, val_none()) ||
+            !build_call(b, false, "narrow",
+                        (Value[]){places, val_int(0), val_int(0), val_int(zeros)}, 4, NULL,
+                        &places) ||
+            !build_call(b, false, "select", (Value[]){p[0], val_int(1), val_int(c)}, 3, NULL,
+                        &column) ||
+            !build_call(b, false, "index_fill_",
+                        (Value[]){column, val_int(0), places, val_int(0)}, 4, NULL, &column))
+            return false;
+    }
+    return true;
+}
