@@ -98,20 +98,65 @@ static const Op *custom_op_of(const Session *s, const Node *n) {
     return n->n_args && n->args[0].kind == VAL_target ? opset_find(s->ops, n->args[0].s) : NULL;
 }
 
-// The first node of a declared op, for which nothing can be run.
-bool session_can_run(const Session *s, const Graph *g, Diag *d) {
-    GRAPH_EACH (g, n) {
-        const Op *op = custom_op_of(s, n);
-        if (!op)
-            continue;
-        Place at = {.file = n->stack ? n->stack->file : NULL,
-                    .line = n->stack ? n->stack->line : 0,
-                    .source = n->stack ? n->stack->code : NULL};
+// What a call of an op that is not known here is, and what can be done; by the target's beginning.
+static const struct {
+    const char *prefix, *why, *hint;
+} unknown[] = {
+    {"torch.ops.higher_order.triton_kernel_wrapper_",
+     "a Triton kernel of the user's own, whose code no printed graph holds",
+     "a file of the graph without it runs"},
+    {"torch.ops.higher_order.auto_functionalized", "a custom op that has no kernel here",
+     "`op SCHEMA` in a settings file declares it: what becomes of it is then shown"},
+    {"torch.ops.higher_order.with_effects", "an op with effects that has no kernel here",
+     "a file of the graph without it runs"},
+    {"torch.ops.higher_order.", "a higher-order op that has no rule here",
+     "the manual's section on forms names those that run"},
+    {"torch.ops.aten.", "an overload that is not known here",
+     "`fxray ops PATTERN` lists those that are"},
+    {"torch.ops.prims.", "a prim that is not known here",
+     "`fxray ops PATTERN` lists those that are"},
+    {"torch.ops.", "a custom op that is not declared",
+     "`op SCHEMA` in a settings file declares it: what becomes of it is then shown"},
+};
+
+// Why a node can never run: a declared op, or one that is not known; false if it can.
+static bool refuse_node(const Session *s, const Node *n, bool by_op, Diag *d) {
+    const Op *op = custom_op_of(s, n);
+    bool named = higher_named(n) != NULL;
+    bool opaque =
+        n->op == FX_call_function && n->flags & NODE_opaque && !n->def && !node_higher(n) && !named;
+    Place at = node_place(n);
+    if (named && !by_op) {
+        diag_error(d, at, "NotImplementedError: %s calls %s, which is not compiled", n->name,
+                   n->target)
+            ->hint = "--backend eager runs it";
+        return true;
+    }
+    if (op) {
         diag_error(d, at,
                    "%s calls %s::%s, which is declared and has no kernel: it is shown, not run",
                    n->name, op->ns, op->name)
             ->hint = "a model with it is traced, lowered and printed";
-        return false;
+        return true;
+    }
+    for (int i = 0; opaque && i < COUNT(unknown); i++)
+        if (str_starts(n->target, unknown[i].prefix)) {
+            diag_error(d, at, "NotImplementedError: %s calls %s, %s: it is shown, not run", n->name,
+                       n->target, unknown[i].why)
+                ->hint = unknown[i].hint;
+            return true;
+        }
+    return false;
+}
+
+bool session_can_run(const Session *s, const Graph *g, bool by_op, Diag *d) {
+    GRAPH_EACH (g, n) {
+        const Graph *nested[4];
+        if (refuse_node(s, n, by_op, d))
+            return false;
+        for (int i = node_higher(n) ? node_graphs(n, nested, COUNT(nested)) - 1 : -1; i >= 0; i--)
+            if (!session_can_run(s, nested[i], by_op, d))
+                return false;
     }
     return true;
 }

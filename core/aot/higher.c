@@ -244,6 +244,8 @@ static HigherRule *const rules[] = {
     [HIGHER_strict_mode] = wrap_tuple,
     [HIGHER_hints_wrapper] = wrap_tuple,
     [HIGHER_run_const_graph] = wrap_tuple,
+    [HIGHER_associative_scan] = higher_associative,
+    [HIGHER_flex_attention] = higher_attention,
 };
 
 bool run_higher(Run *r, const Node *n, const Value *args, const Value *kwargs, Value *out) {

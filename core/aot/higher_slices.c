@@ -1,13 +1,13 @@
 // higher_slices.c: map and scan in the tracer: a nested graph over the slices of the first
 // dimension. Backward of map is a map over the slices and their gradients; a scan that is
-// differentiated is run step by step, in place.
+// differentiated is run step by step, in place, and so is an associative one.
 #include "core/aot/nested.h"
 
 #include <string.h>
 
 #include "core/aot/torchlevel.h"
 
-enum { MAX_UNROLLED = 1024 }; // steps of a scan that is differentiated
+enum { MAX_UNROLLED = 1024 }; // steps of a scan that is run in place
 
 // A tensor without its first dimension: a window on it, or dense.
 static Value slice_like(Trace *t, const TensorMeta *m, bool dense) {
@@ -175,5 +175,81 @@ bool higher_scan(Run *r, const Higher *h, Value *out) {
     Value args[4] = {val_node(nested_add(t, made, prefix, nested_number(t->graph, prefix))), init,
                      xs, more};
     *out = nested_call(r, h->n, "scan", args, COUNT(args), results);
+    return true;
+}
+
+// ---- associative_scan
+
+typedef struct Joined {
+    Run *r;
+    const Graph *body;
+    Value more;
+    int leaves; // tensors of one side
+} Joined;
+
+static Value join(Joined *j, Value a, Value b) {
+    Trace *t = &j->r->t;
+    Value in = values_joined(t, VAL_tuple, a.at, a.n, b.at, b.n), result;
+    in = values_joined(t, VAL_tuple, in.at, in.n, j->more.at, j->more.n);
+    if (t->failed || !run_body(j->r, j->body, in.at, in.n, &result))
+        return a;
+    if (result.kind == VAL_tensor)
+        result = values_joined(t, VAL_tuple, &result, 1, NULL, 0);
+    if ((result.kind != VAL_tuple && result.kind != VAL_list) || result.n != j->leaves) {
+        trace_fail(t,
+                   "RuntimeError: a step of associative_scan returns as many tensors as it gets "
+                   "of one side: %d",
+                   j->leaves);
+        return a;
+    }
+    return result;
+}
+
+// PyTorch's order: pairs, their scan, then what lies between (generic_associative_scan).
+static void join_all(Joined *j, Value *x, int64_t n) {
+    if (n < 2)
+        return;
+    Value *half = ARENA_ARRAY(j->r->t.arena, n / 2 + 1, Value);
+    for (int64_t i = 0; i < n / 2; i++)
+        half[i] = join(j, x[2 * i], x[2 * i + 1]);
+    join_all(j, half, n / 2);
+    for (int64_t i = 1; i < n; i++)
+        x[i] = i % 2 ? half[i / 2] : join(j, half[i / 2 - 1], x[i]);
+}
+
+// (graph, xs, more); in 2.5 the dimension stands in place of `more`.
+bool higher_associative(Run *r, const Higher *h, Value *out) {
+    Trace *t = &r->t;
+    Value xs, more = {.kind = VAL_tuple};
+    int64_t n, dim = 0;
+    Node **inputs;
+    bool old = h->n_args > 2 && h->args[2].kind == VAL_int;
+    if (h->n_args < 2 || !higher_items(h, 1, &xs) || !can_slice(xs) ||
+        (h->n_args > 2 && !old && !higher_items(h, 2, &more)) ||
+        (old && (!val_as_int(&h->args[2], &dim) || dim)))
+        return false;
+    const TensorMeta *first = meta_of(xs.at[0]), *given = NULL;
+    if (!expr_int(first->size[0], &n) || n < 1 || n > MAX_UNROLLED)
+        return false;
+    if (graph_placeholders(h->graphs[0], &inputs, t->arena) > 0)
+        given = node_tensor(inputs[0]);
+    bool keeps = given && given->ndim == first->ndim; // slices of one element, with the dimension
+    Value *x = ARENA_ARRAY(t->arena, n + 1, Value);
+    for (int64_t i = 0; i < n; i++) {
+        x[i] = val_list(t->arena, VAL_tuple, xs.n);
+        for (int k = 0; k < xs.n; k++)
+            x[i].at[k] = keeps ? CALL(t, aten_narrow_default, xs.at[k], INT(0), INT(i), INT(1))
+                               : CALL(t, aten_select_int, xs.at[k], INT(0), INT(i));
+    }
+    Joined j = {.r = r, .body = h->graphs[0], .more = more, .leaves = xs.n};
+    join_all(&j, x, n);
+    *out = val_list(t->arena, VAL_tuple, xs.n);
+    for (int k = 0; k < xs.n && !t->failed; k++) {
+        Value parts = val_list(t->arena, VAL_list, (int)n);
+        for (int64_t i = 0; i < n; i++)
+            parts.at[i] = x[i].at[k];
+        out->at[k] = keeps ? CALL(t, aten_cat_default, parts, INT(0))
+                           : CALL(t, aten_stack_default, parts, INT(0));
+    }
     return true;
 }

@@ -14,7 +14,8 @@ typedef struct Higher {
 } Higher;
 
 typedef bool HigherRule(Run *r, const Higher *h, Value *out); // false: it stays an opaque call
-HigherRule higher_map, higher_scan;                           // higher_slices.c
+HigherRule higher_map, higher_scan, higher_associative;       // higher_slices.c
+HigherRule higher_attention;                                  // higher_attention.c
 HigherRule higher_function;                                   // higher_function.c
 
 // What a nested graph is made of: the body, or the body again and then its backward.

@@ -1,7 +1,7 @@
 // conv_flat.c: convolutions as matrix products without columns (im2col). The padded image is laid
-// out as the phases of its steps: the lines and columns that a window at (0, 0), (0, 1), … sees up to
-// the step. One tap of the windows of all positions is then a run of memory, if positions are
-// counted along the padded lines; those past a line's end are computed and left out.
+// out as the phases of its steps: the lines and columns that a window at (0, 0), (0, 1) and so on
+// up to the step sees. One tap of the windows of all positions is then a run of memory, if
+// positions are counted along the padded lines; those past a line's end are computed and left out.
 #include <string.h>
 
 #include "core/eager/conv.h"

@@ -55,6 +55,9 @@ typedef struct EagerCtx {
 // in-place ops write their argument and return it; one that changes sizes (squeeze_) changes
 // args[0] too. false and an error as PyTorch would raise.
 bool eager_call(EagerCtx *c, const Op *op, RtValue *args, RtValue *out);
+// The op with a kernel that a call of auto_functionalized, auto_functionalized_v2 or with_effects
+// names; NULL: another call, or an op without one.
+const Op *higher_named(const Node *n);
 bool eager_has(OpId id);
 // Drops the tensors of a value, lists included.
 void rt_drop(RtValue *v);

@@ -1,16 +1,10 @@
 // higher.c: higher-order ops in the interpreter: a call runs the graphs that it gets, each as a run
 // of its own. Loops keep no more than one step's state and what they return.
-#include "core/eager/kernel.h"
+#include "core/eager/higher.h"
 
 #include <string.h>
 
 enum { MAX_NESTING = 40 };
-
-typedef struct Call {
-    Eager *x;
-    const EagerRun *outer;
-    const Graph *graphs[4];
-} Call;
 
 typedef struct Values {
     RtValue *at; // each owns what it holds
@@ -88,7 +82,7 @@ static bool truth(const Call *c, const RtValue *v, bool *out) {
 
 // ---- one graph
 
-static bool run_once(const Call *c, int graph, const Value *args, int n, Value *out) {
+bool higher_once(const Call *c, int graph, const Value *args, int n, Value *out) {
     Values in = take(c, args, n, 0), result;
     bool ok = run_graph(c, graph, &in, &result) && give(c, &result, out);
     drop(&in);
@@ -105,7 +99,7 @@ static bool cond(const Call *c, const Value *args, Value *out) {
     value_to_rt(c->x, c->x->arena, &args[0], &pred);
     bool ok = truth(c, &pred, &yes);
     rt_drop(&pred);
-    return ok && run_once(c, yes ? 0 : 1, args[3].at, args[3].n, out);
+    return ok && higher_once(c, yes ? 0 : 1, args[3].at, args[3].n, out);
 }
 
 // ---- loops
@@ -268,7 +262,7 @@ static bool function(const Call *c, const Value *args, int n, Value *out) {
     if (!is_list(told) || told->n != 2 || !is_list(&told->at[1]))
         return eager_fail(c->x, "RuntimeError: the forward graph of autograd_function_apply must "
                                 "return its output and a list of what it saves");
-    if (!run_once(c, 0, given, n + ctx, &both))
+    if (!higher_once(c, 0, given, n + ctx, &both))
         return false;
     int outputs = count_leaves(&told->at[0]);
     if (both.n < outputs)
@@ -301,6 +295,7 @@ static int take_graphs(Call *c, HigherId id, const Node *n, const Value *args) {
                                 [HIGHER_strict_mode] = 1,
                                 [HIGHER_hints_wrapper] = 1,
                                 [HIGHER_run_const_graph] = 1,
+                                [HIGHER_associative_scan] = 1,
                                 [HIGHER_COUNT] = 0};
     int first = id == HIGHER_cond ? 3 : behind;
     for (int i = 0; i < lists[id]; i++)
@@ -333,7 +328,11 @@ bool eager_higher(Eager *x, const EagerRun *outer, const Node *n, const Value *a
     case HIGHER_strict_mode:
     case HIGHER_hints_wrapper:
     case HIGHER_run_const_graph:
-        return run_once(&c, 0, args[1].at, args[1].n, out);
+        return higher_once(&c, 0, args[1].at, args[1].n, out);
+    case HIGHER_associative_scan:
+        return eager_associative(&c, args, n->n_args, out);
+    case HIGHER_flex_attention:
+        return eager_attention(&c, args, n->n_args, out);
     case HIGHER_tag_activation_checkpoint:
     case HIGHER_wrap_activation_checkpoint:
     case HIGHER_dynamo_bypassing_wrapper:
@@ -349,7 +348,7 @@ bool eager_higher(Eager *x, const EagerRun *outer, const Node *n, const Value *a
         autocast_enter(&x->c->autocast, args, 4);
     if (behind > n->n_args)
         return eager_fail(x, "RuntimeError: %s has too few arguments", n->target);
-    bool ok = run_once(&c, 0, args + behind, n->n_args - behind, out);
+    bool ok = higher_once(&c, 0, args + behind, n->n_args - behind, out);
     x->c->autocast = was;
     return ok;
 }

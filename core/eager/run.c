@@ -1,7 +1,7 @@
 // run.c: the interpreter of an FX graph: node by node, at the level of Dynamo (torch functions,
 // methods, Python operators) and of ATen alike. A node's tensors are dropped after their last use.
 // Symbolic sizes are read off the inputs.
-#include "core/eager/kernel.h"
+#include "core/eager/higher.h"
 
 #include <string.h>
 
@@ -332,6 +332,8 @@ static bool run_call(Interp *in, const Node *n, Value *out) {
         return true;
     if (node_higher(n))
         return eager_higher(&in->x, in->run, n, a.args, out);
+    if (higher_named(n))
+        return eager_named(&in->x, n, a.args, a.kw, a.kwargs, out);
     if (run_literal(in, n, &a, out))
         return true;
     return eager_ok(&in->x) && (n->def ? run_op(in, n, &a, out) : run_torch(in, n, &a, out));
@@ -405,7 +407,8 @@ static bool run_node(Interp *in, const Node *n, int *placeholder) {
     int64_t start = in->run->on_node ? clock_ns() : 0;
     bool ok = true;
     bool item = !strcmp(n->target, "_operator.getitem");
-    if ((n->flags & NODE_opaque) && !item && !(n->def && eager_has(n->def->id)))
+    if ((n->flags & NODE_opaque) && !item && !(n->def && eager_has(n->def->id)) &&
+        !higher_named(n))
         return eager_fail(&in->x, "NotImplementedError: '%s' calls %s, which is not known here",
                           n->name, n->target);
     switch (n->op) {

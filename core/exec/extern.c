@@ -196,11 +196,9 @@ bool extern_call(EagerCtx *c, FxRuntime *rt, const char *name, FxTensor *const o
                  const FxArg *args, int n_args) {
     const Op *op = extern_op(name);
     if (!op || !eager_has(op->id)) {
-        bool higher = strstr(name, "higher_order.") != NULL;
         diag_tool(c->diag, "the generated code calls %s, which cannot be run here", name)->hint =
-            higher ? "its nested graphs are not compiled; the backends up to "
-                     "aot_eager_decomp_partition run them"
-                   : NULL;
+            strstr(name, "higher_order.") ? "the backend eager runs it, if it has a rule for it"
+                                          : NULL;
         return false;
     }
     RtValue *bound = ARENA_ARRAY(c->arena, op->n_args + 1, RtValue);

@@ -119,8 +119,8 @@ START_TEST(dropout_keeps_its_share) {
 END_TEST
 
 // torch.nn.init's functions after manual_seed(0), as PyTorch 2.11 left the tensor: graphs with one
-// call each; init_seeded.jsonl, of 1.13, has the seed in the graph. Within a step or two of float32:
-// QR and erfinv are other libraries' there.
+// call each; init_seeded.jsonl, of 1.13, has the seed in the graph. Within a step or two of
+// float32: QR and erfinv are other libraries' there.
 static const char *drawn_as(Arena *a, const Json *j, uint64_t seed) {
     Diag d = {.arena = a};
     const char *code = json_str(json_get(j, "code"), "");
