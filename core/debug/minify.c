@@ -51,7 +51,8 @@ Minify *minify_new(Helpers *h, bool own, const ProbeQuery *q, const MinifyOption
     m->why = m->hand_said = "";
     m->current = -1;
     m->fd = -1;
-    Map *maps[] = {&m->written, &m->told, &m->seen, &m->values, &m->memo, &m->why_not, &m->failures, &m->kept};
+    Map *maps[] = {&m->written, &m->told,    &m->seen,     &m->values,
+                   &m->memo,    &m->why_not, &m->failures, &m->kept};
     for (int i = 0; i < COUNT(maps); i++)
         maps[i]->arena = &m->arena;
     return m;

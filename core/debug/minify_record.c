@@ -3,7 +3,7 @@
 // Lines, added as things happen; one that has no end is left out:
 //     fxray minify 1 HASH            of the graph given, its inputs and the settings
 //     try HASH VERDICT US NODES STRATEGY
-//     failed HASH KIND STAGE<tab>PASS<tab>CLASS<tab>WHERE<tab>MESSAGE    how; of what is not numbers
+//     failed HASH KIND STAGE<tab>PASS<tab>CLASS<tab>WHERE<tab>MESSAGE    of what is no number
 //     undo STEPS HASH | keep STEPS NODE | drop STEPS NODE        by hand, after so many steps
 #include <errno.h>
 #include <fcntl.h>

@@ -384,6 +384,44 @@ START_TEST(the_environment) {
 }
 END_TEST
 
+// Models of the recordings, forward and backward.
+START_TEST(recorded_models) {
+    static const struct {
+        const char *model, *grad, *fault;
+    } cases[] = {
+        {"transformer_block", "none", "layer_norm_unbiased"},
+        {"transformer_block", "params", "layer_norm_unbiased"},
+        {"transformer_block", "none", "stride_swapped"},
+        {"transformer_block", "params", "gradient_averaged"},
+        {"transformer_block", "params", "gradient_overwritten"},
+        {"transformer_block", "params", "constant_rounded"},
+        {"resblock_train", "none", "accumulator_kept"},
+        {"resblock_train", "params", "variance_by_squares"},
+        {"resblock_train", "params", "tail_off_by_one"},
+    };
+    for (int i = 0; i < COUNT(cases); i++) {
+        Arena a = {0};
+        Diag d = {.arena = &a};
+        const char *faults[] = {cases[i].fault, NULL};
+        const char *path = arena_printf(&a, "../shared/corpus/%s/graph_code.txt", cases[i].model);
+        SessionOptions o = {.toolchain = "tcc", .grad = cases[i].grad, .faults = faults};
+        if (!file_exists(path))
+            continue;
+        Session *s = session_open(path, &o, &d);
+        ck_assert_msg(s != NULL, "%s", diag_first(&d));
+        Minify *m = session_minify_start(s, 0, &(MinifyOptions){0}, &d);
+        ck_assert_ptr_nonnull(m);
+        minify_wait(m, NULL);
+        ck_assert_msg(minify_state(m) == MINIFY_done, "%s", minify_why(m));
+        ck_assert(minify_kind_kept(m));
+        ck_assert_int_le(minify_best(m)->nodes, 6);
+        minify_free(m);
+        session_close(s);
+        arena_free(&a);
+    }
+}
+END_TEST
+
 Suite *suite_session_minify(void);
 Suite *suite_session_minify(void) {
     Suite *s = suite_create("session_minify");
@@ -399,6 +437,7 @@ Suite *suite_session_minify(void) {
     tcase_add_test(t, levels);
     tcase_add_test(t, the_environment);
     tcase_add_test(t, symbols_survive);
+    tcase_add_test(t, recorded_models);
     suite_add_tcase(s, t);
     return s;
 }
