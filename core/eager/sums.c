@@ -20,17 +20,22 @@ typedef struct Way {
     __m256d by; // ones
 } Way;
 
+// A product has the range of floats, folds.def's ROUND.
+INLINE __m256d product_of(__m256d a, __m256d b) {
+    return _mm256_cvtps_pd(_mm256_cvtpd_ps(_mm256_mul_pd(a, b)));
+}
+
 INLINE __m256d step(Way w, __m256d acc, const float *x) {
     __m256d v = _mm256_cvtps_pd(_mm_loadu_ps(x));
-    return w.product ? _mm256_mul_pd(acc, v) : _mm256_fmadd_pd(v, w.by, acc);
+    return w.product ? product_of(acc, v) : _mm256_fmadd_pd(v, w.by, acc);
 }
 
 INLINE __m256d both(Way w, __m256d a, __m256d b) {
-    return w.product ? _mm256_mul_pd(a, b) : _mm256_add_pd(a, b);
+    return w.product ? product_of(a, b) : _mm256_add_pd(a, b);
 }
 
 INLINE double one_more(Way w, double a, double b) {
-    return w.product ? a * b : a + b;
+    return w.product ? (double)(float)(a * b) : a + b;
 }
 
 // All lanes, halves onto each other.

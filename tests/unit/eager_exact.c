@@ -128,7 +128,7 @@ START_TEST(convolutions_are_the_sums_that_define_them) {
 }
 END_TEST
 
-// Rows of integers, whose sums are exact in any order.
+// Rows of integers, whose sums are exact in any order; products whose parts stay small in any.
 START_TEST(rows_of_every_length_are_summed) {
     static const DType dtypes[] = {DT_f32, DT_bf16};
     for (int64_t n = 1; n < 1400; n += n < 40 ? 1 : 37)
@@ -147,7 +147,7 @@ START_TEST(rows_of_every_length_are_summed) {
             RtValue sum =
                 run(parse("x", "sum.dim_IntList(x, [1], dtype = torch.float32)"), &x, 1, 2, NULL);
             for (int64_t i = 0; i < 3 * n; i++) {
-                double v = i % n % 2 ? i % n % 4 == 1 ? 2 : -0.5 : -1;
+                double v = i % n % 64 == 5 ? 2 : i % n % 64 == 37 ? 0.5 : -1;
                 tensor_set_f64(&x.tensor, i, v);
                 product[i / n] *= v;
             }
