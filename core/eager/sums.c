@@ -15,60 +15,65 @@ enum { PIECE = 512 }; // elements of a row that is widened first: fold.c's BLOCK
 // Not known to the compiler, which would make an addition of it.
 static const volatile double one = 1;
 
-typedef struct Way {
-    bool product;
-    __m256d by; // ones
-} Way;
-
-// A product has the range of floats, folds.def's ROUND.
-INLINE __m256d product_of(__m256d a, __m256d b) {
-    return _mm256_cvtps_pd(_mm256_cvtpd_ps(_mm256_mul_pd(a, b)));
-}
-
-INLINE __m256d step(Way w, __m256d acc, const float *x) {
-    __m256d v = _mm256_cvtps_pd(_mm_loadu_ps(x));
-    return w.product ? product_of(acc, v) : _mm256_fmadd_pd(v, w.by, acc);
-}
-
-INLINE __m256d both(Way w, __m256d a, __m256d b) {
-    return w.product ? product_of(a, b) : _mm256_add_pd(a, b);
-}
-
-INLINE double one_more(Way w, double a, double b) {
-    return w.product ? (double)(float)(a * b) : a + b;
+INLINE __m256d step(__m256d by, __m256d acc, const float *x) {
+    return _mm256_fmadd_pd(_mm256_cvtps_pd(_mm_loadu_ps(x)), by, acc);
 }
 
 // All lanes, halves onto each other.
-INLINE double join(Way w, __m256d v) {
-    __m256d two = both(w, v, _mm256_permute2f128_pd(v, v, 1));
-    return one_more(w, two[0], two[1]);
+INLINE double join(__m256d v) {
+    __m256d two = _mm256_add_pd(v, _mm256_permute2f128_pd(v, v, 1));
+    return two[0] + two[1];
 }
 
 // acc and n elements at x. As in fold.c: long rows go into 32 lanes, what is left into 8.
-INLINE double fold_of(Way w, double acc, int64_t n, const float *x) {
+INLINE double sum_of(double acc, int64_t n, const float *x) {
     int64_t i = 0;
-    __m256d start = _mm256_set1_pd(w.product ? 1 : 0);
+    __m256d by = _mm256_set1_pd(one), v[8] = {0};
     if (n >= 256) {
-        __m256d v[8];
-        for (int j = 0; j < 8; j++)
-            v[j] = start;
         for (; i + 32 <= n; i += 32)
             for (int j = 0; j < 8; j++)
-                v[j] = step(w, v[j], x + i + 4L * j);
-        __m256d even = both(w, both(w, v[0], v[4]), both(w, v[2], v[6]));
-        __m256d odd = both(w, both(w, v[1], v[5]), both(w, v[3], v[7]));
-        acc = one_more(w, acc, join(w, both(w, even, odd)));
+                v[j] = step(by, v[j], x + i + 4L * j);
+        __m256d even = _mm256_add_pd(_mm256_add_pd(v[0], v[4]), _mm256_add_pd(v[2], v[6]));
+        __m256d odd = _mm256_add_pd(_mm256_add_pd(v[1], v[5]), _mm256_add_pd(v[3], v[7]));
+        acc += join(_mm256_add_pd(even, odd));
     }
     if (n - i >= 8) {
-        __m256d v[2] = {start, start};
+        v[0] = v[1] = _mm256_setzero_pd();
         for (; i + 8 <= n; i += 8) {
-            v[0] = step(w, v[0], x + i);
-            v[1] = step(w, v[1], x + i + 4);
+            v[0] = step(by, v[0], x + i);
+            v[1] = step(by, v[1], x + i + 4);
         }
-        acc = one_more(w, acc, join(w, both(w, v[0], v[1])));
+        acc += join(_mm256_add_pd(v[0], v[1]));
     }
     for (; i < n; i++)
-        acc = one_more(w, acc, (double)x[i]);
+        acc += (double)x[i];
+    return acc;
+}
+
+INLINE float join_product(__m256 v) {
+    __m128 four = _mm_mul_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    return (four[0] * four[2]) * (four[1] * four[3]);
+}
+
+// The same of products, in floats: folds.def's ROUND of a product of two is the float product.
+INLINE float product_of(float acc, int64_t n, const float *x) {
+    int64_t i = 0;
+    __m256 ones = _mm256_set1_ps(1);
+    if (n >= 256) {
+        __m256 v[4] = {ones, ones, ones, ones};
+        for (; i + 32 <= n; i += 32)
+            for (int j = 0; j < 4; j++)
+                v[j] = _mm256_mul_ps(v[j], _mm256_loadu_ps(x + i + 8L * j));
+        acc *= join_product(_mm256_mul_ps(_mm256_mul_ps(v[0], v[2]), _mm256_mul_ps(v[1], v[3])));
+    }
+    if (n - i >= 8) {
+        __m256 v = ones;
+        for (; i + 8 <= n; i += 8)
+            v = _mm256_mul_ps(v, _mm256_loadu_ps(x + i));
+        acc *= join_product(v);
+    }
+    for (; i < n; i++)
+        acc *= x[i];
     return acc;
 }
 
@@ -96,30 +101,34 @@ typedef struct Rows {
     double *out; // (rows)
 } Rows;
 
-INLINE void rows_of(const Rows *r, Way w) {
+INLINE double piece_of(bool product, double acc, int64_t n, const float *x) {
+    return product ? (double)product_of((float)acc, n, x) : sum_of(acc, n, x);
+}
+
+INLINE void rows_of(const Rows *r, bool product) {
     _Alignas(32) float buf[PIECE];
     for (int64_t k = 0; k < r->rows; k++) {
-        double acc = w.product ? 1 : 0;
+        double acc = product;
         if (r->dtype == DT_f32) {
-            r->out[k] = fold_of(w, acc, r->n, (const float *)r->x + k * r->step);
+            r->out[k] = piece_of(product, acc, r->n, (const float *)r->x + k * r->step);
             continue;
         }
         const uint16_t *x = (const uint16_t *)r->x + k * r->step;
         for (int64_t at = 0; at < r->n; at += PIECE) {
             int64_t m = r->n - at < PIECE ? r->n - at : PIECE;
             widen(m, x + at, buf);
-            acc = fold_of(w, acc, m, buf);
+            acc = piece_of(product, acc, m, buf);
         }
         r->out[k] = acc;
     }
 }
 
 WIDE static void sums(const Rows *r) {
-    rows_of(r, (Way){.by = _mm256_set1_pd(one)});
+    rows_of(r, false);
 }
 
 WIDE static void products(const Rows *r) {
-    rows_of(r, (Way){.product = true});
+    rows_of(r, true);
 }
 
 bool fold_sums(FoldId id, DType d, int64_t rows, int64_t n, const void *x, int64_t step,
