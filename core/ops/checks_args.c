@@ -261,20 +261,20 @@ int64_t fit_edges(const Call *c) {
     return least;
 }
 
-int64_t fit_least(const Call *c, const char *name) {
-    int64_t least = INT64_MAX;
+// The item that is most (sign 1) or least (-1); none: beyond any.
+static int64_t extreme_item(const Call *c, const char *name, int sign) {
+    int64_t found = sign > 0 ? INT64_MIN : INT64_MAX, none = found;
     for (int i = 0; i < check_length(c, name); i++) {
-        int64_t n = check_item(c, name, i, INT64_MAX);
-        least = n < least ? n : least;
+        int64_t n = check_item(c, name, i, none);
+        found = (sign > 0 ? n > found : n < found) ? n : found;
     }
-    return least;
+    return found;
+}
+
+int64_t fit_least(const Call *c, const char *name) {
+    return extreme_item(c, name, -1);
 }
 
 int64_t fit_most(const Call *c, const char *name) {
-    int64_t most = INT64_MIN;
-    for (int i = 0; i < check_length(c, name); i++) {
-        int64_t n = check_item(c, name, i, INT64_MIN);
-        most = n > most ? n : most;
-    }
-    return most;
+    return extreme_item(c, name, 1);
 }
