@@ -10,7 +10,7 @@ struct Compare *session_compare_start(Session *s, int unit, Diag *d) {
         diag_tool(d, "no helper process could be started");
         return NULL;
     }
-    if (u->loaded && !session_can_run(s, u->loaded->graph, false, d))
+    if (u->loaded && !session_can_run(s, u->loaded->graph, d))
         return NULL;
     Compare *c = compare_new(s->helpers);
     c->unit = arena_strdup(&c->arena, (u->parent ? u->parent : u)->name);

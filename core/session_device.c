@@ -120,18 +120,12 @@ static const struct {
 };
 
 // Why a node can never run: a declared op, or one that is not known; false if it can.
-static bool refuse_node(const Session *s, const Node *n, bool by_op, Diag *d) {
+static bool refuse_node(const Session *s, const Node *n, Diag *d) {
     const Op *op = custom_op_of(s, n);
     bool named = higher_named(n) != NULL;
     bool opaque =
         n->op == FX_call_function && n->flags & NODE_opaque && !n->def && !node_higher(n) && !named;
     Place at = node_place(n);
-    if (named && !by_op) {
-        diag_error(d, at, "NotImplementedError: %s calls %s, which is not compiled", n->name,
-                   n->target)
-            ->hint = "--backend eager runs it";
-        return true;
-    }
     if (op) {
         diag_error(d, at,
                    "%s calls %s::%s, which is declared and has no kernel: it is shown, not run",
@@ -149,13 +143,13 @@ static bool refuse_node(const Session *s, const Node *n, bool by_op, Diag *d) {
     return false;
 }
 
-bool session_can_run(const Session *s, const Graph *g, bool by_op, Diag *d) {
+bool session_can_run(const Session *s, const Graph *g, Diag *d) {
     GRAPH_EACH (g, n) {
         const Graph *nested[4];
-        if (refuse_node(s, n, by_op, d))
+        if (refuse_node(s, n, d))
             return false;
         for (int i = node_higher(n) ? node_graphs(n, nested, COUNT(nested)) - 1 : -1; i >= 0; i--)
-            if (!session_can_run(s, nested[i], by_op, d))
+            if (!session_can_run(s, nested[i], d))
                 return false;
     }
     return true;

@@ -379,7 +379,7 @@ Request *session_look_start(Session *s, int unit, const LookPlace *place, const 
     const Unit *u = pipeline_unit(s->pipeline, unit);
     if (!session_helpers(s))
         diag_tool(d, "no helper process could be started");
-    else if ((!u->loaded || session_can_run(s, u->loaded->graph, false, d)) &&
+    else if ((!u->loaded || session_can_run(s, u->loaded->graph, d)) &&
              session_probe_query(s, unit, &arena, &q.probe, d)) {
         q.probe.tolerance = s->tolerance;
         if (place->toolchain)

@@ -102,7 +102,7 @@ Minify *session_minify_start(Session *s, int unit, const MinifyOptions *o, Diag 
     const Unit *u = pipeline_unit(s->pipeline, unit);
     ProbeQuery q;
     bool aot = s->options.repro_after == AFTER_aot;
-    if (u->loaded && !session_can_run(s, u->loaded->graph, false, d))
+    if (u->loaded && !session_can_run(s, u->loaded->graph, d))
         return NULL;
     if (aot && u->forward)
         unit = u->forward->index;

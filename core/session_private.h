@@ -36,8 +36,7 @@ int session_pair_units(Session *s, int unit, const char *names[2], int *units, A
 bool session_has_node(Session *s, int unit, const char *name, Arena *a, Diag *d);
 
 // False and an error if the graph calls an op that is only declared, or one that is not known.
-// by_op: it is run op by op, which some calls of ops by name can be only.
-bool session_can_run(const Session *s, const Graph *g, bool by_op, Diag *d);
+bool session_can_run(const Session *s, const Graph *g, Diag *d);
 // session_decomp.c: an op of ATen, whether or not it has a rule.
 bool session_is_op(const char *name);
 // session_passes.c: a CustomPassRunner; ctx is the session.

@@ -237,7 +237,7 @@ static bool fill_inference(Session *s, Message *m, const RunRequest *r, Diag *d)
 static bool fill(Session *s, Message *m, const RunRequest *r, ServiceId *service, Diag *d) {
     Unit *u = pipeline_unit(s->pipeline, r->unit), *root = u->parent ? u->parent : u;
     bool full = r->backend == BACKEND_full && !r->at, train = root->forward != NULL;
-    if (root->loaded && !session_can_run(s, root->loaded->graph, r->backend == BACKEND_eager, d))
+    if (root->loaded && !session_can_run(s, root->loaded->graph, d))
         return false;
     if (full && !r->toolchain && !s->toolchain) {
         diag_tool(d, "no toolchain works here")->hint = "fxray doctor tells what is missing";

@@ -30,6 +30,8 @@ bool run_body(Run *r, const Graph *body, const Value *args, int n, Value *out);
 // higher.c: a call of a higher-order op, by evaluated arguments. False: it cannot be traced, and
 // stays an opaque node.
 bool run_higher(Run *r, const Node *n, const Value *args, const Value *kwargs, Value *out);
+// higher_named.c: a call that names a built-in op, run in place; false: another call.
+bool higher_runs_named(Run *r, const Node *n, const Value *args, const Value *kwargs, Value *out);
 // A nested graph becomes a child under this name, or a free one made of it; its attribute.
 Node *run_add_child(Trace *t, Graph *child, const char *name);
 int run_count_regions(const Graph *g);  // of activation checkpointing, nested ones included

@@ -283,9 +283,10 @@ static void run_node(Run *r, const Graph *g, const Node *n) {
         known = known && !trace_has_unknown(&kwargs[i]);
     Value out = NONE;
     int first = trace_next_id(t);
-    bool done = known && (node_higher(n) ? run_higher(r, n, args, kwargs, &out)
-                                         : switch_autocast(t, n, args, &out) ||
-                                               call_op(r, n, args, kwargs, &out));
+    bool done = higher_runs_named(r, n, args, kwargs, &out) ||
+                (known && (node_higher(n) ? run_higher(r, n, args, kwargs, &out)
+                                          : switch_autocast(t, n, args, &out) ||
+                                                call_op(r, n, args, kwargs, &out)));
     if (!done && known && !t->failed && !node_higher(n)) {
         MetaCtx m = trace_meta_ctx(t);
         t->failed = !call_may_be_opaque(&m, n, args, kwargs);

@@ -16,14 +16,7 @@ typedef struct Named {
 } Named;
 
 const Op *higher_named(const Node *n) {
-    static const char *const targets[] = {"torch.ops.higher_order.auto_functionalized",
-                                          "torch.ops.higher_order.auto_functionalized_v2",
-                                          "torch.ops.higher_order.with_effects"};
-    int which = n->op == FX_call_function ? str_index(n->target, targets, COUNT(targets)) : -1,
-        at = which == 2;
-    if (which < 0 || n->n_args <= at || n->args[at].kind != VAL_target)
-        return NULL;
-    const Op *op = op_find(n->args[at].s);
+    const Op *op = node_named_op(n);
     return op && eager_has(op->id) ? op : NULL;
 }
 
@@ -35,8 +28,31 @@ static const Value *keyword(const Named *c, const char *prefix, const char *name
     return NULL;
 }
 
+// clone_preserve_strides: all memory up to the last element, seen as before.
 static Value clone(Named *c, const Value *v) {
-    return v->kind == VAL_tensor && eager_ok(c->x) ? CALL(c, aten_clone_default, *v) : *v;
+    if (v->kind != VAL_tensor || !eager_ok(c->x))
+        return *v;
+    const Tensor *t = tensor_at(v);
+    int64_t needed = t->offset + 1, one = 1;
+    for (int i = 0; i < t->ndim; i++)
+        needed += (t->size[i] - 1) * t->stride[i];
+    if (tensor_numel(t) == 0 || needed == tensor_numel(t))
+        return CALL(c, aten_clone_default, *v);
+    Value size = ints_value(c->x, t->size, t->ndim), stride = ints_value(c->x, t->stride, t->ndim),
+          offset = INT(t->offset),
+          all = CALL(c, aten_as_strided_default, *v, ints_value(c->x, &needed, 1),
+                     ints_value(c->x, &one, 1), INT(0)),
+          copy = CALL(c, aten_clone_default, all);
+    return CALL(c, aten_as_strided_default, copy, size, stride, offset);
+}
+
+static Value clones(Named *c, const Value *v) {
+    if (v->kind != VAL_list && v->kind != VAL_tuple)
+        return clone(c, v);
+    Value out = val_list(c->x->arena, VAL_list, v->n);
+    for (int i = 0; i < v->n; i++)
+        out.at[i] = clone(c, &v->at[i]);
+    return out;
 }
 
 // How a written argument is seen in its base.
@@ -96,8 +112,8 @@ static bool functionalized(Named *c, bool second, Value *out) {
         args[i] = given ? *given : op->args[i].dflt;
         if (second && op->args[i].written)
             args[i] = windows(c, &op->args[i]);
-        else if (op->args[i].written && args[i].kind == VAL_tensor)
-            args[i] = c->bases[c->n_bases++] = clone(c, &args[i]);
+        else if (op->args[i].written && given)
+            args[i] = c->bases[c->n_bases++] = clones(c, &args[i]);
     }
     if (!eager_ok(c->x) || !eager_op(c->x, op, args, &result))
         return false;

@@ -212,6 +212,9 @@ HigherId node_higher(const Node *n);            // HIGHER_none: another call, or
 Graph *value_graph(const Value *v);             // a graph or the attribute that holds it, or NULL
 // The graphs that a call gets, in order; their number, at most max.
 int node_graphs(const Node *n, const Graph **out, int max);
+// The built-in op that a call of auto_functionalized, auto_functionalized_v2 or with_effects names;
+// NULL: it names none, or is another call.
+const Op *node_named_op(const Node *n);
 
 // infer.c: gives the nodes without a value one by their ops' meta functions; the number of nodes
 // that stay without. Trouble is a warning. Where a text told sizes without strides, and they are

@@ -24,6 +24,16 @@ HigherId node_higher(const Node *n) {
     return HIGHER_none;
 }
 
+const Op *node_named_op(const Node *n) {
+    static const char *const targets[] = {"torch.ops.higher_order.auto_functionalized",
+                                          "torch.ops.higher_order.auto_functionalized_v2",
+                                          "torch.ops.higher_order.with_effects"};
+    int which = n->op == FX_call_function ? str_index(n->target, targets, COUNT(targets)) : -1,
+        at = which == 2; // behind the token
+    return which >= 0 && n->n_args > at && n->args[at].kind == VAL_target ? op_find(n->args[at].s)
+                                                                          : NULL;
+}
+
 Graph *value_graph(const Value *v) {
     if (v->kind == VAL_node)
         v = &v->node->val;

@@ -1,14 +1,16 @@
 // post_grad_auto.c: custom ops that write their arguments get their writes back
 // (decompose_auto_functionalized of torch/_inductor/fx_passes/post_grad.py, and what reinplace.py
-// decides for them): the call of auto_functionalized_v2 becomes one of the op on clones of its
-// bases, or on a base itself where nobody needs its old value.
+// decides for them): the call of auto_functionalized or auto_functionalized_v2 becomes one of the
+// op on clones of what it writes, or on that itself where nobody needs its old value. The first
+// form, which exported programs have, gets it by the op's keywords, the second as bases.
 #include <string.h>
 
 #include "core/inductor/ir.h"
 #include "core/inductor/post_grad.h"
 #include "core/ops/custom.h"
 
-static const char target[] = "torch.ops.higher_order.auto_functionalized_v2";
+static const char target[] = "torch.ops.higher_order.auto_functionalized",
+                  second[] = "torch.ops.higher_order.auto_functionalized_v2";
 
 typedef struct Work {
     PassCtx *pass;
@@ -18,19 +20,28 @@ typedef struct Work {
     int n;        // ids then
     Node *call;   // being taken apart
     const Op *op;
-    Node **bases; // what stands for each base now
+    bool second;  // its form
+    Node **bases; // what stands for each base, or for each tensor that the first form writes
+    int n_bases;
+    int used; // by the arguments so far, in the first form
 } Work;
 
 static bool is_call(const Node *n) {
-    return n->op == FX_call_function && !strcmp(n->target, target) && n->n_args == 1 &&
+    return n->op == FX_call_function &&
+           (!strcmp(n->target, target) || !strcmp(n->target, second)) && n->n_args == 1 &&
            n->args[0].kind == VAL_target;
+}
+
+// Of a call that was not known when it was traced, items are calls of Python's getitem.
+static bool is_item(const Node *n) {
+    return n->op == FX_call_function && !strcmp(n->target, "_operator.getitem") && n->n_args == 2;
 }
 
 static Node *result(const Node *call, int i) {
     int64_t k;
     for (int u = 0; u < call->n_users; u++) {
         Node *n = call->users[u];
-        if (node_is(n, OP_operator_getitem) && val_as_int(&n->args[1], &k) && k == i)
+        if (is_item(n) && val_as_int(&n->args[1], &k) && k == i)
             return n;
     }
     return NULL;
@@ -148,6 +159,20 @@ static Node *view_of(Work *w, Node *base, const char *prefix) {
     return op_meta(&m, op, in, &out) ? add(w, op, args, 4, &out) : base;
 }
 
+// Of the first form: the same tensor or list, of what stands for each now.
+static Value written_plain(Work *w, const Value *given) {
+    if (!given)
+        return val_none();
+    if (given->kind == VAL_node)
+        return val_node(w->bases[w->used++]);
+    if (given->kind != VAL_list && given->kind != VAL_tuple)
+        return *given;
+    Value list = val_list(w->g->arena, VAL_list, given->n);
+    for (int i = 0; i < given->n; i++)
+        list.at[i] = written_plain(w, &given->at[i]);
+    return list;
+}
+
 static Value written(Work *w, const char *prefix) {
     int64_t i;
     const Value *index = kwarg(w, prefix, "_base_index"), *bases = kwarg(w, "_all_bases", "");
@@ -164,6 +189,8 @@ static Value argument(Work *w, const SchemaArg *a) {
         const Value *v = kwarg(w, a->name, "");
         return v ? *v : a->dflt;
     }
+    if (!w->second)
+        return written_plain(w, kwarg(w, a->name, ""));
     if (a->type != AT_tensors)
         return written(w, prefix);
     const Value *length = kwarg(w, prefix, "_length");
@@ -205,48 +232,121 @@ static Node *take_item(Work *w, Node *of, int i, const Value *val) {
 
 // ---- one call
 
-static void replace_results(Work *w, Node *made, int n_bases) {
+static void replace_by(Node *old, Node *by) {
+    if (!old)
+        return;
+    node_replace_uses(old, by);
+    node_erase(old);
+}
+
+// The new value of a base is the base; the copy to an input goes, since it holds that already.
+static void replace_base(Node *old, Node *by) {
+    Node *copy = old ? copy_back(by, old) : NULL;
+    replace_by(copy, by);
+    replace_by(old, by);
+}
+
+// Results of the first form, one a written argument: a list's are taken from a list.
+static void replace_written(Work *w, int results) {
+    for (int i = 0, k = 0; i < w->op->n_args; i++) {
+        const Value *v = w->op->args[i].written ? kwarg(w, w->op->args[i].name, "") : NULL;
+        Node *old = v ? result(w->call, results) : NULL;
+        results += w->op->args[i].written;
+        if (v && v->kind == VAL_node)
+            replace_base(old, w->bases[k++]);
+        for (int m = 0; v && (v->kind == VAL_list || v->kind == VAL_tuple) && m < v->n; m++)
+            if (v->at[m].kind == VAL_node) {
+                Node *by = w->bases[k++];
+                if (old)
+                    replace_base(result(old, m), by);
+            }
+        if (old && v->kind != VAL_node && !old->n_users)
+            node_erase(old);
+    }
+}
+
+static void replace_results(Work *w, Node *made) {
     int n = w->op->n_returns > 1 ? w->op->n_returns : 1;
     const Value *all = &w->call->val;
-    made->val = w->op->n_returns > 1 ? val_list(w->g->arena, VAL_tuple, n)
-                : w->op->n_returns   ? all->at[0]
-                                     : val_none();
-    for (int i = 0; i < n && w->op->n_returns > 1; i++)
+    bool known = (all->kind == VAL_tuple || all->kind == VAL_list) && all->n >= n;
+    made->val = !known                 ? val_none()
+                : w->op->n_returns > 1 ? val_list(w->g->arena, VAL_tuple, n)
+                : w->op->n_returns     ? all->at[0]
+                                       : val_none();
+    for (int i = 0; i < made->val.n && w->op->n_returns > 1; i++)
         made->val.at[i] = all->at[i];
-    for (int i = 0; i < n + n_bases; i++) {
+    for (int i = 0; i < n; i++) {
         Node *old = result(w->call, i);
-        if (!old)
-            continue;
-        Node *by = i >= n                 ? w->bases[i - n]
-                   : w->op->n_returns > 1 ? take_item(w, made, i, &all->at[i])
-                                          : made;
-        Node *copy = i >= n ? copy_back(by, old) : NULL; // the input holds it already
-        if (copy) {
-            node_replace_uses(copy, by);
-            node_erase(copy);
-        }
-        node_replace_uses(old, by);
-        node_erase(old);
+        if (old)
+            replace_by(old, w->op->n_returns > 1 ? take_item(w, made, i, &old->val) : made);
     }
+    for (int i = 0; w->second && i < w->n_bases; i++)
+        replace_base(result(w->call, n + i), w->bases[i]);
+    if (!w->second)
+        replace_written(w, n);
+}
+
+// What stands for a tensor that is written, whose new value is `value` if anybody asks for it.
+static Node *stand_in(Work *w, Node *base, const Node *value) {
+    if (!base || !node_tensor(base))
+        return base;
+    bool taken = false; // by another argument
+    for (int i = 0; i < w->n_bases; i++)
+        taken = taken || (w->bases[i] && w->bases[i]->id < w->n && base->id < w->n &&
+                          w->storage[w->bases[i]->id] == w->storage[base->id]);
+    bool in_place = !taken && may_write(w, base, value) &&
+                    rewrite_wanted(w->pass, w->call, "its base is not used any more");
+    return in_place ? base : clone_base(w, base);
+}
+
+static void add_bases(Work *w, const Value *v, const Node *value) {
+    if (v && v->kind == VAL_node)
+        w->bases[w->n_bases++] = stand_in(w, v->node, value);
+    for (int i = 0; v && (v->kind == VAL_list || v->kind == VAL_tuple) && i < v->n; i++)
+        add_bases(w, &v->at[i], value ? result(value, i) : NULL);
+}
+
+static int count_nodes(const Value *v) {
+    int n = v->kind == VAL_node;
+    for (int i = 0; (v->kind == VAL_list || v->kind == VAL_tuple) && i < v->n; i++)
+        n += count_nodes(&v->at[i]);
+    return n;
 }
 
 static void take_apart(Work *w) {
     const Value *bases = kwarg(w, "_all_bases", "");
-    int n = bases ? bases->n : 0, results = w->op->n_returns > 1 ? w->op->n_returns : 1;
-    w->bases = ARENA_ARRAY(w->g->arena, n + 1, Node *);
+    int results = w->op->n_returns > 1 ? w->op->n_returns : 1, most = bases ? bases->n : 0;
+    for (int i = 0; i < w->call->n_kwargs; i++)
+        most += count_nodes(&w->call->kwargs[i].value);
+    w->second = !strcmp(w->call->target, second);
+    w->bases = ARENA_ARRAY(w->g->arena, most + 1, Node *);
+    w->n_bases = w->used = 0;
     graph_set_insert(w->g, w->call);
-    for (int i = 0; i < n; i++) {
-        Node *base = bases->at[i].kind == VAL_node ? bases->at[i].node : NULL;
-        bool in_place = base && may_write(w, base, result(w->call, results + i)) &&
-                        rewrite_wanted(w->pass, w->call, "its base is not used any more");
-        w->bases[i] = in_place || !base || !node_tensor(base) ? base : clone_base(w, base);
-    }
+    for (int i = 0; w->second && bases && i < bases->n; i++)
+        w->bases[w->n_bases++] =
+            stand_in(w, bases->at[i].kind == VAL_node ? bases->at[i].node : NULL,
+                     result(w->call, results + i));
+    for (int i = 0, k = results; !w->second && i < w->op->n_args; i++)
+        if (w->op->args[i].written)
+            add_bases(w, kwarg(w, w->op->args[i].name, ""), result(w->call, k++));
     Node *made = call_op(w);
-    replace_results(w, made, n);
+    replace_results(w, made);
     graph_set_insert(w->g, NULL);
     if (!w->call->n_users)
         node_erase(w->call);
     w->pass->matches++;
+}
+
+// A result of the call, or of a list among its results.
+static bool is_part_of(const Node *n, const Node *call) {
+    for (int depth = 0; depth < 2; depth++) {
+        if (!is_item(n) || n->args[0].kind != VAL_node)
+            return false;
+        n = n->args[0].node;
+        if (n == call)
+            return true;
+    }
+    return false;
 }
 
 static Graph *decompose(PassCtx *c, const Graph *g) {
@@ -269,7 +369,7 @@ static Graph *decompose(PassCtx *c, const Graph *g) {
             continue;
         w.call = n;
         // Its results stand right behind it and go with it.
-        while (next && next->n_args && next->args[0].kind == VAL_node && next->args[0].node == n)
+        while (next && is_part_of(next, n))
             next = next->next;
         take_apart(&w);
     }

@@ -256,6 +256,29 @@ START_TEST(writes_are_functionalized) {
 }
 END_TEST
 
+// The form of exported programs: what is written comes by the op's own keywords. `a` is written
+// itself; `y` is an input, which must keep its value; of one tensor twice, one is a clone.
+START_TEST(the_first_form_comes_back_too) {
+    setup();
+    ck_assert_msg(open_with("tests/data/custom/first_form.txt", NULL,
+                            "op mychip::clip_(Tensor(a!) x, float limit=6.0) -> ()\n"
+                            "    mutates x\n"
+                            "op mychip::swap_(Tensor(a!)[] xs) -> ()\n"),
+                  "%s", diag_first(&diag));
+    const Graph *g = graph_at(STAGE_post_grad);
+    ck_assert_int_eq(count(g, "torch.ops.higher_order.auto_functionalized"), 0);
+    ck_assert_int_eq(count(g, "torch.ops.mychip.clip_.default"), 2);
+    ck_assert_int_eq(count(g, "torch.ops.mychip.swap_.default"), 1);
+    ck_assert_int_eq(count(g, "torch.ops.aten.clone.default"), 2);
+    const Node *first = graph_find(g, "clip__default"), *mul = graph_find(g, "mul");
+    ck_assert(first && mul && first->args[0].node == mul);
+    ck_assert_double_eq(first->args[1].f, 2.0);
+    const Artifact *code = pipeline_build(session->pipeline, 0, STAGE_kernels);
+    ck_assert_msg(code != NULL, "%s", diag_first(&pipeline_unit(session->pipeline, 0)->diag));
+    teardown();
+}
+END_TEST
+
 // Behind post-grad the writes are back, in place where nobody needs the old value; the generated
 // code calls the ops in their order. It is not run.
 START_TEST(writes_come_back) {
@@ -384,6 +407,7 @@ Suite *suite_session_device(void) {
     tests[n++] = the_sample;
     tests[n++] = writes_are_functionalized;
     tests[n++] = writes_come_back;
+    tests[n++] = the_first_form_comes_back_too;
     tests[n++] = old_values_are_kept;
     tests[n++] = less_is_known;
     tests[n++] = shape_rules;
