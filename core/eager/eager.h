@@ -97,6 +97,8 @@ typedef struct Gemm {
     const int64_t *b_rows; // (k), of f32 and f64: where in b each of its rows begins, instead of
                            // b_row; b_col and c_col are 1. NULL: b_row holds
     double alpha, beta;
+    int64_t batches; // products of one shape; 0: one. From one to the next, in elements:
+    int64_t a_next, b_next, c_next;
 } Gemm;
 void blas_gemm(const Gemm *g, int threads);
 const char *blas_name(void);

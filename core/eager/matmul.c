@@ -7,26 +7,35 @@ static int64_t stride_of(const Tensor *t, int dim) {
     return t->size[dim] == 1 ? 1 : t->stride[dim];
 }
 
+// Of matrices, or of batches of them.
 static void gemm(const K *k, const Tensor *c, const Tensor *a, const Tensor *b, double alpha,
                  double beta) {
+    int o = c->ndim - 2;
     Gemm g = {.dtype = c->dtype,
-              .m = c->size[0],
-              .n = c->size[1],
-              .k = a->size[1],
+              .m = c->size[o],
+              .n = c->size[o + 1],
+              .k = a->size[o + 1],
               .a = tensor_data(a),
               .b = tensor_data(b),
               .c = tensor_data(c),
-              .a_row = a->stride[0],
-              .a_col = a->stride[1],
-              .b_row = b->stride[0],
-              .b_col = b->stride[1],
-              .c_row = stride_of(c, 0),
-              .c_col = stride_of(c, 1),
+              .a_row = a->stride[o],
+              .a_col = a->stride[o + 1],
+              .b_row = b->stride[o],
+              .b_col = b->stride[o + 1],
+              .c_row = stride_of(c, o),
+              .c_col = stride_of(c, o + 1),
               .alpha = alpha,
               .beta = beta};
-    if (c->size[1] == 1 && c->size[0] > 1)
-        g.c_col = c->size[0];
-    blas_gemm(&g, k->x->c->threads);
+    if (g.n == 1 && g.m > 1)
+        g.c_col = g.m;
+    if (o) {
+        g.batches = c->size[0];
+        g.a_next = a->stride[0];
+        g.b_next = b->stride[0];
+        g.c_next = c->stride[0];
+    }
+    if (!o || g.batches)
+        blas_gemm(&g, k->x->c->threads);
 }
 
 static Tensor matrix_of(const Tensor *t, int64_t batch) {
@@ -63,14 +72,7 @@ static bool multiply(K *k, const Tensor *c, const Tensor *a, const Tensor *b, do
     fits = fits && (!o || (a->size[0] == c->size[0] && b->size[0] == c->size[0]));
     if (!fits)
         return k_fail(k, "RuntimeError: mat1 and mat2 shapes cannot be multiplied");
-    if (c->ndim == 2) {
-        gemm(k, c, a, b, alpha, beta);
-        return true;
-    }
-    for (int64_t i = 0; i < c->size[0]; i++) {
-        Tensor cm = matrix_of(c, i), am = matrix_of(a, i), bm = matrix_of(b, i);
-        gemm(k, &cm, &am, &bm, alpha, beta);
-    }
+    gemm(k, c, a, b, alpha, beta);
     return true;
 }
 

@@ -110,11 +110,13 @@ bool extern_gemm(const char *name, int threads, FxTensor *const out[], int n_out
     if (p.self && p.beta != 0)
         start_from_self(&p);
     int o = batched ? 1 : 0;
-    int64_t bytes = dtype_info[p.out->dtype].bytes;
     Gemm g = {.dtype = (DType)p.out->dtype,
               .m = p.out->size[o],
               .n = p.out->size[o + 1],
               .k = p.a->size[o + 1],
+              .a = p.a->data,
+              .b = p.b->data,
+              .c = p.out->data,
               .a_row = p.a->stride[o],
               .a_col = p.a->stride[o + 1],
               .b_row = p.b->stride[o],
@@ -123,11 +125,13 @@ bool extern_gemm(const char *name, int threads, FxTensor *const out[], int n_out
               .c_col = p.out->stride[o + 1],
               .alpha = p.alpha,
               .beta = p.self ? p.beta : 0};
-    for (int64_t i = 0; i < (batched ? p.out->size[0] : 1); i++) {
-        g.a = (const char *)p.a->data + i * p.a->stride[0] * bytes * o;
-        g.b = (const char *)p.b->data + i * p.b->stride[0] * bytes * o;
-        g.c = (char *)p.out->data + i * p.out->stride[0] * bytes * o;
-        blas_gemm(&g, threads);
+    if (batched) {
+        g.batches = p.out->size[0];
+        g.a_next = p.a->stride[0];
+        g.b_next = p.b->stride[0];
+        g.c_next = p.out->stride[0];
     }
+    if (!batched || g.batches)
+        blas_gemm(&g, threads);
     return true;
 }
