@@ -8,8 +8,8 @@
 #define COMPOSITE(op, rule, doc)
 #define RENAMED(op, other)                                                                         \
     static bool to_##op(Trace *t, const Op *o, const Value *a, Value *out) {                       \
-        (void)o;                                                                                   \
-        *out = trace_dispatch(t, op_at(OP_##other), a);                                            \
+        const Op *x = op_at(OP_##other);                                                           \
+        *out = trace_apply(t, x, a, o->n_args < x->n_args ? o->n_args : x->n_args);                \
         return true;                                                                               \
     }
 #include "core/aot/composite.def"

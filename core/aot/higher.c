@@ -106,8 +106,8 @@ static bool same_results(Trace *t, const Graph *a, const Graph *b) {
     return true;
 }
 
-static bool emit_cond(Run *r, const Node *n, Value pred, const Graph *const *bodies, BodyUse use,
-                      Value operands, Value *out) {
+static bool emit_cond(Run *r, Value pred, const Graph *const *bodies, BodyUse use, Value operands,
+                      Value *out) {
     static const char *const names[2] = {"true_graph_", "false_graph_"};
     Trace *t = &r->t;
     Graph *made[2];
@@ -123,7 +123,7 @@ static bool emit_cond(Run *r, const Node *n, Value pred, const Graph *const *bod
     Value args[4] = {[0] = pred, [3] = operands};
     for (int i = 0; i < 2; i++)
         args[1 + i] = val_node(nested_add(t, made[i], names[i], number));
-    *out = nested_call(r, n, "cond", args, COUNT(args), nested_results(t, made[1]));
+    *out = nested_call(r, "cond", args, COUNT(args), nested_results(t, made[1]));
     return !t->failed;
 }
 
@@ -136,7 +136,7 @@ static bool cond_backward(Trace *t, const GradFn *fn, const Value *grads, Value 
         return false;
     BodyUse use = {.backward = true, .tangents_at = n, .n_tangents = fn->n_results};
     Value operands = values_joined(t, VAL_tuple, h->inputs, n, grads, fn->n_results), result;
-    if (!emit_cond(h->run, h->call, h->inputs[n], bodies, use, operands, &result))
+    if (!emit_cond(h->run, h->inputs[n], bodies, use, operands, &result))
         return false;
     nested_gradients(fn, result, out);
     return true;
@@ -156,47 +156,9 @@ static bool cond(Run *r, const Higher *h, Value *out) {
     Value inputs = values_joined(t, VAL_tuple, operands.at, operands.n, &pred, 1);
     GradFn *fn = nested_record(r, h, inputs, cond_backward);
     operands.kind = VAL_tuple;
-    if (!emit_cond(r, h->n, pred, h->graphs, (BodyUse){0}, operands, out))
+    if (!emit_cond(r, pred, h->graphs, (BodyUse){0}, operands, out))
         return false;
     if (fn)
-        tape_called(t, fn, out);
-    return true;
-}
-
-// ---- a loop
-
-// There may be any number of steps, whose states backward would need.
-static bool no_backward(Trace *t, const GradFn *fn, const Value *grads, Value *out) {
-    (void)t, (void)fn, (void)grads, (void)out;
-    return false;
-}
-
-static bool while_loop(Run *r, const Higher *h, Value *out) {
-    static const char *const names[2] = {"while_loop_cond_graph_", "while_loop_body_graph_"};
-    Trace *t = &r->t;
-    Value carried, more;
-    if (h->n_args != 4 || !higher_items(h, 2, &carried) || !higher_items(h, 3, &more) ||
-        !values_are_tensors(carried))
-        return false;
-    Value all = values_joined(t, VAL_tuple, carried.at, carried.n, more.at, more.n);
-    GradFn *fn = nested_record(r, h, all, no_backward);
-    Graph *made[2] = {0};
-    for (int i = 0; i < 2; i++) {
-        BodyUse use = {.body = h->graphs[i]};
-        made[i] = nested_trace(r, &use, all);
-        if (!made[i])
-            return false;
-    }
-    Value results = nested_results(t, made[1]);
-    if (results.n != carried.n || !values_are_tensors(results))
-        return false;
-    int number = nested_number(t->graph, names[0]);
-    carried.kind = more.kind = VAL_tuple;
-    Value args[4] = {[2] = carried, [3] = more};
-    for (int i = 0; i < 2; i++)
-        args[i] = val_node(nested_add(t, made[i], names[i], number));
-    *out = nested_call(r, h->n, "while_loop", args, COUNT(args), results);
-    if (fn && !t->failed)
         tape_called(t, fn, out);
     return true;
 }
@@ -224,13 +186,14 @@ static bool subgraph(Run *r, const Higher *h, Value *out) {
     Value *args = ARENA_ARRAY(t->arena, h->n_args + 1, Value);
     memcpy(args, h->args, (size_t)h->n_args * sizeof *args);
     args[0] = val_node(nested_add(t, made, prefix, nested_number(t->graph, prefix)));
-    *out = nested_call(r, h->n, "invoke_subgraph", args, h->n_args, nested_results(t, made));
+    *out = nested_call(r, "invoke_subgraph", args, h->n_args, nested_results(t, made));
     return true;
 }
 
 static HigherRule *const rules[] = {
     [HIGHER_cond] = cond,
-    [HIGHER_while_loop] = while_loop,
+    [HIGHER_while_loop] = higher_loop,
+    [HIGHER_while_loop_stack_output] = higher_loop,
     [HIGHER_scan] = higher_scan,
     [HIGHER_map_impl] = higher_map,
     [HIGHER_invoke_subgraph] = subgraph,

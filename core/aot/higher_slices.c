@@ -36,17 +36,9 @@ static bool can_slice(Value xs) {
     return true;
 }
 
-static Value stacked_like(Trace *t, const TensorMeta *m, const Expr *length) {
-    const Expr **size = ARENA_ARRAY(t->arena, m->ndim + 1, const Expr *);
-    size[0] = length;
-    for (int i = 0; i < m->ndim; i++)
-        size[i + 1] = m->size[i];
-    return val_tensor(meta_contiguous(t->arena, t->sym, m->dtype, m->ndim + 1, size, m->device));
-}
-
 // ---- map
 
-static bool emit_map(Run *r, const Node *n, const BodyUse *use, Value xs, Value more, Value *out) {
+static bool emit_map(Run *r, const BodyUse *use, Value xs, Value more, Value *out) {
     static const char prefix[] = "body_graph_";
     Trace *t = &r->t;
     Value one = slices(t, xs, false);
@@ -57,10 +49,10 @@ static bool emit_map(Run *r, const Node *n, const BodyUse *use, Value xs, Value 
     if (!values_are_tensors(results))
         return false;
     for (int i = 0; i < results.n; i++)
-        results.at[i] = stacked_like(t, results.at[i].tensor, xs.at[0].tensor->size[0]);
+        results.at[i] = nested_stacked(t, results.at[i].tensor, xs.at[0].tensor->size[0]);
     Value args[3] = {val_node(nested_add(t, made, prefix, nested_number(t->graph, prefix))), xs,
                      more};
-    *out = nested_call(r, n, "map_impl", args, COUNT(args), results);
+    *out = nested_call(r, "map_impl", args, COUNT(args), results);
     return !t->failed;
 }
 
@@ -75,7 +67,7 @@ static bool map_backward(Trace *t, const GradFn *fn, const Value *grads, Value *
     Value xs = values_joined(t, VAL_list, h->inputs, n, grads, fn->n_results), result;
     Value more = values_joined(t, VAL_list, h->inputs + n, h->n_inputs - n, NULL, 0);
     BodyUse use = {.body = body, .backward = true, .tangents_at = n, .n_tangents = fn->n_results};
-    if (!emit_map(h->run, h->call, &use, xs, more, &result))
+    if (!emit_map(h->run, &use, xs, more, &result))
         return false;
     nested_gradients(fn, result, out);
     return true;
@@ -90,7 +82,7 @@ bool higher_map(Run *r, const Higher *h, Value *out) {
     BodyUse use = {.body = h->graphs[0]};
     Value inputs = values_joined(t, VAL_tuple, xs.at, xs.n, more.at, more.n);
     GradFn *fn = nested_record(r, h, inputs, map_backward);
-    if (!emit_map(r, h->n, &use, xs, more, out))
+    if (!emit_map(r, &use, xs, more, out))
         return false;
     if (fn)
         tape_called(t, fn, out);
@@ -169,12 +161,12 @@ bool higher_scan(Run *r, const Higher *h, Value *out) {
     if (results.n < init.n || !values_are_tensors(results))
         return false;
     for (int i = init.n; i < results.n; i++)
-        results.at[i] = stacked_like(t, results.at[i].tensor, length);
+        results.at[i] = nested_stacked(t, results.at[i].tensor, length);
     init.kind = xs.kind = VAL_list;
     more.kind = VAL_tuple;
     Value args[4] = {val_node(nested_add(t, made, prefix, nested_number(t->graph, prefix))), init,
                      xs, more};
-    *out = nested_call(r, h->n, "scan", args, COUNT(args), results);
+    *out = nested_call(r, "scan", args, COUNT(args), results);
     return true;
 }
 

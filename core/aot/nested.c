@@ -81,7 +81,7 @@ static void finish(Run *r, Value results) {
 // ---- backward
 
 // Of the tangents, those that belong to results with a gradient, in order.
-static void backward(Run *r, const BodyUse *use, Value inner, Value primals, Value *grads) {
+static void backward(Run *r, const Graph *body, Value primals, Value tangents, Value *grads) {
     Trace *t = &r->t;
     Value result, flat = val_list(t->arena, VAL_tuple, 0);
     tape_new(t);
@@ -92,7 +92,7 @@ static void backward(Run *r, const BodyUse *use, Value inner, Value primals, Val
             leaves[n_leaves] = traced(&primals.at[i]);
             tape_make_leaf(t, leaves[n_leaves++]);
         }
-    if (!run_body(r, use->body, primals.at, primals.n, &result))
+    if (!run_body(r, body, primals.at, primals.n, &result))
         return;
     add_leaves(r, &result, &flat);
     tape_enable(t, true);
@@ -100,10 +100,10 @@ static void backward(Run *r, const BodyUse *use, Value inner, Value primals, Val
     Value *seeds = ARENA_ARRAY(t->arena, flat.n + 1, Value);
     Value *got = ARENA_ARRAY(t->arena, primals.n + 1, Value);
     int n = 0, k = 0;
-    for (int i = 0; i < flat.n && k < use->n_tangents; i++) {
+    for (int i = 0; i < flat.n && k < tangents.n; i++) {
         if (tape_requires_grad(t, flat.at[i])) {
             outputs[n] = flat.at[i];
-            seeds[n++] = inner.at[use->tangents_at + k];
+            seeds[n++] = tangents.at[k];
         }
         k++;
     }
@@ -139,8 +139,20 @@ static void settle_gradients(Run *r, Value inner, Value primals, Value *grads) {
     }
 }
 
+Value nested_backward(Run *r, const Graph *body, Value inner, Value primals, Value tangents) {
+    Trace *t = &r->t;
+    Value grads = val_list(t->arena, VAL_list, 0);
+    t->cover = t->cover ? t->cover : t->stack;
+    backward(r, body, primals, tangents, &grads);
+    if (!t->failed)
+        settle_gradients(r, inner, primals, &grads);
+    return grads;
+}
+
 static Value run_use(Run *r, const BodyUse *use, Value inner) {
     Trace *t = &r->t;
+    if (use->make)
+        return use->make(r, use, inner);
     if (!use->backward) {
         Value result, flat = val_list(t->arena, VAL_tuple, 0);
         if (run_body(r, use->body, inner.at, inner.n, &result))
@@ -150,12 +162,9 @@ static Value run_use(Run *r, const BodyUse *use, Value inner) {
     int after = use->tangents_at + use->n_tangents;
     Value primals =
         values_joined(t, VAL_tuple, inner.at, use->tangents_at, inner.at + after, inner.n - after);
-    Value grads = val_list(t->arena, VAL_list, 0);
-    t->cover = t->cover ? t->cover : t->stack;
-    backward(r, use, inner, primals, &grads);
-    if (!t->failed)
-        settle_gradients(r, inner, primals, &grads);
-    return grads;
+    Value tangents =
+        values_joined(t, VAL_tuple, inner.at + use->tangents_at, use->n_tangents, NULL, 0);
+    return nested_backward(r, use->body, inner, primals, tangents);
 }
 
 Graph *nested_trace(Run *r, const BodyUse *use, Value operands) {
@@ -219,19 +228,27 @@ Value nested_results(Trace *t, const Graph *nested) {
     return out;
 }
 
-Value nested_call(Run *r, const Node *n, const char *hint, const Value *args, int n_args,
-                  Value results) {
+Value nested_call(Run *r, const char *name, const Value *args, int n_args, Value results) {
     Trace *t = &r->t;
     Value *given = ARENA_ARRAY(t->arena, n_args + 1, Value);
     for (int i = 0; i < n_args; i++)
         given[i] = run_node_of(r, &args[i]);
     if (t->failed)
         return NONE;
-    Node *call = graph_node(t->graph, FX_call_function, n->target, hint, given, n_args, NULL, 0);
+    const char *target = arena_printf(t->arena, "torch.ops.higher_order.%s", name);
+    Node *call = graph_node(t->graph, FX_call_function, target, name, given, n_args, NULL, 0);
     trace_made(t, call);
     call->val = results;
     Value low = trace_items(t, call, &results);
     return functional_wrap(t, &low);
+}
+
+Value nested_stacked(Trace *t, const TensorMeta *m, const Expr *steps) {
+    const Expr **size = ARENA_ARRAY(t->arena, m->ndim + 1, const Expr *);
+    size[0] = steps;
+    for (int i = 0; i < m->ndim; i++)
+        size[i + 1] = m->size[i];
+    return val_tensor(meta_contiguous(t->arena, t->sym, m->dtype, m->ndim + 1, size, m->device));
 }
 
 GradFn *nested_record(Run *r, const Higher *h, Value inputs,

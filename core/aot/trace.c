@@ -223,6 +223,23 @@ static Value constant(Run *r, const Graph *g, const Node *n) {
     return functional_wrap(t, &v);
 }
 
+// A number where a tensor is asked for is one of no dimensions. Where types are promoted it stays a
+// number; these take it as it is.
+static void number_as_tensor(Trace *t, const Op *op, Value *bound) {
+    static const OpId ops[] = {OP_aten__to_copy_default, OP_aten_copy_default,
+                               OP_aten_copy__default};
+    for (int i = 0; i < COUNT(ops); i++)
+        for (int k = 0; op->id == ops[i] && k < op->n_args; k++) {
+            ValueKind kind = op->args[k].type == AT_tensor ? bound[k].kind : VAL_none;
+            DType d = kind == VAL_bool                            ? DT_b8
+                      : kind == VAL_int || kind == VAL_sym        ? DT_i64
+                      : kind == VAL_float || kind == VAL_symfloat ? DT_f64
+                                                                  : DT_none;
+            if (d != DT_none)
+                bound[k] = CALL(t, aten_scalar_tensor_default, bound[k], DTY(d));
+        }
+}
+
 static bool call_op(Run *r, const Node *n, const Value *args, const Value *kwargs, Value *out) {
     Trace *t = &r->t;
     const char **kw = ARENA_ARRAY(t->arena, n->n_kwargs + 1, const char *);
@@ -237,6 +254,7 @@ static bool call_op(Run *r, const Node *n, const Value *args, const Value *kwarg
             t->failed = true;
             return true;
         }
+        number_as_tensor(t, op, bound);
         *out = trace_dispatch(t, op, bound);
         return true;
     }
@@ -470,8 +488,7 @@ AotWrite *log_write(Trace *t) {
     size_t n = (size_t)l->n_writes;
     if ((n & (n + 1)) == 0)
         l->writes = arena_grow(t->req->arena, l->writes, n, 2 * n + 1, sizeof *l->writes);
-    l->writes[n] =
-        (AotWrite){.at = node_logged(t), .value = -1, .base = -1, .new_base = -1};
+    l->writes[n] = (AotWrite){.at = node_logged(t), .value = -1, .base = -1, .new_base = -1};
     return &l->writes[l->n_writes++];
 }
 

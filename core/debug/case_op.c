@@ -1,4 +1,5 @@
 // case_op.c: a single op: by its reference kernel, or as a graph of one call on a lower rung.
+#include <math.h>
 #include <string.h>
 
 #include "core/debug/case.h"
@@ -8,6 +9,80 @@ static bool has_complex(const CaseFlat *f) {
         if (dtype_info[f->inputs.at[i]->tensor.dtype].cls == DTC_COMPLEX)
             return true;
     return false;
+}
+
+// ---- differences that PyTorch has, too
+
+typedef enum When { WHEN_always, WHEN_empty, WHEN_low, WHEN_integer, WHEN_inf, WHEN_error } When;
+
+static bool is_not_finite(const Tensor *t) {
+    for (int64_t i = 0; dtype_is_float(t->dtype) && i < tensor_numel(t); i++)
+        if (!isfinite(tensor_get_f64(t, i)))
+            return true;
+    return false;
+}
+
+static bool is_such(const Tensor *t, When when) {
+    switch (when) {
+    case WHEN_empty:
+        return tensor_numel(t) == 0;
+    case WHEN_low:
+        return dtype_is_low(t->dtype);
+    case WHEN_integer:
+        return dtype_is_int(t->dtype);
+    case WHEN_inf:
+        return is_not_finite(t);
+    case WHEN_always:
+    case WHEN_error:
+        break;
+    }
+    return true;
+}
+
+static bool is_call(const Case *c, When when) {
+    CaseFlat flat = {0};
+    Arena tmp = {0};
+    bool found = false;
+    for (int i = 0; i < c->op->n_args; i++)
+        case_flatten(&tmp, &c->args[i], &flat, true);
+    for (int i = 0; i < flat.inputs.n; i++)
+        found = found ||
+                (flat.inputs.at[i]->kind == RT_tensor && is_such(&flat.inputs.at[i]->tensor, when));
+    // What is made of sizes alone has none in its result.
+    if (when == WHEN_empty && c->want->kind == RT_tensor)
+        found = found || tensor_numel(&c->want->tensor) == 0;
+    arena_free(&tmp);
+    return found || when == WHEN_always || when == WHEN_error;
+}
+
+// Why compiled code gives another result than eager, in PyTorch too; NULL: it does not.
+static const char *differs_compiled(const Case *c, bool error) {
+    static const struct {
+        const char *op;
+        CaseRung rung;
+        When when;
+        const char *why;
+    } known[] = {
+#define COMPILED(op, rung, when, why) {op, RUNG_##rung, WHEN_##when, why},
+#include "core/debug/compiled.def"
+#undef COMPILED
+    };
+    for (int i = 0; i < COUNT(known); i++)
+        if (!strcmp(known[i].op, c->result->name) && c->setup->rung >= known[i].rung &&
+            error == (known[i].when == WHEN_error) && is_call(c, known[i].when))
+            return known[i].why;
+    return NULL;
+}
+
+// It differs, or (why NULL) there is an error.
+static void settle_difference(Case *c, const char *why) {
+    const char *known = differs_compiled(c, !why);
+    if (known)
+        case_settle(c, CASE_skipped, "%s", known);
+    else if (why)
+        case_settle(c, CASE_failed, "%s", why);
+    else
+        case_settle_error(c, CASE_failed);
 }
 
 static void build(Case *c) {
@@ -24,7 +99,7 @@ static void build(Case *c) {
     else if (c->op->hole)
         case_settle(c, CASE_skipped, "%s", c->op->hole);
     else
-        case_settle_error(c, CASE_failed);
+        settle_difference(c, NULL);
 }
 
 static void prepare(Case *c) {
@@ -163,21 +238,6 @@ static int take_new_values(Case *c, const RtValue *out, int n_out, int n_want) {
     return n;
 }
 
-// Why compiled code gives another result than eager, in PyTorch too; NULL: it does not.
-static const char *differs_compiled(const char *op) {
-    static const struct {
-        const char *op, *why;
-    } known[] = {
-#define COMPILED(op, why) {op, why},
-#include "core/debug/compiled.def"
-#undef COMPILED
-    };
-    for (int i = 0; i < COUNT(known); i++)
-        if (!strcmp(known[i].op, op))
-            return known[i].why;
-    return NULL;
-}
-
 static void finish(Case *c) {
     RtValue *out;
     int n;
@@ -185,7 +245,7 @@ static void finish(Case *c) {
     Buf why = {.arena = &c->arena};
     case_flatten(&c->arena, c->want, &want, false);
     if (!(c->setup->rung == RUNG_eager ? run_eager(c, &out, &n) : run_lower(c, &out, &n))) {
-        case_settle_error(c, CASE_failed);
+        settle_difference(c, NULL);
         return;
     }
     int extra = take_new_values(c, out, n, want.wanted.n);
@@ -208,11 +268,7 @@ static void finish(Case *c) {
     }
     if (ok && check_after(c, &why))
         return;
-    const char *known = c->setup->rung > RUNG_aot_eager ? differs_compiled(c->result->name) : NULL;
-    if (known)
-        case_settle(c, CASE_skipped, "%s", known);
-    else
-        case_settle(c, CASE_failed, "%s", buf_str(&why));
+    settle_difference(c, buf_str(&why));
 }
 
 const CaseForm case_form_op = {"op", prepare, finish};

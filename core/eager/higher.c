@@ -104,56 +104,6 @@ static bool cond(const Call *c, const Value *args, Value *out) {
 
 // ---- loops
 
-static bool while_loop(const Call *c, const Value *args, Value *out) {
-    const Value *more = &args[3];
-    Values carry = take(c, args[2].at, args[2].n, 0);
-    int n = carry.n;
-    bool ok = true, go = true;
-    while (ok) {
-        ArenaMark mark = arena_mark(c->x->arena);
-        Values in = take(c, more->at, 0, n + more->n), extra = take(c, more->at, more->n, 0),
-               result;
-        add(&in, &carry);
-        add(&in, &extra);
-        ok = run_graph(c, 0, &in, &result);
-        if (ok)
-            ok = result.n == 1 ? truth(c, &result.at[0], &go)
-                               : eager_fail(c->x,
-                                            "RuntimeError: the condition of while_loop returns "
-                                            "%d values, not one",
-                                            result.n);
-        drop(&result);
-        if (ok && go) {
-            ok = run_graph(c, 1, &in, &result);
-            for (int i = 0; i < result.n && ok; i++)
-                if (result.at[i].kind == RT_list || result.at[i].kind == RT_other)
-                    ok = eager_fail(c->x,
-                                    "RuntimeError: while_loop carries tensors and numbers only");
-            if (ok && result.n != n) {
-                ok = eager_fail(c->x,
-                                "RuntimeError: the body of while_loop returns %d values, but "
-                                "%d are carried",
-                                result.n, n);
-            } else if (ok) {
-                drop(&carry);
-                carry.n = n;
-                memcpy(carry.at, result.at, (size_t)n * sizeof *carry.at);
-                result.n = 0;
-            }
-            drop(&result);
-        }
-        drop(&in);
-        drop(&extra);
-        if (ok)
-            arena_rewind(c->x->arena, mark);
-        if (!go)
-            break;
-    }
-    ok = ok && give(c, &carry, out);
-    drop(&carry);
-    return ok;
-}
-
 // A window on step i of each.
 static bool add_slices(const Call *c, Values *to, const Value *xs, int64_t i) {
     for (int k = 0; k < xs->n; k++) {
@@ -198,6 +148,96 @@ static bool put_step(const Call *c, const RtValue *y, int n, Tensor **stacks, in
             return false;
     }
     return true;
+}
+
+// Of while_loop_stack_output: the results of every step so far. They live as long as the call.
+typedef struct Steps {
+    VEC(Values) all;
+} Steps;
+
+static void keep_step(const Call *c, Steps *s, const Values *carry) {
+    Values v = {ARENA_ARRAY(c->x->arena, carry->n + 1, RtValue), 0};
+    add(&v, carry);
+    vec_push(c->x->arena, &s->all, v);
+}
+
+// All steps behind one another; of a loop without one what it began with.
+static bool stack_steps(const Call *c, Steps *s, const Values *carry, Value *out) {
+    int n = carry->n;
+    Tensor **stacks = ARENA_ARRAY(c->x->arena, n + 1, Tensor *);
+    bool ok = true;
+    if (!s->all.n)
+        keep_step(c, s, carry);
+    for (int i = 0; i < s->all.n; i++) {
+        ok = ok && put_step(c, s->all.at[i].at, n, stacks, i, s->all.n);
+        drop(&s->all.at[i]);
+    }
+    *out = val_list(c->x->arena, VAL_tuple, ok ? n : 0);
+    for (int i = 0; i < out->n; i++)
+        out->at[i] = tensor_value(c->x, stacks[i]);
+    return ok;
+}
+
+// Is there another step?
+static bool test(const Call *c, const Values *in, bool *go) {
+    Values result;
+    bool ok = run_graph(c, 0, in, &result);
+    if (ok)
+        ok = result.n == 1
+                 ? truth(c, &result.at[0], go)
+                 : eager_fail(
+                       c->x, "RuntimeError: the condition of while_loop returns %d values, not one",
+                       result.n);
+    drop(&result);
+    return ok;
+}
+
+// The carry becomes what the body makes of it.
+static bool step(const Call *c, const Values *in, Values *carry) {
+    Values result;
+    int n = carry->n;
+    bool ok = run_graph(c, 1, in, &result);
+    for (int i = 0; i < result.n && ok; i++)
+        if (result.at[i].kind == RT_list || result.at[i].kind == RT_other)
+            ok = eager_fail(c->x, "RuntimeError: while_loop carries tensors and numbers only");
+    if (ok && result.n != n) {
+        ok = eager_fail(c->x,
+                        "RuntimeError: the body of while_loop returns %d values, but %d are "
+                        "carried",
+                        result.n, n);
+    } else if (ok) {
+        drop(carry);
+        carry->n = n;
+        memcpy(carry->at, result.at, (size_t)n * sizeof *carry->at);
+        result.n = 0;
+    }
+    drop(&result);
+    return ok;
+}
+
+static bool while_loop(const Call *c, const Value *args, Steps *steps, Value *out) {
+    const Value *more = &args[3];
+    Values carry = take(c, args[2].at, args[2].n, 0);
+    int n = carry.n;
+    bool ok = true, go = true;
+    while (ok && go) {
+        ArenaMark mark = arena_mark(c->x->arena);
+        Values in = take(c, more->at, 0, n + more->n), extra = take(c, more->at, more->n, 0);
+        add(&in, &carry);
+        add(&in, &extra);
+        ok = test(c, &in, &go) && (!go || step(c, &in, &carry));
+        drop(&in);
+        drop(&extra);
+        if (ok && go && steps)
+            keep_step(c, steps, &carry);
+        else if (ok)
+            arena_rewind(c->x->arena, mark);
+    }
+    ok = ok && (steps ? stack_steps(c, steps, &carry, out) : give(c, &carry, out));
+    drop(&carry);
+    for (int i = 0; steps && i < steps->all.n; i++)
+        drop(&steps->all.at[i]);
+    return ok;
 }
 
 // map is a scan that carries nothing.
@@ -283,13 +323,15 @@ static int take_graphs(Call *c, HigherId id, const Node *n, const Value *args) {
         bool graph = graphs >> i & 1;
         if (i >= n->n_args || graph != (args[i].kind == VAL_graph))
             return eager_fail(x, "RuntimeError: argument %d of %s must be %s", i, n->target,
-                              graph ? "a graph" : "no graph") - 1;
+                              graph ? "a graph" : "no graph") -
+                   1;
         if (graph)
             c->graphs[k++] = args[i].graph;
         behind = i + 1;
     }
     static const int lists[] = {[HIGHER_cond] = 1,
                                 [HIGHER_while_loop] = 2,
+                                [HIGHER_while_loop_stack_output] = 2,
                                 [HIGHER_scan] = 3,
                                 [HIGHER_map_impl] = 2,
                                 [HIGHER_strict_mode] = 1,
@@ -301,7 +343,8 @@ static int take_graphs(Call *c, HigherId id, const Node *n, const Value *args) {
     for (int i = 0; i < lists[id]; i++)
         if (first + i >= n->n_args || !is_list(&args[first + i]))
             return eager_fail(x, "RuntimeError: argument %d of %s must be a list", first + i,
-                              n->target) - 1;
+                              n->target) -
+                   1;
     return behind;
 }
 
@@ -315,7 +358,9 @@ bool eager_higher(Eager *x, const EagerRun *outer, const Node *n, const Value *a
     case HIGHER_cond:
         return cond(&c, args, out);
     case HIGHER_while_loop:
-        return while_loop(&c, args, out);
+        return while_loop(&c, args, NULL, out);
+    case HIGHER_while_loop_stack_output:
+        return while_loop(&c, args, &(Steps){0}, out);
     case HIGHER_scan:
         return scan(&c, &args[1], &args[2], &args[3], out);
     case HIGHER_map_impl:

@@ -170,8 +170,8 @@ static bool bind_results(InterpRun *run, const IrOp *call, const char *const nam
         else if (v && b->dim < 0 && (v->kind == RT_int || v->kind == RT_bool))
             interp_bind(run, b->symbol, v->kind == RT_bool ? v->b : v->i);
         else {
-            diag_tool(run->diag, "%s does not tell what %s is", call->kernel,
-                      expr_name(b->symbol));
+            diag_tool(run->diag, "%s does not tell what %s is",
+                      call->kernel ? call->kernel : call->name, expr_name(b->symbol));
             return false;
         }
     }
@@ -244,7 +244,8 @@ static bool call_nested(Loops *l, InterpRun *run, const IrOp *call) {
     bool ok = true;
     for (int i = 0; ok && i < call->args.n; i++)
         ok = take_arg(l, run, &call->args.at[i], &args[i]);
-    ok = ok && interpret_nested(run, call, args, &own, &results, &n);
+    ok = ok && interpret_nested(run, call, args, &own, &results, &n) &&
+         bind_results(run, call, name, want, results, n);
     for (int i = 0; ok && i < want; i++)
         ok = !name[i] || (i < n && deliver(run, call, name[i], &results[i]));
     for (int i = 0; i < n; i++)

@@ -80,29 +80,6 @@ static bool truth(const RtValue *v) {
                                 : v->kind == RT_int && v->i != 0;
 }
 
-static bool while_loop(const Nested *c, const RtValue *args, Values *out) {
-    Values carry = {.n = 0};
-    bool ok = true;
-    add(&carry, args, c->op->groups[0]);
-    while (ok) {
-        Values in = {.n = 0}, next;
-        add(&in, carry.at, carry.n);
-        add(&in, args + carry.n, c->op->args.n - carry.n);
-        ok = run_graph(c, 0, &in, &next);
-        bool go = ok && next.n == 1 && truth(&next.at[0]);
-        drop(&next);
-        if (go && (ok = run_graph(c, 1, &in, &next))) {
-            drop(&carry);
-            carry = next;
-        }
-        drop(&in);
-        if (!go)
-            break;
-    }
-    *out = carry;
-    return ok;
-}
-
 static Tensor step_of(const Tensor *t, int64_t i) {
     Tensor s = tensor_keep(t);
     s.ndim--;
@@ -127,6 +104,62 @@ static bool put_step(const Nested *c, RtValue *stack, const RtValue *v, int64_t 
     tensor_copy(&at, &v->tensor);
     tensor_drop(&at);
     return true;
+}
+
+typedef struct Steps {
+    VEC(RtValue) all; // the results of the first step, of the second, …
+} Steps;
+
+static void keep_step(const Nested *c, Steps *s, const Values *carry) {
+    for (int i = 0; i < carry->n; i++)
+        vec_push(c->arena, &s->all, kept(&carry->at[i]));
+}
+
+// The results of all steps behind one another; of a loop without one what it began with.
+static bool stack_steps(const Nested *c, Steps *s, const Values *carry, Values *out) {
+    bool ok = true;
+    if (!s->all.n)
+        keep_step(c, s, carry);
+    int64_t steps = carry->n ? s->all.n / carry->n : 0;
+    out->n = 0;
+    for (int k = 0; k < carry->n && ok; k++) {
+        out->at[out->n++].kind = RT_none;
+        for (int64_t i = 0; i < steps && ok; i++)
+            ok = put_step(c, &out->at[k], &s->all.at[i * carry->n + k], i, steps);
+    }
+    return ok;
+}
+
+static bool while_loop(const Nested *c, const RtValue *args, Steps *steps, Values *out) {
+    Values carry = {.n = 0};
+    bool ok = true;
+    add(&carry, args, c->op->groups[0]);
+    while (ok) {
+        Values in = {.n = 0}, next;
+        add(&in, carry.at, carry.n);
+        add(&in, args + carry.n, c->op->args.n - carry.n);
+        ok = run_graph(c, 0, &in, &next);
+        bool go = ok && next.n == 1 && truth(&next.at[0]);
+        drop(&next);
+        if (go && (ok = run_graph(c, 1, &in, &next))) {
+            drop(&carry);
+            carry = next;
+            if (steps)
+                keep_step(c, steps, &carry);
+        }
+        drop(&in);
+        if (!go)
+            break;
+    }
+    if (!steps || !ok) {
+        *out = carry;
+    } else {
+        ok = stack_steps(c, steps, &carry, out);
+        drop(&carry);
+    }
+    for (int i = 0; steps && i < steps->all.n; i++)
+        rt_drop(&steps->all.at[i]);
+    return ok;
 }
 
 // map is a scan that carries nothing.
@@ -175,7 +208,10 @@ bool interpret_nested(InterpRun *outer, const IrOp *op, const RtValue *args, Are
         ok = run_graph(&c, truth(&args[0]) ? 0 : 1, &in, &out);
         break;
     case HIGHER_while_loop:
-        ok = while_loop(&c, args, &out);
+        ok = while_loop(&c, args, NULL, &out);
+        break;
+    case HIGHER_while_loop_stack_output:
+        ok = while_loop(&c, args, &(Steps){0}, &out);
         break;
     case HIGHER_scan:
     case HIGHER_map_impl:

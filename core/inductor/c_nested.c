@@ -46,6 +46,12 @@ static const char *const lines[] = {
     "    }",
     "    for (i = 0; i < n; i++) fx_give(rt, out, i, &carry[i]);",
     "}",
+    "static void fx_copy(const FxTensor *to, const FxTensor *from, int d, char *p,",
+    "    const char *q) { int64_t i; int b = fx_item[to->dtype];",
+    "    if (d == to->ndim) { memcpy(p, q, (unsigned long)b); return; }",
+    "    for (i = 0; i < to->size[d]; i++)",
+    "        fx_copy(to, from, d + 1, p + i * to->stride[d] * b, q + i * from->stride[d] * b);",
+    "}",
     "/* Step i of a tensor. */",
     "static FxTensor fx_slice(const FxTensor *t, int64_t i) { FxTensor s = *t; int d;",
     "    s.data = (char *)t->data + i * t->stride[0] * fx_item[t->dtype]; s.base = 0; s.ndim--;",
@@ -60,11 +66,38 @@ static const char *const lines[] = {
     "    stride[0] = next;",
     "    return fx_empty(rt, t->dtype, fx_item[t->dtype], t->ndim + 1, size, stride);",
     "}",
-    "static void fx_copy(const FxTensor *to, const FxTensor *from, int d, char *p,",
-    "    const char *q) { int64_t i; int b = fx_item[to->dtype];",
-    "    if (d == to->ndim) { memcpy(p, q, (unsigned long)b); return; }",
-    "    for (i = 0; i < to->size[d]; i++)",
-    "        fx_copy(to, from, d + 1, p + i * to->stride[d] * b, q + i * from->stride[d] * b);",
+    "/* while_loop_stack_output: what every step yields, in room that doubles; of a loop without a",
+    "   step what it began with. */",
+    "static void fx_keep(FxRuntime *rt, FxTensor *out, const FxTensor *t, int64_t step,",
+    "    int64_t room) {",
+    "    FxTensor more, at; int64_t i, used = step;",
+    "    if (step == room || step == 0) { more = fx_stack(rt, t, room ? 2 * room : 4);",
+    "        more.size[0] = used;",
+    "        for (i = 0; i < used; i++) { at = fx_slice(&more, i);",
+    "            FxTensor from = fx_slice(out, i);",
+    "            fx_copy(&at, &from, 0, at.data, from.data); }",
+    "        if (step) fx_free(rt, out);",
+    "        *out = more; }",
+    "    out->size[0] = step + 1; at = fx_slice(out, step);",
+    "    fx_copy(&at, t, 0, at.data, t->data);",
+    "}",
+    "static void fx_while_stack(FxRuntime *rt, FxGraph *cond, FxGraph *body,",
+    "    FxTensor *const *args, int n, int all, FxTensor *out) {",
+    "    FxTensor carry[FX_CARRIED], next[FX_CARRIED], test;",
+    "    FxTensor *in[2 * FX_CARRIED]; int i, go; int64_t step = 0, room = 0;",
+    "    if (n > FX_CARRIED || all > 2 * FX_CARRIED)",
+    "        rt->fail(rt, \"a loop has too many operands\");",
+    "    for (i = 0; i < n; i++) { carry[i] = *args[i]; carry[i].base = 0; in[i] = &carry[i]; }",
+    "    for (; i < all; i++) in[i] = args[i];",
+    "    for (;; step++) {",
+    "        cond(rt, in, &test); go = fx_truth(&test); fx_free(rt, &test);",
+    "        if (!go) break;",
+    "        body(rt, in, next); fx_carry(rt, carry, next, n);",
+    "        for (i = 0; i < n; i++) fx_keep(rt, &out[i], &carry[i], step, room);",
+    "        if (step == room) room = room ? 2 * room : 4;",
+    "    }",
+    "    for (i = 0; i < n; i++) { if (!step) fx_keep(rt, &out[i], &carry[i], 0, 0);",
+    "        if (carry[i].base) fx_free(rt, &carry[i]); }",
     "}",
     "static void fx_scan(FxRuntime *rt, FxGraph *body, FxTensor *const *args, int n, int n_xs,",
     "    int all, FxTensor *out, int n_out) {",
@@ -199,6 +232,10 @@ static void print_call(CGen *g, const IrOp *op, const char *args, const char *ou
         c_line(t, NULL, node, "fx_while(rt, %s, %s, %s, %d, %d, %s);", first, second, args,
                op->groups[0], op->args.n, out);
         break;
+    case HIGHER_while_loop_stack_output:
+        c_line(t, NULL, node, "fx_while_stack(rt, %s, %s, %s, %d, %d, %s);", first, second, args,
+               op->groups[0], op->args.n, out);
+        break;
     case HIGHER_scan:
     case HIGHER_map_impl:
         c_line(t, NULL, node, "fx_scan(rt, %s, %s, %d, %d, %d, %s, %d);", first, args,
@@ -233,10 +270,14 @@ void c_nested_call(CGen *g, const IrOp *op, int position) {
         }
         map_put_int(&g->declared, names[i], 1);
         c_line(&g->text, NULL, position, "FxTensor %s = %s[%d];", c_name(g, names[i]), out, i);
-        wrapper_check(g, names[i],
-                      arena_printf(g->arena, "result %d of %s is not as it was traced", i,
-                                   higher_info(op->higher)->name),
-                      position);
+    }
+    wrapper_bind(g, op, position);
+    for (int i = 0; i < n_out; i++) {
+        if (names[i])
+            wrapper_check(g, names[i],
+                          arena_printf(g->arena, "result %d of %s is not as it was traced", i,
+                                       higher_info(op->higher)->name),
+                          position);
     }
     for (int i = 0; i < n_sizes; i++)
         c_line(&g->text, NULL, position, "fx_free(rt, &%s_size%d);", args, i);

@@ -7,6 +7,7 @@
 static const char *const class_of[] = {
     [HIGHER_cond] = "Conditional",
     [HIGHER_while_loop] = "WhileLoop",
+    [HIGHER_while_loop_stack_output] = "WhileLoop",
     [HIGHER_scan] = "Scan",
     [HIGHER_map_impl] = "Map",
     [HIGHER_invoke_subgraph] = "InvokeSubgraph",
@@ -27,6 +28,7 @@ typedef struct Group {
 static const Group groups_of[][IR_GROUPS] = {
     [HIGHER_cond] = {{0, G_one}, {3, G_list}},
     [HIGHER_while_loop] = {{2, G_list}, {3, G_list}},
+    [HIGHER_while_loop_stack_output] = {{2, G_list}, {3, G_list}},
     [HIGHER_scan] = {{1, G_list}, {2, G_list}, {3, G_list}},
     [HIGHER_map_impl] = {{0, G_none}, {1, G_list}, {2, G_list}},
     [HIGHER_invoke_subgraph] = {{2, G_rest}},

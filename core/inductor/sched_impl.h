@@ -63,7 +63,7 @@ void plan_forget_rows(const SchedNode *node,
 
 // sched_unbacked.c: each unbacked symbol in sizes, strides, indexes and arguments of an op, once.
 typedef void UnbackedUse(void *ctx, const Expr *symbol);
-void unbacked_uses(Arena *tmp, const IrOp *op, UnbackedUse *fn, void *ctx);
+void unbacked_uses(Arena *tmp, const IrModule *m, const IrOp *op, UnbackedUse *fn, void *ctx);
 void unbacked_uses_of_arg(Arena *tmp, const IrArg *a, UnbackedUse *fn, void *ctx);
 
 #endif

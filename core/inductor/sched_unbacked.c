@@ -56,10 +56,20 @@ void unbacked_uses_of_arg(Arena *tmp, const IrArg *a, UnbackedUse *fn, void *ctx
     use_arg(&u, a);
 }
 
-void unbacked_uses(Arena *tmp, const IrOp *op, UnbackedUse *fn, void *ctx) {
+// A part of another buffer needs that: it is made when the first part is.
+static void use_memory(Uses *u, const IrModule *m, const IrLayout *l) {
+    for (int depth = 0; l && depth < m->ops.n; depth++) {
+        use_layout(u, l);
+        const IrBuffer *whole =
+            l->kind == IRL_non_owning && l->view_of ? map_get(&m->buffers, l->view_of) : NULL;
+        l = whole ? whole->layout : NULL;
+    }
+}
+
+void unbacked_uses(Arena *tmp, const IrModule *m, const IrOp *op, UnbackedUse *fn, void *ctx) {
     Uses u = {tmp, fn, ctx, {.arena = tmp}};
     for (int i = 0; i < op->outputs.n; i++)
-        use_layout(&u, op->outputs.at[i]->layout);
+        use_memory(&u, m, op->outputs.at[i]->layout);
     for (int i = 0; i < op->args.n; i++)
         use_arg(&u, &op->args.at[i]);
     const LoopBody *b = op->body;

@@ -207,7 +207,7 @@ static void note_versions(Schedule *s, const SchedNode *n) {
 static void use_node(Users *u, SchedNode *n) {
     u->node = n;
     if (u->s->module->unbacked)
-        unbacked_uses(&u->tmp, n->op, after_maker, u);
+        unbacked_uses(&u->tmp, u->s->module, n->op, after_maker, u);
     mutate(u, n);
     for (int i = 0; i < n->reads.n; i++) {
         const Dep *d = &n->reads.at[i];

@@ -94,12 +94,9 @@ START_TEST(reported_models_on_every_rung) {
     static const struct {
         const char *backend, *failed;
         bool emulate;
-    } rungs[] = {{"aot_eager", "", false},
-                 {"aot_eager_decomp_partition", DROPPED, false},
-                 {"ir", DROPPED KEPT, false},
-                 {"full", DROPPED KEPT, false},
-                 {"ir", DROPPED, true},
-                 {"full", DROPPED, true}};
+    } rungs[] = {{"aot_eager", "", false},    {"aot_eager_decomp_partition", DROPPED, false},
+                 {"ir", DROPPED KEPT, false}, {"full", DROPPED KEPT, false},
+                 {"ir", DROPPED, true},       {"full", DROPPED, true}};
     CaseLines lines = {0};
     fresh();
     ck_assert(case_lines(&lines, &arena, "tests/data/reports.jsonl", &diag));
@@ -136,6 +133,31 @@ START_TEST(torch_level_calls) {
         ck_assert_msg(n.of[CASE_passed] == 35 && n.of[CASE_skipped] == 1, "%s: %d, %d skipped; %s",
                       rungs[i], n.of[CASE_passed], n.of[CASE_skipped], n.first);
     }
+}
+END_TEST
+
+// What PyTorch itself gives otherwise once it has traced, taken apart or lowered an op is told op
+// by op (compiled.def), and skipped.
+START_TEST(cases_of_eager_on_every_rung) {
+    static const char *const rungs[] = {"aot_eager", "aot_eager_decomp_partition", "ir"};
+    static const struct {
+        const char *path;
+        int all, skipped[3]; // by rung
+    } files[] = {
+        {"tests/data/eager_now.jsonl", 230, {2, 28, 35}},
+        {"tests/data/oracle.jsonl", 1068, {0, 2, 2}},
+        {"tests/data/dtypes.jsonl", 1112, {1, 3, 3}},
+        {"tests/data/eager_facts.jsonl", 108, {0, 1, 4}},
+    };
+    for (int i = 0; i < COUNT(files); i++)
+        for (int k = 0; k < COUNT(rungs); k++) {
+            Counts n = run_file(files[i].path, rungs[k]);
+            ck_assert_msg(n.of[CASE_failed] == 0 && n.of[CASE_bad] == 0 &&
+                              n.of[CASE_skipped] <= files[i].skipped[k] &&
+                              n.of[CASE_passed] + n.of[CASE_skipped] == files[i].all,
+                          "%s %s: %d passed, %d skipped; %s", files[i].path, rungs[k],
+                          n.of[CASE_passed], n.of[CASE_skipped], n.first);
+        }
 }
 END_TEST
 
@@ -341,7 +363,7 @@ START_TEST(the_command_reports) {
 END_TEST
 
 Suite *suite_debug_cases(void) {
-    static const TTest *tests[10];
+    static const TTest *tests[11];
     int n = 0;
     tests[n++] = single_ops_on_every_rung;
     tests[n++] = reported_models_on_every_rung;
@@ -351,6 +373,7 @@ Suite *suite_debug_cases(void) {
     tests[n++] = a_changed_value_is_found;
     tests[n++] = every_compiler_keeps_sizes;
     tests[n++] = hostile_lines;
+    tests[n++] = cases_of_eager_on_every_rung;
     tests[n++] = what_cannot_be_run_is_skipped;
     tests[n++] = the_command_reports;
     return unit_suite("debug_cases", tests, n);

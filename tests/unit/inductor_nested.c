@@ -110,14 +110,18 @@ static const NestedCase cases[] = {
      "_false_graph_0(rt"},
 };
 
-static void open_case(const NestedCase *c) {
+static void open_graded(const NestedCase *c, const char *grad) {
     close_session();
     const char *text = arena_printf(
         &arena, "class GraphModule(torch.nn.Module):\n    def forward(self, %s", c->text);
     const char *path = unit_file("graph.txt", text, strlen(text));
-    SessionOptions o = {.grad = "none", .toolchain = "tcc"};
+    SessionOptions o = {.grad = grad, .toolchain = "tcc"};
     session = session_open(path, &o, &diag);
     ck_assert_msg(session != NULL, "%s: %s", c->what, diag_first(&diag));
+}
+
+static void open_case(const NestedCase *c) {
+    open_graded(c, "none");
 }
 
 static RunResult run(const NestedCase *c, Backend b) {
@@ -159,6 +163,74 @@ START_TEST(test_rungs_agree) {
 }
 END_TEST
 
+// ---- a loop that is differentiated
+
+#define LOOP(steps)                                                                                \
+    "x: \"f32[3, 4]\", w: \"f32[4, 4]\", n: \"i64[]\", b: \"f32[4]\"):\n" IN "c0 = self.c0\n" IN   \
+    "b0 = self.b0\n" IN "i = " T "full.default([], 0, dtype = torch.int64)\n" IN "h = " H          \
+    "while_loop(c0, b0, (i, x), (w, n, b))\n" IN "k = h[0]\n" IN "y = h[1]\n" IN "z = " T          \
+    "mul.Tensor(y, y)\n" IN "return (z, k)\n" BODY(                                                \
+        "c0", LOOP_IN, L "p = torch.ops.aten.lt.Scalar(i, " steps ")\n" L "return p\n")            \
+        BODY("b0", LOOP_IN,                                                                        \
+             L "j = torch.ops.aten.add.Tensor(i, 1)\n" L "m = torch.ops.aten.mm.default(x, w)\n" L \
+               "s = torch.ops.aten.sin.default(m)\n" L "t = torch.ops.aten.mul.Tensor(s, x)\n" L   \
+               "u = torch.ops.aten.add.Tensor(t, b)\n" L "return (j, u)\n")
+#define LOOP_IN "i: \"i64[]\", x: \"f32[3, 4]\", w: \"f32[4, 4]\", n: \"i64[]\", b: \"f32[4]\""
+#define STEP(from, to)                                                                             \
+    IN "m" to " = " T "mm.default(" from ", w)\n" IN "s" to " = " T "sin.default(m" to ")\n" IN    \
+       "t" to " = " T "mul.Tensor(s" to ", " from ")\n" IN "x" to " = " T "add.Tensor(t" to        \
+       ", b)\n"
+#define UNROLLED(steps, last)                                                                      \
+    "x: \"f32[3, 4]\", w: \"f32[4, 4]\", n: \"i64[]\", b: \"f32[4]\"):\n" steps IN "z = " T        \
+    "mul.Tensor(" last ", " last ")\n" IN "return (z,)\n"
+
+static const NestedCase loops[][2] = {
+    {{"a loop of three steps", LOOP("3"), "fx_while_stack("},
+     {"three steps", UNROLLED(STEP("x", "1") STEP("x1", "2") STEP("x2", "3"), "x3"), NULL}},
+    {{"a loop of one step", LOOP("1"), "fx_while_stack("},
+     {"one step", UNROLLED(STEP("x", "1"), "x1"), NULL}},
+};
+
+static bool close_to(const Tensor *x, const Tensor *y) {
+    bool same = x->ndim == y->ndim && tensor_numel(x) == tensor_numel(y);
+    for (int64_t k = 0; same && k < tensor_numel(y); k++)
+        same = fabs(tensor_get_f64(x, k) - tensor_get_f64(y, k)) <=
+               1e-4 * (1 + fabs(tensor_get_f64(y, k)));
+    return same;
+}
+
+// Against the same steps written one after another, whose derivative knows of no loop.
+START_TEST(test_loops_have_gradients) {
+    static const Backend rungs[] = {
+        BACKEND_eager,         BACKEND_aot_eager, BACKEND_aot_eager_decomp_partition,
+        BACKEND_ir_pre_fusion, BACKEND_ir,        BACKEND_full};
+    for (int i = 0; i < COUNT(loops); i++) {
+        open_graded(&loops[i][1], "all");
+        RunResult want = run(&loops[i][1], BACKEND_eager);
+        ck_assert_int_eq(want.n_grads, 4);
+        open_graded(&loops[i][0], "all");
+        for (int k = 0; k < COUNT(rungs); k++) {
+            RunResult r = run(&loops[i][0], rungs[k]);
+            const char *rung = backend_info[rungs[k]].name;
+            ck_assert_int_eq(r.n_grads, 4);
+            ck_assert_int_eq(tensor_get_i64(&r.outputs[1].tensor, 0), i ? 1 : 3);
+            ck_assert_msg(close_to(&r.outputs[0].tensor, &want.outputs[0].tensor), "%s: %s",
+                          loops[i][0].what, rung);
+            for (int g = 0; g < 4; g++) {
+                ck_assert_int_eq(r.grads[g].kind, want.grads[g].kind);
+                ck_assert_msg(r.grads[g].kind != RT_tensor ||
+                                  close_to(&r.grads[g].tensor, &want.grads[g].tensor),
+                              "%s: %s: gradient %d", loops[i][0].what, rung, g);
+            }
+            session_run_free(&r);
+        }
+        session_run_free(&want);
+        const Artifact *code = pipeline_build(session->pipeline, 1, STAGE_kernels);
+        ck_assert_ptr_nonnull(strstr(code->code->text, loops[i][0].calls));
+    }
+}
+END_TEST
+
 // The nested graphs have schedules of their own, whose names have the graph's before them.
 START_TEST(test_schedules) {
     open_case(&cases[0]);
@@ -181,6 +253,7 @@ Suite *suite_inductor_nested(void) {
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_set_timeout(t, 60);
     tcase_add_test(t, test_rungs_agree);
+    tcase_add_test(t, test_loops_have_gradients);
     tcase_add_test(t, test_schedules);
     suite_add_tcase(s, t);
     return s;
