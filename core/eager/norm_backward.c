@@ -5,10 +5,11 @@
 #include "core/eager/kernel.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "core/eager/loops.h"
 
-enum { GRAIN = 16384 };
+enum { GRAIN = 16384, ROWS = 4, PARTS = 16 };
 
 typedef struct Grads {
     Tensor *x, *w, *b; // results, NULL where they are not asked for
@@ -58,29 +59,41 @@ typedef struct Back {
     const double *w;           // (n), or (channels) if hw
     int64_t hw, channels;      // group norm: elements that share a weight, weights; else 0
     bool rms;                  // no mean was taken off
-    double *gw, *gb;           // (n), or (rows, n / hw)
+    int64_t parts;             // of the rows, with sums of their own
+    double *gw, *gb;           // (parts, n), or (rows, n / hw)
 } Back;
+
+typedef double Lanes __attribute__((vector_size(64)));
+enum { LANES = 8 };
 
 // Sums of a piece of a row: of g w, and of g w x^.
 #define BACK_OF(S, sfx)                                                                            \
+    typedef S Lanes_##sfx __attribute__((vector_size(LANES * sizeof(S))));                         \
     VECTORED static void sums_##sfx(int64_t n, const S *x, const S *g, const double *w,            \
                                     double mean, double *sum, double *dot) {                       \
-        double s[16] = {0}, d[16] = {0};                                                           \
+        Lanes s[2] = {0}, d[2] = {0}, weight;                                                      \
+        Lanes_##sfx from_g, from_x;                                                                \
         int64_t i = 0;                                                                             \
-        for (; i + 16 <= n; i += 16)                                                               \
-            for (int j = 0; j < 16; j++) {                                                         \
-                double v = (double)g[i + j] * (w ? w[i + j] : 1.0);                                \
+        for (; i + 2 * LANES <= n; i += 2 * LANES)                                                 \
+            for (int j = 0; j < 2; j++) {                                                          \
+                memcpy(&from_g, g + i + j * LANES, sizeof from_g);                                 \
+                memcpy(&from_x, x + i + j * LANES, sizeof from_x);                                 \
+                Lanes v = __builtin_convertvector(from_g, Lanes);                                  \
+                if (w) {                                                                           \
+                    memcpy(&weight, w + i + j * LANES, sizeof weight);                             \
+                    v *= weight;                                                                   \
+                }                                                                                  \
                 s[j] += v;                                                                         \
-                d[j] += v * ((double)x[i + j] - mean);                                             \
+                d[j] += v * (__builtin_convertvector(from_x, Lanes) - mean);                       \
             }                                                                                      \
         for (; i < n; i++) {                                                                       \
             double v = (double)g[i] * (w ? w[i] : 1.0);                                            \
-            s[0] += v;                                                                             \
-            d[0] += v * ((double)x[i] - mean);                                                     \
+            s[0][0] += v;                                                                          \
+            d[0][0] += v * ((double)x[i] - mean);                                                  \
         }                                                                                          \
-        for (int j = 0; j < 16; j++) {                                                             \
-            *sum += s[j];                                                                          \
-            *dot += d[j];                                                                          \
+        for (int j = 0; j < 2 * LANES; j++) {                                                      \
+            *sum += s[j / LANES][j % LANES];                                                       \
+            *dot += d[j / LANES][j % LANES];                                                       \
         }                                                                                          \
     }                                                                                              \
     /* to = (g w c - a) - (x - mean) b */                                                          \
@@ -93,8 +106,22 @@ typedef struct Back {
             for (int64_t i = 0; i < n; i++)                                                        \
                 to[i] = (S)((double)g[i] * c - a - ((double)x[i] - mean) * b);                     \
     }                                                                                              \
-    VECTORED static void shares_##sfx(int64_t n, const S *x, const S *g, double mean, double rstd, \
-                                      double *gw, double *gb) {                                    \
+    /* of ROWS rows, `next` elements apart */                                                      \
+    VECTORED static void shares_##sfx(int64_t n, int64_t next, const S *x, const S *g,             \
+                                      const double *mean, const double *rstd, double *gw,          \
+                                      double *gb) {                                                \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            double w = gw[i], b = gb[i];                                                           \
+            for (int r = 0; r < ROWS; r++) {                                                       \
+                double v = (double)g[r * next + i];                                                \
+                w += v * (((double)x[r * next + i] - mean[r]) * rstd[r]);                          \
+                b += v;                                                                            \
+            }                                                                                      \
+            gw[i] = w, gb[i] = b;                                                                  \
+        }                                                                                          \
+    }                                                                                              \
+    VECTORED static void share_##sfx(int64_t n, const S *x, const S *g, double mean, double rstd,  \
+                                     double *gw, double *gb) {                                     \
         for (int64_t i = 0; i < n; i++) {                                                          \
             gw[i] += (double)g[i] * (((double)x[i] - mean) * rstd);                                \
             gb[i] += (double)g[i];                                                                 \
@@ -120,6 +147,20 @@ typedef struct Back {
         for (int64_t c = 0; c < each; c++)                                                         \
             slopes_##sfx(hw, x + c * hw, g + c * hw, b->hw ? NULL : b->w,                          \
                          r * (b->hw ? wc[c] : 1.0), m, r * sum, r * r * r * dot / n, to + c * hw); \
+    }                                                                                              \
+    /* Gradients of rows and their shares of the weights', while they are in the cache. */         \
+    static void part_##sfx(const Back *b, int64_t row, int64_t end, double *gw, double *gb) {      \
+        for (int64_t n; row < end; row += n) {                                                     \
+            const S *x = (const S *)b->x + row * b->n, *g = (const S *)b->g + row * b->n;          \
+            n = end - row < ROWS ? end - row : ROWS;                                               \
+            for (int64_t r = 0; r < n; r++)                                                        \
+                row_##sfx(b, row + r);                                                             \
+            if (n == ROWS)                                                                         \
+                shares_##sfx(b->n, b->n, x, g, b->mean + row, b->rstd + row, gw, gb);              \
+            for (int64_t r = 0; n < ROWS && r < n; r++)                                            \
+                share_##sfx(b->n, x + r * b->n, g + r * b->n, b->mean[row + r], b->rstd[row + r],  \
+                            gw, gb);                                                               \
+        }                                                                                          \
     }
 BACK_OF(float, f)
 BACK_OF(double, d)
@@ -133,17 +174,16 @@ static void rows_range(void *ctx, int64_t begin, int64_t end) {
             row_f(b, row);
 }
 
-// Weights and biases of one per element of a row: a block of them, down all rows.
-static void weights_range(void *ctx, int64_t begin, int64_t end) {
+// Weights and biases of one per element of a row: parts of the rows have sums of their own, which
+// do not depend on the threads.
+static void parts_range(void *ctx, int64_t begin, int64_t end) {
     const Back *b = ctx;
-    for (int64_t row = 0; row < b->rows; row++) {
-        int64_t at = row * b->n + begin, n = end - begin;
+    for (int64_t k = begin; k < end; k++) {
+        int64_t from = b->rows * k / b->parts, to = b->rows * (k + 1) / b->parts;
         if (b->wide)
-            shares_d(n, (const double *)b->x + at, (const double *)b->g + at, b->mean[row],
-                     b->rstd[row], b->gw + begin, b->gb + begin);
+            part_d(b, from, to, b->gw + k * b->n, b->gb + k * b->n);
         else
-            shares_f(n, (const float *)b->x + at, (const float *)b->g + at, b->mean[row],
-                     b->rstd[row], b->gw + begin, b->gb + begin);
+            part_f(b, from, to, b->gw + k * b->n, b->gb + k * b->n);
     }
 }
 
@@ -186,19 +226,28 @@ bool kern_layer_norm_backward(K *k) {
                       k->op->name);
     int64_t rows = tensor_numel(x) / n;
     Grads out = grads_of(k, n);
+    bool shares = out.w || out.b;
+    int64_t parts = !shares || rows < 8 ? 1 : rows / 8 < PARTS ? rows / 8 : PARTS;
     Back b = {.rows = rows,
               .n = n,
               .mean = all_of(k, mean, rows, 0),
               .rstd = all_of(k, rstd, rows, 1),
               .w = all_of(k, weight, n, 1),
               .rms = rms,
-              .gw = out.gw,
-              .gb = out.gb};
+              .parts = parts,
+              .gw = ARENA_ARRAY(k->x->arena, parts * n + 1, double),
+              .gb = ARENA_ARRAY(k->x->arena, parts * n + 1, double)};
     if (!dense_args(k, gy, x, out.x, &b, &gx))
         return false;
-    parallel_for(k->x->c->threads, rows, GRAIN / n + 1, rows_range, &b);
-    if (out.w || out.b)
-        parallel_for(k->x->c->threads, n, GRAIN / (rows + 1) + 64, weights_range, &b);
+    if (shares)
+        parallel_for(k->x->c->threads, parts, GRAIN * parts / (rows * n + 1) + 1, parts_range, &b);
+    else
+        parallel_for(k->x->c->threads, rows, GRAIN / n + 1, rows_range, &b);
+    for (int64_t part = 0; part < parts; part++)
+        for (int64_t i = 0; i < n; i++) {
+            out.gw[i] += b.gw[part * n + i];
+            out.gb[i] += b.gb[part * n + i];
+        }
     put_all(out.w, out.gw);
     put_all(out.b, out.gb);
     return !out.x || gx == out.x || copy_into(k->x, out.x, gx);

@@ -45,7 +45,7 @@ const PointRow *point_row(OpId id) {
 typedef enum Compute { IN_f32, IN_f64, IN_i64, IN_i32, IN_u8 } Compute;
 static const DType native[] = {DT_f32, DT_f64, DT_i64, DT_i32, DT_b8}; // in memory, by Compute
 
-enum { OPERANDS = 3, CHUNK = 512 };
+enum { OPERANDS = 3, CHUNK = 1024 };
 
 typedef struct Operand {
     const Tensor *t; // NULL: the number
@@ -237,16 +237,21 @@ static void make_splat(Point *w, int i) {
         w->splat[i].i = wrapped(w->p.common, f, o->t ? get_i(o->t, 0) : integer_of(&o->number));
 }
 
-static void fill_row(Compute in, int64_t n, void *row, const void *value) {
+VECTORED static void fill_row(Compute in, int64_t n, void *row, const void *value) {
     int bytes = dtype_info[native[in]].bytes;
-    if (bytes == 1)
+    uint32_t four;
+    uint64_t eight;
+    if (bytes == 1) {
         memset(row, *(const uint8_t *)value, (size_t)n);
-    else if (bytes == 4)
+    } else if (bytes == 4) {
+        memcpy(&four, value, sizeof four);
         for (int64_t j = 0; j < n; j++)
-            ((uint32_t *)row)[j] = *(const uint32_t *)value;
-    else
+            ((uint32_t *)row)[j] = four;
+    } else {
+        memcpy(&eight, value, sizeof eight);
         for (int64_t j = 0; j < n; j++)
-            ((uint64_t *)row)[j] = *(const uint64_t *)value;
+            ((uint64_t *)row)[j] = eight;
+    }
 }
 
 static void gather_row(int bytes, const char *p, int64_t stride, int64_t n, void *row) {
@@ -449,12 +454,22 @@ static void quick_power(Point *w) {
     w->n = 1;
 }
 
+// Bounds that are numbers, as they mostly are, need not be looked at for NaN with every element.
+static void quick_clamp(Point *w) {
+    bool known = w->loop == LOOP_clamp && w->in != IN_i64;
+    for (int i = 1; known && i < w->n; i++)
+        known = !w->op[i].t && !isnan(number_of(&w->op[i].number));
+    if (known)
+        w->loop = LOOP_clamp_known;
+}
+
 static bool run(K *k, Point *w, Tensor *out) {
     const Tensor *t[ITER_TENSORS] = {out};
     int64_t longest = tensor_numel(out);
     int n = 1;
     w->out = out->dtype;
     quick_power(w);
+    quick_clamp(w);
     for (int i = 0; i < w->n; i++) {
         const Tensor *o = w->op[i].t;
         w->at[i] = -1;
