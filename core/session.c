@@ -126,11 +126,41 @@ static bool hint_fits(Session *s, const Expr *symbol, const char *name, long lon
     return false;
 }
 
-// --hint s77=6,s27=4
+// Names of real numbers, in the order of the graphs.
+static bool model_has_real(const LoadedModel *m, const char *name) {
+    for (int i = 0; i < m->graphs.n; i++)
+        GRAPH_EACH (m->graphs.at[i].graph, n)
+            if (n->val.kind == VAL_symfloat && !strcmp(n->val.s, name))
+                return true;
+    return false;
+}
+
+// `zf0=2.5` at the start of the hints; *end stands behind it.
+static bool real_hint(Session *s, const char *hints, const char *name, char **end, Diag *d) {
+    double v = strtod(hints + strlen(name) + 1, end);
+    bool number = *end != hints + strlen(name) + 1 && (!**end || **end == ',');
+    if (!number)
+        diag_fail(d, "--hint %s: expected NAME=NUMBER,…", hints);
+    else if (!model_has_real(s->model, name))
+        diag_fail(d, "--hint %.*s: no number of the model has a symbol '%s'", (int)(*end - hints),
+                  hints, name);
+    else
+        sym_set_real_hint(s->model->sym, name, v);
+    return number && model_has_real(s->model, name);
+}
+
+// --hint s77=6,s27=4,zf0=2.5
 static bool apply_hints(Session *s, const char *hints, Diag *d) {
     while (hints && *hints) {
         const char *eq = strchr(hints, '=');
         char *end = NULL;
+        const char *real = eq ? arena_strndup(&s->arena, hints, (size_t)(eq - hints)) : "";
+        if (sym_is_real_name(real)) {
+            if (!real_hint(s, hints, real, &end, d))
+                return false;
+            hints = *end ? end + 1 : end;
+            continue;
+        }
         errno = 0;
         long long v = eq ? strtoll(eq + 1, &end, 10) : 0;
         if (!eq || eq == hints || end == eq + 1 || (*end && *end != ',') || v < 0 || errno) {

@@ -137,8 +137,25 @@ static bool lay_out(Session *s, const Node *p, const Tensor *bound, Tensor *out,
     return true;
 }
 
+// A real number: of the values file, of --hint or the file, else made up from its name.
+static bool make_real(Session *s, const Node *p, const Tensor *bound, RtValue *out, Diag *d) {
+    uint64_t state = (uint64_t)s->given.seed * 0x2545f4914f6cdd1du;
+    for (const char *c = p->val.s; *c; c++)
+        state = state * 31 + (unsigned char)*c;
+    out->kind = RT_float;
+    if (bound && tensor_numel(bound) == 1)
+        out->f = tensor_get_f64(bound, 0);
+    else if (!sym_is_real_name(p->val.s))
+        return diag_fail(d, "input %s: no value for %s", p->name, p->val.s), false;
+    else if (!sym_real_hint(s->model->sym, p->val.s, &out->f))
+        out->f = next_normal(&state);
+    return true;
+}
+
 static bool make_input(Session *s, const Node *p, const Tensor *bound, uint64_t *state,
                        RtValue *out, Diag *d) {
+    if (p->val.kind == VAL_symfloat)
+        return make_real(s, p, bound, out, d);
     if (p->val.kind == VAL_sym || p->val.kind == VAL_int) {
         out->kind = RT_int;
         out->i = p->val.kind == VAL_int ? p->val.i : sym_size_hint(s->model->sym, p->val.sym, -1);

@@ -127,6 +127,8 @@ const char *brief_value_type(Arena *a, const Value *v) {
         return arena_printf(a, "%d result%s", v->n, v->n == 1 ? "" : "s");
     case VAL_sym:
         return arena_printf(a, "Sym(%s)", sym_str(a, v->sym));
+    case VAL_symfloat:
+        return arena_printf(a, "Sym(%s)", v->s);
     default:
         return "";
     }

@@ -67,8 +67,6 @@ static bool sym_arithmetic(Trace *t, const Operator *o, const TorchCall *c, Valu
     else if (c->n_args == 2 && strcmp(o->name, "pow") == 0 && c->args[1].kind == VAL_int &&
              c->args[1].i >= 0)
         r = sym_pow(t->sym, e[0], c->args[1].i);
-    else if (c->n_args == 2 && strcmp(o->name, "truediv") == 0)
-        r = sym_make(t->sym, SYM_inttruediv, (const Expr *const[]){e[0], e[1]}, 2);
     else if (o->sym != SYM_int)
         r = c->n_args == 2 ? sym_make(t->sym, o->sym, (const Expr *const[]){e[0], e[1]}, 2)
                            : sym_make(t->sym, o->sym, (const Expr *const[]){e[0]}, 1);
@@ -78,10 +76,22 @@ static bool sym_arithmetic(Trace *t, const Operator *o, const TorchCall *c, Valu
     return true;
 }
 
+// With a real number among them, or as the result: `s77 / 2`, `zf0 * 2.0`.
+static bool on_reals(Trace *t, const TorchCall *c, Value *out) {
+    const Op *op = op_find(c->target);
+    bool numbers = op && c->n_args == op->n_args;
+    double f;
+    for (int i = 0; numbers && i < c->n_args; i++)
+        numbers = c->args[i].kind == VAL_symfloat || c->args[i].kind == VAL_sym ||
+                  val_as_float(&c->args[i], &f);
+    *out = numbers ? trace_dispatch(t, op, c->args) : val_none();
+    return numbers && !t->failed;
+}
+
 static bool on_sizes(Trace *t, const char *name, const TorchCall *c, Value *out) {
     for (int i = 0; i < COUNT(operators); i++)
         if (strcmp(operators[i].name, name) == 0)
-            return sym_arithmetic(t, &operators[i], c, out);
+            return sym_arithmetic(t, &operators[i], c, out) || on_reals(t, c, out);
     return false;
 }
 

@@ -239,6 +239,8 @@ static FxTensor **take_inputs(Arena *a, const ExecRun *run) {
         in[i] = ARENA_NEW(a, FxTensor);
         if (run->inputs[i].kind == RT_tensor)
             fx_tensor_of(&run->inputs[i].tensor, in[i]);
+        else if (run->inputs[i].kind == RT_float)
+            *in[i] = (FxTensor){.data = &run->inputs[i].f, .dtype = DT_f64};
         else
             *in[i] = (FxTensor){.data = &run->inputs[i].i, .dtype = DT_i64};
     }

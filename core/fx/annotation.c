@@ -73,7 +73,7 @@ static bool read_symbol(Scan *r, const char *body, Place at, Annotation *out) {
     const char *text = arena_strndup(r->arena, body + 4, len - 5);
     Diag quiet = {.arena = r->tmp};
     const Expr *e = sym_parse(r->sym, text, at, &quiet);
-    out->val = e ? (Value){.kind = VAL_sym, .sym = e} : (Value){.kind = VAL_symfloat, .s = text};
+    out->val = e ? val_symbolic(r->arena, e) : (Value){.kind = VAL_symfloat, .s = text};
     return true;
 }
 

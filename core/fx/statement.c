@@ -64,7 +64,8 @@ static void resolve(Node *n, Annotation const *note) {
     if (n->op != FX_call_function)
         return;
     // The arithmetic of the operator module is on sizes only if the result is one.
-    if (str_starts(n->target, "_operator.") && (!note || note->val.kind != VAL_sym))
+    bool size = note && (note->val.kind == VAL_sym || note->val.kind == VAL_symfloat);
+    if (str_starts(n->target, "_operator.") && !size)
         return;
     n->def = op_find(n->target);
     if (n->def)

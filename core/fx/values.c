@@ -125,7 +125,7 @@ static bool read_symbolic(Scan *r, const char *from, Value *out) {
     if (!e || p > end_of_line(r))
         return read_opaque(r, from, out);
     r->p = p;
-    *out = (Value){.kind = VAL_sym, .sym = e};
+    *out = val_symbolic(r->tmp, e);
     return true;
 }
 

@@ -239,6 +239,14 @@ bool memory_begin(InterpRun *run) {
         if (!b)
             continue;
         const char *name = i < m->inputs.n ? m->inputs.at[i].name : b->name;
+        if (run->inputs[i].kind == RT_float) {
+            Tensor number;
+            if (!tensor_new(&number, DT_f64, 0, NULL, run->diag))
+                return false;
+            tensor_set_f64(&number, 0, run->inputs[i].f);
+            put(run, name, number);
+            continue;
+        }
         if (run->inputs[i].kind != RT_tensor) {
             diag_fail(run->diag, "the input %s is no tensor", name);
             return false;

@@ -83,6 +83,13 @@ static void placeholder(Lower *l, const Node *n) {
         in.buf = v->box->data->buf->ir;
         for (int i = 0; i < in.buf->layout->ndim; i++)
             unbacked_is_given(l, in.buf->layout->size[i]);
+    } else if (n->val.kind == VAL_symfloat) {
+        // A real number comes as a tensor without dimensions.
+        Device cpu = {DEV_cpu, -1};
+        *v = input_tensor(l, name, meta_contiguous(l->arena, l->sym, DT_f64, 0, NULL, cpu));
+        *v = (LVal){.kind = L_value, .v = n->val, .box = v->box};
+        in.buf = v->box->data->buf->ir;
+        map_put(&l->reals, n->val.s, (void *)(uintptr_t)n);
     } else if (n->val.kind == VAL_sym || n->val.kind == VAL_int) {
         *v = (LVal){.kind = L_value, .v = n->val};
         if (val_as_expr(l->sym, &n->val, &in.sym))

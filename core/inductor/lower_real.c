@@ -16,6 +16,11 @@ static bool is_item(const Node *n) {
     return node_is(n, OP_aten__local_scalar_dense_default);
 }
 
+// It lies in memory: an item, or an input.
+static bool is_stored(const Node *n) {
+    return is_item(n) || n->op == FX_placeholder;
+}
+
 static TVal operand(Tracer *t, const Value *v) {
     const Expr *e;
     double f;
@@ -47,7 +52,7 @@ static int arithmetic_of(const Node *n) {
 
 // Checked by is_known before.
 static TVal real_of(Tracer *t, const Node *n) {
-    if (is_item(n))
+    if (is_stored(n))
         return t_call(t, data_loader(t->l, t->l->env[n->id].box->data), NULL, NULL);
     LoopOpKind kind = arithmetic[arithmetic_of(n)].kind;
     TVal a[2] = {operand(t, &n->args[0])};
@@ -62,7 +67,7 @@ static bool is_known(const Value *v, int depth) {
     if (v->kind != VAL_node || v->node->val.kind != VAL_symfloat)
         return v->kind != VAL_symfloat;
     int k = arithmetic_of(v->node);
-    if (is_item(v->node))
+    if (is_stored(v->node))
         return true;
     bool known = k >= 0 && depth < 100;
     for (int i = 0; known && i < loop_op_info[arithmetic[k].kind].n_args; i++)

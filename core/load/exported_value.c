@@ -101,9 +101,13 @@ static bool read_symbolic(Exported *x, const Json *j, Value *out) {
     Diag quiet = {.arena = x->tmp};
     const Expr *e = sym_parse_srepr(x->m->sym, text, (Place){0}, &quiet);
     e = e ? e : sym_parse(x->m->sym, text, (Place){0}, &quiet);
-    *out = e ? (Value){.kind = VAL_sym, .sym = e}
-             : (Value){.kind = VAL_symfloat, .s = arena_strdup(x->m->arena, text)};
-    const Json *hint = json_get(json_get(expr, "hint"), "as_int");
+    const char *real = e ? NULL : sym_srepr_text(x->m->arena, text);
+    *out = e ? val_symbolic(x->m->arena, e)
+             : (Value){.kind = VAL_symfloat, .s = arena_strdup(x->m->arena, real ? real : text)};
+    const Json *hints = json_get(expr, "hint"), *hint = json_get(hints, "as_int");
+    const Json *number = json_get(hints, "as_float");
+    if (number && out->kind == VAL_symfloat && sym_is_real_name(out->s))
+        sym_set_real_hint(x->m->sym, out->s, json_float(number, 0));
     if (e && hint && hint->kind == JSON_int && expr_kind(e) == SYM_symbol)
         sym_set_hint(x->m->sym, e, hint->i);
     return true;

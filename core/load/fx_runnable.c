@@ -42,10 +42,17 @@ static void read_hint(Runnable *r, const char *line) {
     char *end;
     if (!name || !islower((unsigned char)*line) || strncmp(line + name, " = ", 3) != 0)
         return;
-    long long v = strtoll(line + name + 3, &end, 10);
-    if (*end || end == line + name + 3)
+    const char *symbol = arena_strndup(r->m->arena, line, name), *value = line + name + 3;
+    if (sym_is_real_name(symbol)) {
+        double real = strtod(value, &end);
+        if (!*end && *value)
+            sym_set_real_hint(r->m->sym, symbol, real);
         return;
-    const Expr *s = sym_symbol(r->m->sym, arena_strndup(r->m->arena, line, name));
+    }
+    long long v = strtoll(value, &end, 10);
+    if (*end || end == value)
+        return;
+    const Expr *s = sym_symbol(r->m->sym, symbol);
     sym_set_hint(r->m->sym, s, v);
     vec_push(r->m->arena, &r->symbols, s);
 }

@@ -160,7 +160,8 @@ static Traits traits(const Graph *g) {
         t.torch |= higher_info(node_higher(n))->inlined;
         // Arithmetic on sizes and getitem occur at every level.
         bool aten = str_starts(n->target, "torch.ops.") || str_starts(n->target, "torch.sym_");
-        bool item = !strcmp(n->target, "_operator.getitem") || n->val.kind == VAL_sym;
+        bool item = !strcmp(n->target, "_operator.getitem") || n->val.kind == VAL_sym ||
+                    n->val.kind == VAL_symfloat;
         t.torch |= n->op == FX_call_method || n->op == FX_call_module ||
                    (n->op == FX_call_function && !aten && !item);
     }

@@ -122,8 +122,14 @@ static void add_symbol(Trace *t, const Json *j) {
     const char *range = json_str(json_get(j, "vr"), NULL);
     if (!name || strspn(name, "suzf0123456789") != strlen(name) || !*name || !name[1])
         return;
-    const Expr *s = sym_symbol(t->m->sym, arena_strdup(t->m->arena, name));
     char *end;
+    if (sym_is_real_name(name)) {
+        double real = val ? strtod(val, &end) : 0;
+        if (val && *val && !*end)
+            sym_set_real_hint(t->m->sym, name, real);
+        return;
+    }
+    const Expr *s = sym_symbol(t->m->sym, arena_strdup(t->m->arena, name));
     long long v = val ? strtoll(val, &end, 10) : 0;
     if (val && *val && !*end)
         sym_set_hint(t->m->sym, s, v);

@@ -29,6 +29,11 @@ Value val_sym(const Expr *e) {
     return (Value){.kind = VAL_sym, .sym = e};
 }
 
+Value val_symbolic(Arena *a, const Expr *e) {
+    return expr_is_real(e) ? (Value){.kind = VAL_symfloat, .s = sym_str(a, e)}
+                           : (Value){.kind = VAL_sym, .sym = e};
+}
+
 Value val_str(const char *s) {
     return (Value){.kind = VAL_str, .s = s};
 }

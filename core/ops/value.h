@@ -70,6 +70,7 @@ Value val_tensor(const TensorMeta *t);
 Value val_node(Node *n);
 Value val_list(Arena *a, ValueKind kind, int n);    // kind VAL_list or VAL_tuple; items none
 Value val_exprs(Arena *a, const Expr *const *e, int n); // a VAL_list of ints and syms
+Value val_symbolic(Arena *a, const Expr *e);            // VAL_sym, or VAL_symfloat of a real number
 bool val_equal(const Value *a, const Value *b);     // deep; floats by bits
 // int or constant sym -> *out.
 bool val_as_int(const Value *v, int64_t *out);

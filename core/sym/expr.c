@@ -23,6 +23,7 @@ Sym *sym_new(Arena *a) {
     s->cache = ARENA_ARRAY(a, s->cached, OpCache);
     s->by_name.arena = a;
     s->duck.arena = a;
+    s->reals.arena = a;
     s->version = 1;
     s->overflow = expr_intern(s, SYM_overflow, NULL, 0);
     s->inf = expr_intern(s, SYM_inf, NULL, 0);
@@ -259,11 +260,18 @@ const Expr *expr_symbol(Sym *s, const char *name, Assume assume) {
     return e;
 }
 
-const Expr *sym_symbol(Sym *s, const char *name) {
-    const Expr *e = expr_symbol(s, name, assume_by_name(name));
-    if (expr_unbacked(e) >= s->n_unbacked) // one that a text names is not made a second time
+const Expr *expr_named(Sym *s, const char *name, Assume assume) {
+    const Expr *e = expr_symbol(s, name, assume);
+    if (expr_unbacked(e) >= s->n_unbacked)
         s->n_unbacked = expr_unbacked(e) + 1;
+    bool real = str_starts(name, "zuf") && sym_is_real_name(name) && strlen(name) < 12;
+    if (real && atoi(name + 3) >= s->n_unbacked_reals)
+        s->n_unbacked_reals = atoi(name + 3) + 1;
     return e;
+}
+
+const Expr *sym_symbol(Sym *s, const char *name) {
+    return expr_named(s, name, assume_by_name(name));
 }
 
 int expr_unbacked(const Expr *e) {

@@ -82,6 +82,7 @@ struct Sym {
     bool taken[256];                    // numbers used by names s0, s1, …
     int n_unbacked, n_unbacked_reals;
     int n_replaced;                     // symbols with a replacement
+    Map reals;                          // zf0 -> double *, what it is
     IndexCache *index_cache;
 };
 
@@ -102,6 +103,8 @@ extern const KindRow sym_kinds[SYM_n_kinds];
 const Expr *expr_intern(Sym *s, SymKind kind, const Expr *const args[], int n);
 const Expr *expr_poison(Sym *s);
 const Expr *expr_symbol(Sym *s, const char *name, Assume assume);
+// The same; an unbacked one that a text names is not made a second time.
+const Expr *expr_named(Sym *s, const char *name, Assume assume);
 static inline bool is_kind(const Expr *e, SymKind kind) { return e->kind == kind; }
 static inline bool is_poison(const Expr *e) { return e->kind == SYM_overflow; }
 static inline bool has_sign(const Expr *e, int sign) { return (e->sign & sign) == sign; }

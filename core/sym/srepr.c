@@ -55,7 +55,7 @@ static const Expr *read_symbol(Reader *r) {
             assume = ASSUME_nonneg;
     }
     reader_expect(r, ")");
-    return r->ok ? expr_symbol(r->s, name, assume) : r->s->overflow;
+    return r->ok ? expr_named(r->s, name, assume) : r->s->overflow;
 }
 
 static const Expr *read_expr(Reader *r) {

@@ -183,6 +183,57 @@ START_TEST(test_bad_text_is_refused) {
 }
 END_TEST
 
+// Of real numbers the text is kept, from either form; what yields an integer is a size.
+START_TEST(reals_are_told_apart) {
+#define ZF "Symbol('zf0')"
+#define S77 "Symbol('s77', integer=True, positive=True)"
+    static const struct {
+        const char *srepr, *text;
+        bool real;
+    } cases[] = {
+        {ZF, "zf0", true},
+        {"Symbol('zuf3')", "zuf3", true},
+        {S77, "s77", false},
+        {"IntTrueDiv(" S77 ", Integer(2))", "IntTrueDiv(s77, 2)", true},
+        {"ToFloat(" S77 ")", "ToFloat(s77)", true},
+        {"TruncToInt(IntTrueDiv(" S77 ", Integer(2)))", "TruncToInt(IntTrueDiv(s77, 2))", false},
+        {"Mul(Integer(2), " ZF ")", "2*zf0", true},
+        {"Mul(Float('2.0', precision=53), " ZF ")", "2.0*zf0", true},
+        {"Mul(Rational(1, 2), Add(" ZF ", Integer(1)))", "1/2*(zf0 + 1)", true},
+        {"FloatPow(ToFloat(" S77 "), Float('-0.5', precision=53))",
+         "FloatPow(ToFloat(s77), -0.5)", true},
+        {"RoundDecimal(" ZF ", Integer(2))", "RoundDecimal(zf0, 2)", true},
+        {"OpaqueUnaryFn_sqrt(TruncToFloat(" ZF "))", "OpaqueUnaryFn_sqrt(TruncToFloat(zf0))", true},
+        {"FloatPow(" ZF, NULL, true},
+        {"FloatPow(Symbol('zf0'", NULL, true},
+        {"FloatPow()", NULL, true},
+        {"", NULL, true},
+    };
+    Arena a = {0};
+    Sym *s = sym_new(&a);
+    for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
+        Diag d = {.arena = &a};
+        const Expr *e = sym_parse_srepr(s, cases[i].srepr, (Place){0}, &d);
+        const char *text = e ? sym_str(&a, e) : sym_srepr_text(&a, cases[i].srepr);
+        ck_assert_msg(!e || expr_is_real(e) == cases[i].real, "%s", cases[i].srepr);
+        ck_assert_pstr_eq(text, cases[i].text);
+    }
+    char deep[3001] = "";
+    for (int i = 0; i + 2 < (int)sizeof deep; i += 2)
+        memcpy(deep + i, "f(", 2);
+    ck_assert_ptr_null(sym_srepr_text(&a, deep));
+    double v;
+    ck_assert(!sym_real_hint(s, "zf0", &v));
+    sym_set_real_hint(s, "zf0", 2.5);
+    ck_assert(sym_real_hint(s, "zf0", &v) && v == 2.5);
+    ck_assert(sym_is_real_name("zf12") && sym_is_real_name("zuf0") && !sym_is_real_name("zf"));
+    ck_assert(!sym_is_real_name("uf0") && !sym_is_real_name("s0") && !sym_is_real_name("zf0x"));
+    // One that a text names is not made a second time.
+    ck_assert_str_eq(sym_create_unbacked_real(s), "zuf4");
+    arena_free(&a);
+}
+END_TEST
+
 // ---- the whole corpus, when it is there ----
 
 typedef struct Scan {
@@ -357,6 +408,6 @@ END_TEST
 
 Suite *suite_sym_print(void) {
     const TTest *tests[] = {test_corpus_sample, test_sympy, test_forms_one_by_one,
-                            test_bad_text_is_refused, test_whole_corpus};
-    return unit_suite("sym_print", tests, 5);
+                            test_bad_text_is_refused, reals_are_told_apart, test_whole_corpus};
+    return unit_suite("sym_print", tests, 6);
 }
