@@ -48,8 +48,14 @@ bool decomp_addcdiv(Trace *t, const Op *op, const Value *a, Value *out) {
     return decomp_narrow(t, &w, r, out);
 }
 
+// A kernel takes 0.5 beside integers for 0; what it is taken apart into would not.
 bool decomp_addcmul(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
+    if (a[3].kind == VAL_float && dtype_is_int(dtype_of(a[0]))) {
+        trace_fail(t, "ValueError: value argument of type <class 'float'> cannot be safely cast to "
+                      "type <class 'int'>!");
+        return false;
+    }
     Wide w = decomp_widen(t, a, 3);
     Value r = CALL(t, aten_mul_Tensor, w.a[1], a[3]);
     r = CALL(t, aten_mul_Tensor, r, w.a[2]);

@@ -420,8 +420,14 @@ static bool may_read(Trace *t, const Op *op, const Traced *self, const Value *v)
 }
 
 static bool may_write(Trace *t, const Op *op, const Value *args, const Traced *self, int item) {
-    if (!self || !self->fn)
+    if (!self || !self->fn) {
         trace_fail(t, "%s writes something that is no tensor", op->qualname);
+    } else if (self->meta.ndim <= TENSOR_DIMS) {
+        Tensor x = by_hints(t, &self->meta);
+        const char *error = ops_shared_error(op, &x);
+        if (error)
+            trace_fail(t, "%s", error);
+    }
     for (int i = 1; i < op->n_args && !t->failed; i++) {
         bool list = item >= 0 && (args[i].kind == VAL_list || args[i].kind == VAL_tuple);
         if (!may_read(t, op, self, list ? &args[i].at[item] : &args[i]))

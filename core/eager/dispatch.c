@@ -287,12 +287,8 @@ static bool run_inplace_view(K *k, const Op *base) {
 
 // What elements share memory cannot be written one by one.
 static bool refuse_shared(K *k, const Tensor *self) {
-    for (int i = 0; i < self->ndim && tensor_numel(self); i++)
-        if (self->stride[i] == 0 && self->size[i] > 1)
-            return k_fail(k, "RuntimeError: unsupported operation: more than one element of the "
-                             "written-to tensor refers to a single memory location. Please clone() "
-                             "the tensor before performing the operation.");
-    return true;
+    const char *error = ops_shared_error(k->op, self);
+    return !error || k_fail(k, "%s", error);
 }
 
 static bool check_inplace(K *k, const Op *base) {
@@ -310,6 +306,19 @@ static bool check_inplace(K *k, const Op *base) {
            (op_meta(&m, base, k->args, &meta) && refuse_store(k, &meta, self));
 }
 
+// Of elements that are one, those that change are written.
+static bool store_changed(K *k, Tensor *self, const Tensor *result) {
+    Tensor *before = eager_contiguous(k->x, self, self->dtype);
+    bool real = dtype_is_float(self->dtype);
+    for (int64_t i = 0; before && i < tensor_numel(self); i++) {
+        if (real && tensor_get_f64(result, i) != tensor_get_f64(before, i))
+            tensor_set_f64(self, i, tensor_get_f64(result, i));
+        else if (!real && tensor_get_i64(result, i) != tensor_get_i64(before, i))
+            tensor_set_i64(self, i, tensor_get_i64(result, i));
+    }
+    return before != NULL;
+}
+
 static bool run_inplace(K *k, const Op *base) {
     Value result;
     const PointRow *row = point_row(base->id);
@@ -317,7 +326,8 @@ static bool run_inplace(K *k, const Op *base) {
         return false;
     Tensor *self = tensor_at(&k->args[0]);
     k->out = k->args[0];
-    if (row) {
+    bool shared = ops_shared_error(base, self) != NULL;
+    if (row && !shared) {
         K as_base = *k;
         as_base.op = base;
         return point_run(&as_base, row, self);
@@ -325,6 +335,8 @@ static bool run_inplace(K *k, const Op *base) {
     if (!eager_op(k->x, base, k->args, &result))
         return false;
     Tensor *r = tensor_at(result.kind == VAL_tensor || !result.n ? &result : &result.at[0]);
+    if (r && shared)
+        return store_changed(k, self, r);
     return r && (r == self || copy_into(k->x, self, r));
 }
 
@@ -402,8 +414,7 @@ static bool may_write(K *k) {
     for (int i = 1; self && i < k->op->n_args; i++)
         if (!may_read(k, self, &k->args[i]))
             return false;
-    bool whole = (k->op->tags & OPT_random) || k->op->id == OP_aten_embedding_renorm__default;
-    if (self && whole && !refuse_shared(k, self))
+    if (self && !(k->op->tags & OPT_inplace_view) && !refuse_shared(k, self))
         return false;
     MetaCtx m = eager_meta_ctx(k->x);
     Value meta;

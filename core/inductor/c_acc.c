@@ -39,7 +39,7 @@ static const char *type_of(const Nest *n, AccKind kind, DType src, DType out) {
     return c_value_type(kind == ACC_argmax || kind == ACC_argmin ? src : out);
 }
 
-// A sum that runs in float within a chunk.
+// A sum that runs in float within a chunk, where the compiler makes vectors of it.
 static bool has_part(const Nest *n, const Acc *acc) {
     return n->chunked && acc->kind == ACC_sum && acc->src != DT_f64 && !strcmp(acc->type, "double");
 }
@@ -280,9 +280,9 @@ void acc_part_declare(Nest *n, CText *t) {
         if (!has_part(n, acc))
             continue;
         if (n->lanes)
-            c_line(t, acc->op, n->position, "float %s_part[%d] = {0};", acc->name, n->lanes);
+            c_line(t, acc->op, n->position, "fx_part %s_part[%d] = {0};", acc->name, n->lanes);
         else
-            c_line(t, acc->op, n->position, "float %s_part = 0;", acc->name);
+            c_line(t, acc->op, n->position, "fx_part %s_part = 0;", acc->name);
     }
 }
 

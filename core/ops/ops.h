@@ -117,6 +117,8 @@ int op_packet(const char *ns, const char *name, const Op *out[], int max); // al
 // NULL: it may.
 struct Tensor;
 const char *ops_overlap_error(const Op *op, const struct Tensor *self, const struct Tensor *other);
+// Why it must not write self at all: some of its elements are one.
+const char *ops_shared_error(const Op *op, const struct Tensor *self);
 
 // schema.c: a schema in PyTorch's syntax `ns::name.overload(args) -> returns` into an Op (for
 // declared custom ops too).

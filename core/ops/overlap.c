@@ -26,6 +26,14 @@ static const struct {
     {OP_aten_scatter_add__default, RULE_apart},  {OP_aten_scatter_reduce__two, RULE_apart},
 };
 
+// These write what shares memory, each as it comes; PyTorch only warns.
+static const OpId take_shared[] = {
+    OP_aten_fill__Scalar,        OP_aten_fill__Tensor,         OP_aten_zero__default,
+    OP_aten_masked_fill__Scalar, OP_aten_masked_fill__Tensor,  OP_aten_index_fill__int_Scalar,
+    OP_aten_index_put__default,  OP_aten_index_fill__int_Tensor, OP_aten_fill_diagonal__default,
+    OP_aten_tril__default,       OP_aten_triu__default,        OP_aten__index_put_impl__default,
+};
+
 static Rule rule_of(const Op *op) {
     for (int i = 0; i < COUNT(rules); i++)
         if (rules[i].op == op->id)
@@ -74,4 +82,17 @@ const char *ops_overlap_error(const Op *op, const Tensor *self, const Tensor *ot
     return "RuntimeError: unsupported operation: some elements of the input tensor and the "
            "written-to tensor refer to a single memory location. Please clone() the tensor before "
            "performing the operation.";
+}
+
+const char *ops_shared_error(const Op *op, const Tensor *self) {
+    bool shared = false, takes = false;
+    for (int i = 0; i < self->ndim && tensor_numel(self); i++)
+        shared = shared || (self->stride[i] == 0 && self->size[i] > 1);
+    for (int i = 0; shared && i < COUNT(take_shared); i++)
+        takes = takes || take_shared[i] == op->id;
+    return shared && !takes
+               ? "RuntimeError: unsupported operation: more than one element of the written-to "
+                 "tensor refers to a single memory location. Please clone() the tensor before "
+                 "performing the operation."
+               : NULL;
 }

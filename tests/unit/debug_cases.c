@@ -86,17 +86,24 @@ END_TEST
 
 // Small models from public reports of wrong results, with PyTorch's eager values. What
 // torch.compile itself does otherwise by design, compiled code does too: x + 0 is dropped, though
-// it turns -0 into +0, and fused kernels keep float32 between casts of float16 and bfloat16, unless
+// it turns -0 into +0, and so is the first of two conversions; floats are divided before they are
+// rounded down; fused kernels keep float32 between casts of float16 and bfloat16, unless
 // emulate_precision_casts is set.
 START_TEST(reported_models_on_every_rung) {
-#define DROPPED "x + 0 is no identity;"
+#define ADDED   "x + 0 is no identity;"
 #define KEPT    "a round trip through float16 rounds;bfloat16 loses what an addition gives;"
+#define DIVIDED "#197895 floor division of floats goes by the remainder;"
+#define ONCE    "#185337 a tenth in bfloat16;"
     static const struct {
         const char *backend, *failed;
         bool emulate;
-    } rungs[] = {{"aot_eager", "", false},    {"aot_eager_decomp_partition", DROPPED, false},
-                 {"ir", DROPPED KEPT, false}, {"full", DROPPED KEPT, false},
-                 {"ir", DROPPED, true},       {"full", DROPPED, true}};
+    } rungs[] = {{"aot_eager", "", false},
+                 {"aot_eager_decomp_partition", ADDED ONCE, false},
+                 {"ir_pre_fusion", ADDED KEPT DIVIDED ONCE, false},
+                 {"ir", ADDED KEPT DIVIDED ONCE, false},
+                 {"full", ADDED KEPT DIVIDED ONCE, false},
+                 {"ir", ADDED DIVIDED ONCE, true},
+                 {"full", ADDED DIVIDED ONCE, true}};
     CaseLines lines = {0};
     fresh();
     ck_assert(case_lines(&lines, &arena, "tests/data/reports.jsonl", &diag));
@@ -106,8 +113,45 @@ START_TEST(reported_models_on_every_rung) {
         s.emulate_precision_casts = rungs[i].emulate;
         Counts n = run_setup(&lines, &s);
         ck_assert_str_eq(n.failed ? n.failed : "", rungs[i].failed);
-        ck_assert_int_eq(n.of[CASE_passed] + n.of[CASE_failed], 21);
+        ck_assert_int_eq(n.of[CASE_passed] + n.of[CASE_failed], 50);
     }
+}
+END_TEST
+
+// The cases of single ops that are held against eager elsewhere, as a graph of one call: facts of
+// reports, the oracle's, those of all dtypes. A rung may differ in the ops that it names.
+START_TEST(facts_on_every_rung) {
+    // prims that write have no functional form; the .vec decomposition rounds bytes once only
+#define WRITES "prims.as_strided.default;prims.copy_to.default;prims.resize.default;"             \
+    "prims._unsafe_index_put_.default;aten.upsample_bilinear2d.vec;"
+    // compiled code draws its own numbers, keeps statistics in float32 and asks no 0.5 of integers
+#define APART WRITES "aten.rand.default;aten._native_batch_norm_legit_functional.default;"        \
+    "aten.addcmul.default;"
+    // floats are divided, then rounded down; a real number is no size
+#define LOOPS APART "aten.floor_divide.default;prims.item.default;"
+    static const char *const files[] = {"eager_facts", "oracle", "dtypes"};
+    static const struct {
+        const char *backend, *may_fail;
+    } rungs[] = {{"aot_eager", WRITES},
+                 {"aot_eager_decomp_partition", APART},
+                 {"ir_pre_fusion", LOOPS},
+                 {"ir", LOOPS},
+                 {"full", LOOPS}};
+    for (int k = 0; k < COUNT(files); k++)
+        for (int i = 0; i < COUNT(rungs); i++) {
+            fresh();
+            const char *path = arena_printf(&arena, "tests/data/%s.jsonl", files[k]);
+            CaseLines lines = {0};
+            ck_assert(case_lines(&lines, &arena, path, &diag));
+            Counts n = run_lines(&lines, rungs[i].backend);
+            for (const char *p = n.failed ? n.failed : ""; *p; p += strcspn(p, ";") + 1) {
+                char *name = arena_strndup(&arena, p, strcspn(p, ";") + 1);
+                ck_assert_msg(strstr(rungs[i].may_fail, name) != NULL, "%s %s: %s %s", path,
+                              rungs[i].backend, name, n.first);
+            }
+            ck_assert_msg(n.of[CASE_passed] >= lines.n - 26, "%s %s: %d of %d", path,
+                          rungs[i].backend, n.of[CASE_passed], lines.n);
+        }
 }
 END_TEST
 
@@ -133,31 +177,6 @@ START_TEST(torch_level_calls) {
         ck_assert_msg(n.of[CASE_passed] == 35 && n.of[CASE_skipped] == 1, "%s: %d, %d skipped; %s",
                       rungs[i], n.of[CASE_passed], n.of[CASE_skipped], n.first);
     }
-}
-END_TEST
-
-// What PyTorch itself gives otherwise once it has traced, taken apart or lowered an op is told op
-// by op (compiled.def), and skipped.
-START_TEST(cases_of_eager_on_every_rung) {
-    static const char *const rungs[] = {"aot_eager", "aot_eager_decomp_partition", "ir"};
-    static const struct {
-        const char *path;
-        int all, skipped[3]; // by rung
-    } files[] = {
-        {"tests/data/eager_now.jsonl", 230, {2, 28, 35}},
-        {"tests/data/oracle.jsonl", 1068, {0, 2, 2}},
-        {"tests/data/dtypes.jsonl", 1112, {1, 3, 3}},
-        {"tests/data/eager_facts.jsonl", 108, {0, 1, 4}},
-    };
-    for (int i = 0; i < COUNT(files); i++)
-        for (int k = 0; k < COUNT(rungs); k++) {
-            Counts n = run_file(files[i].path, rungs[k]);
-            ck_assert_msg(n.of[CASE_failed] == 0 && n.of[CASE_bad] == 0 &&
-                              n.of[CASE_skipped] <= files[i].skipped[k] &&
-                              n.of[CASE_passed] + n.of[CASE_skipped] == files[i].all,
-                          "%s %s: %d passed, %d skipped; %s", files[i].path, rungs[k],
-                          n.of[CASE_passed], n.of[CASE_skipped], n.first);
-        }
 }
 END_TEST
 
@@ -367,13 +386,13 @@ Suite *suite_debug_cases(void) {
     int n = 0;
     tests[n++] = single_ops_on_every_rung;
     tests[n++] = reported_models_on_every_rung;
+    tests[n++] = facts_on_every_rung;
     tests[n++] = gradients_on_every_rung;
     tests[n++] = torch_level_calls;
     tests[n++] = all_recorded_cases;
     tests[n++] = a_changed_value_is_found;
     tests[n++] = every_compiler_keeps_sizes;
     tests[n++] = hostile_lines;
-    tests[n++] = cases_of_eager_on_every_rung;
     tests[n++] = what_cannot_be_run_is_skipped;
     tests[n++] = the_command_reports;
     return unit_suite("debug_cases", tests, n);

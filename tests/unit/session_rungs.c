@@ -56,6 +56,25 @@ static const struct Found refused[] = {
     {"torch.meshgrid: Expected 0D or 1D tensor in the tensor list", "none", NULL,
      "x f64[3, 4][4, 1]",
      "g = torch.ops.aten.meshgrid.default([x, x]); y = g[0]; return (y,)"},
+    // of public reports
+    {"expects split_sizes to sum exactly to 5", "none", NULL, "x f32[1, 5][5, 1]",
+     "s = torch.functional.split(x, [2, 1, 1], 1); a = s[0]; b = s[1]; c = s[2]; "
+     "y = torch.cat([a, b, c], 1); return (y,)"},
+    {"expected m1 and m2 to have the same dtype", "none", NULL,
+     "x f16[2, 2, 2][4, 2, 1]; y f32[2, 2, 2][4, 2, 1]",
+     "y = torch.matmul(x, y); return (y,)"},
+    {"softmax_lastdim_kernel_impl\" not implemented for", "none", NULL, "x i64[3][1]",
+     "y = torch.softmax(x, 0); return (y,)"},
+    {"must match the size of tensor b (3)", "none", NULL, "x f32[2][1]; y f32[3][1]",
+     "z = x + y; return (z,)"},
+    {"output with shape [1] doesn't match the broadcast shape [2]", "none", NULL,
+     "x f32[1][1]; y f32[2][1]", "z = x.add_(y); return (z,)"},
+    {"more than one element", "none", NULL, "x f32[1, 2][2, 1]",
+     "e = x.expand(4, -1); z = e.add_(1); return (z,)"},
+    {"more than one element", "none", NULL, "x f32[1, 2][2, 1]; y f32[2, 2][2, 1]",
+     "e = x.expand(2, -1); z = e.copy_(y); return (z,)"},
+    {"more than one element", "none", NULL, "x f32[1, 2][2, 1]; i i64[1, 2][2, 1]",
+     "e = x.expand(2, -1); z = torch.ops.aten.scatter_.value(e, 0, i, 1.0); return (z,)"},
 };
 
 static void put_text(Buf *b, const struct Found *f) {
