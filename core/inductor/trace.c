@@ -238,11 +238,6 @@ static DType result_dtype(LoopOpKind kind, const TVal *a, int n) {
 
 // ---- arithmetic on symbolic values, where an integer expression or a constant comes out
 
-static double py_mod(double a, double b) {
-    double r = fmod(a, b);
-    return r != 0 && (r < 0) != (b < 0) ? r + b : r;
-}
-
 static bool fold_float(LoopOpKind kind, double a, double b, double *out) {
     switch ((int)kind) {
     case LOOP_add:
@@ -265,8 +260,9 @@ static bool fold_float(LoopOpKind kind, double a, double b, double *out) {
     }
 }
 
-static int64_t floor_div(int64_t a, int64_t b) {
-    return a / b - (a % b != 0 && (a < 0) != (b < 0));
+static int64_t floor_mod(int64_t a, int64_t b) {
+    int64_t r = a % b;
+    return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
 static bool fold_int(LoopOpKind kind, int64_t a, int64_t b, int64_t *out) {
@@ -284,10 +280,10 @@ static bool fold_int(LoopOpKind kind, int64_t a, int64_t b, int64_t *out) {
         *out = a > b ? a : b;
         return true;
     case LOOP_floordiv:
-        *out = b ? floor_div(a, b) : 0;
+        *out = b != 0 && b != -1 ? a / b - (floor_mod(a, b) != a % b) : 0;
         return b != 0 && b != -1;
     case LOOP_remainder:
-        *out = b ? (int64_t)py_mod((double)a, (double)b) : 0;
+        *out = b != 0 && b != -1 ? floor_mod(a, b) : 0;
         return b != 0;
     default:
         return false;
@@ -372,33 +368,31 @@ static bool propagate2(Tracer *t, LoopOpKind kind, TVal a, TVal b, TVal *out) {
     return true;
 }
 
+// Wraps, as the op does.
+static int64_t negated(int64_t v) {
+    return (int64_t)(0 - (uint64_t)v);
+}
+
 static bool propagate1(Tracer *t, LoopOpKind kind, TVal a, TVal *out) {
     if (kind == LOOP_identity) {
         *out = a;
         return true;
     }
+    int64_t i = a.k.kind == VAL_bool ? a.k.b : a.k.i;
+    bool real = a.k.kind == VAL_float;
     if (kind == LOOP_neg) {
-        if (a.expr)
-            *out = symbolic(t, sym_neg(t->sym, a.expr), a.dtype);
-        else
-            *out = t_const(t,
-                           a.k.kind == VAL_float ? val_float(-a.k.f)
-                                                 : val_int(-(a.k.kind == VAL_bool ? a.k.b : a.k.i)),
-                           a.dtype);
+        *out = a.expr ? symbolic(t, sym_neg(t->sym, a.expr), a.dtype)
+                      : t_const(t, real ? val_float(-a.k.f) : val_int(negated(i)), a.dtype);
         return true;
     }
-    if (kind == LOOP_abs && a.expr) {
-        *out = symbolic(t, sym_abs(t->sym, a.expr), a.dtype);
+    if (kind == LOOP_abs) {
+        *out = a.expr ? symbolic(t, sym_abs(t->sym, a.expr), a.dtype)
+                      : t_const(t, real ? val_float(fabs(a.k.f)) : val_int(i < 0 ? negated(i) : i),
+                                a.dtype);
         return true;
     }
     if (kind == LOOP_square)
         return propagate2(t, LOOP_mul, a, a, out);
-    if (kind == LOOP_abs && !a.expr) {
-        *out = t_const(
-            t, a.k.kind == VAL_float ? val_float(fabs(a.k.f)) : val_int(a.k.i < 0 ? -a.k.i : a.k.i),
-            a.dtype);
-        return true;
-    }
     return false;
 }
 

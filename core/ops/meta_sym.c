@@ -109,6 +109,45 @@ bool meta_promote_types(MetaCtx *m, const Op *op, const Value *args, Value *out)
     return true;
 }
 
+// Python's: the remainder has the sign of the divisor, the quotient is what fits it.
+static double float_mod(double a, double b) {
+    double r = fmod(a, b);
+    if (r == 0)
+        return copysign(0, b);
+    return (r < 0) != (b < 0) ? r + b : r;
+}
+
+static double float_floordiv(double a, double b) {
+    double r = fmod(a, b), q = (a - r) / b;
+    q -= r != 0 && (r < 0) != (b < 0);
+    if (q == 0)
+        return copysign(0, a / b);
+    double whole = floor(q);
+    return q - whole > 0.5 ? whole + 1 : whole;
+}
+
+static bool float_pow(MetaCtx *m, double a, double b, Value *out) {
+    *out = val_float(pow(a, b));
+    if (a == 0 && b < 0)
+        return meta_fail(m, "ZeroDivisionError: 0.0 cannot be raised to a negative power");
+    if (a < 0 && isfinite(a) && isfinite(b) && b != floor(b))
+        return meta_fail(m, "TypeError: %g ** %g is a complex number", a, b);
+    return !isinf(out->f) || isinf(a) || isinf(b) ||
+           meta_fail(m, "OverflowError: (34, 'Numerical result out of range')");
+}
+
+// int(), math.floor and their like, of a whole number.
+static bool float_to_int(MetaCtx *m, double whole, Value *out) {
+    if (isnan(whole))
+        return meta_fail(m, "ValueError: cannot convert float NaN to integer");
+    if (isinf(whole))
+        return meta_fail(m, "OverflowError: cannot convert float infinity to integer");
+    if (fabs(whole) >= 0x1p63)
+        return meta_fail(m, "OverflowError: %g is beyond 64 bits", whole);
+    *out = val_int((int64_t)whole);
+    return true;
+}
+
 // Real arithmetic: numbers if both are, else a text for the reader.
 static bool real(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     double a = 0, b = 0;
@@ -122,16 +161,18 @@ static bool real(MetaCtx *m, const Op *op, const Value *args, Value *out) {
         *out = (Value){.kind = VAL_symfloat, .s = buf_str(&text)};
         return true;
     }
+    bool divides = op->id == OP_operator_truediv || op->id == OP_operator_floordiv ||
+                   op->id == OP_operator_mod;
+    if (divides && b == 0)
+        return meta_fail(m, "ZeroDivisionError: float division by zero");
     switch (op->id) {
     case OP_operator_add: *out = val_float(a + b); return true;
     case OP_operator_sub: *out = val_float(a - b); return true;
     case OP_operator_mul: *out = val_float(a * b); return true;
-    case OP_operator_truediv:
-        *out = val_float(a / b);
-        return b != 0 || meta_fail(m, "ZeroDivisionError: division by zero");
-    case OP_operator_floordiv: *out = val_float(floor(a / b)); return true;
-    case OP_operator_mod: *out = val_float(a - floor(a / b) * b); return true;
-    case OP_operator_pow: *out = val_float(pow(a, b)); return true;
+    case OP_operator_truediv: *out = val_float(a / b); return true;
+    case OP_operator_floordiv: *out = val_float(float_floordiv(a, b)); return true;
+    case OP_operator_mod: *out = val_float(float_mod(a, b)); return true;
+    case OP_operator_pow: return float_pow(m, a, b, out);
     case OP_operator_eq: *out = val_bool(a == b); return true;
     case OP_operator_ne: *out = val_bool(a != b); return true;
     case OP_operator_lt: *out = val_bool(a < b); return true;
@@ -141,12 +182,14 @@ static bool real(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     case OP_operator_neg: *out = val_float(-a); return true;
     case OP_operator_abs: *out = val_float(fabs(a)); return true;
     case OP_torch_sym_float: *out = val_float(a); return true;
-    case OP_torch_sym_sqrt: case OP_torch__sym_sqrt: *out = val_float(sqrt(a)); return true;
+    case OP_torch_sym_sqrt: case OP_torch__sym_sqrt:
+        *out = val_float(sqrt(a));
+        return !(a < 0) || meta_fail(m, "ValueError: math domain error");
     case OP_torch_sym_max: *out = val_float(a > b ? a : b); return true;
     case OP_torch_sym_min: *out = val_float(a < b ? a : b); return true;
-    case OP_torch_sym_int: case OP_math_trunc: *out = val_int((int64_t)trunc(a)); return true;
-    case OP_math_ceil: *out = val_int((int64_t)ceil(a)); return true;
-    case OP_math_floor: *out = val_int((int64_t)floor(a)); return true;
+    case OP_torch_sym_int: case OP_math_trunc: return float_to_int(m, trunc(a), out);
+    case OP_math_ceil: return float_to_int(m, ceil(a), out);
+    case OP_math_floor: return float_to_int(m, floor(a), out);
     default: break;
     }
     return meta_fail(m, "TypeError: %s is not defined for floats", op->qualname);

@@ -3,6 +3,7 @@
 #include "tests/unit/unit.h"
 
 #include <stdarg.h>
+#include <math.h>
 #include <string.h>
 
 #include "core/base/vec.h"
@@ -267,8 +268,33 @@ START_TEST(unbacked) {
 }
 END_TEST
 
+#define REALS(want, name, a, b) IS(want, name, val_float(a), val_float(b))
+
+// What Python prints for the same.
+START_TEST(real_numbers) {
+    fresh();
+    REALS("9.0", "_operator.floordiv", 1.0, 0.1);
+    REALS("-4.0", "_operator.floordiv", 7.0, -2.0);
+    REALS("-0.0", "_operator.floordiv", -0.0, 3.0);
+    REALS("0.09999999999999995", "_operator.mod", 1.0, 0.1);
+    REALS("-1.0", "_operator.mod", 7.0, -2.0);
+    REALS("-0.0", "_operator.mod", 4.0, -2.0);
+    REALS("1e+16", "_operator.mod", -1e-300, 1e16);
+    FAILS("ZeroDivisionError", "_operator.mod", val_float(1), val_float(0));
+    FAILS("ZeroDivisionError", "_operator.floordiv", val_float(1), val_float(0));
+    FAILS("ZeroDivisionError", "_operator.pow", val_float(0), val_float(-1));
+    FAILS("OverflowError", "_operator.pow", val_float(10), val_float(400));
+    FAILS("complex", "_operator.pow", val_float(-8), val_float(0.5));
+    IS("-3", "math.floor", val_float(-2.5));
+    FAILS("OverflowError", "math.ceil", val_float(INFINITY));
+    FAILS("ValueError", "math.trunc", val_float(NAN));
+    FAILS("OverflowError", "torch.sym_int", val_float(1e300));
+    FAILS("ValueError", "torch.sym_sqrt", val_float(-1));
+}
+END_TEST
+
 Suite *suite_ops_meta(void) {
-    const TTest *tests[] = {promotion,     iterator_strides, views,   corners,
-                            channels_last, symbolic,         unbacked};
+    const TTest *tests[] = {promotion,     iterator_strides, views,    corners,
+                            channels_last, symbolic,         unbacked, real_numbers};
     return unit_suite("ops_meta", tests, COUNT(tests));
 }
