@@ -48,7 +48,7 @@ static int user_output(const LoadedGraph *g, int k, int n_outputs) {
     if (!g->n_outputs)
         return k < n_outputs ? k : -1;
     for (int i = 0; i < g->n_outputs; i++)
-        if (g->outputs[i].kind == OUT_user && k-- == 0)
+        if ((g->outputs[i].kind == OUT_user || g->outputs[i].kind >= OUT_loss) && k-- == 0)
             return i;
     return -1;
 }

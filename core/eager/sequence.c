@@ -229,7 +229,9 @@ bool kern_set_(K *k) {
             return false;
     } else {
         if (!from || from->dtype != self->t.dtype)
-            return k_fail(k, "RuntimeError: set_: the source is of another dtype than self");
+            return k_fail(k, "RuntimeError: Could not set tensor of type %s to a tensor of type %s",
+                          from ? dtype_info[from->dtype].torch_name : "None",
+                          dtype_info[self->t.dtype].torch_name);
         t = tensor_keep(from);
         if (k->op->n_args > 2) {
             int n = kints(k, 3, t.size, TENSOR_DIMS), m = kints(k, 4, t.stride, TENSOR_DIMS);

@@ -96,7 +96,8 @@ static bool read_attribute(Scan *r, Body *b, const char *name, const char *type)
 static void read_words(Value *v, bool device) {
     for (int i = 0; (v->kind == VAL_list || v->kind == VAL_tuple) && i < v->n; i++)
         read_words(&v->at[i], device);
-    if (v->kind != VAL_opaque || strpbrk(v->s, "()[]{}<>"))
+    size_t digits = v->kind == VAL_opaque ? strspn(v->s, "-0123456789") : 0;
+    if (v->kind != VAL_opaque || strpbrk(v->s, "()[]{}<>") || !v->s[digits])
         return;
     Device d = {DEV_cpu, -1};
     *v = device && device_parse(v->s, &d) ? (Value){.kind = VAL_device, .device = d}

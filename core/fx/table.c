@@ -22,8 +22,11 @@ typedef struct Table {
     size_t at[COLUMNS + 1]; // where a column starts, in bytes from the text of a line
 } Table;
 
+// TORCH_LOGS=graph has a file's name before the head.
 bool scan_is_table(const TextLine *l) {
     const char *p = l->text + line_indent(l);
+    const char *at = memmem(p, (size_t)(l->end - p), " opcode ", 8);
+    p = at && !memchr(p, ' ', (size_t)(at - p)) ? at + 1 : p;
     for (int i = 0; i < COLUMNS; i++) {
         size_t len = strlen(heads[i]);
         if ((size_t)(l->end - p) < len || memcmp(p, heads[i], len) != 0)

@@ -220,12 +220,22 @@ static bool read_items(Scan *r, ValueKind kind, const char *close, Value *out) {
     return true;
 }
 
+// At a `{`.
 static bool read_dict(Scan *r, Value *out) {
     VEC(Value) items = {0};
+    const char *from = r->p++;
+    int line = r->line;
     r->nest++;
     while (!scan_is(r, "}")) {
         Value key, value;
-        if (!scan_value(r, &key) || !scan_expect(r, ":") || !scan_value(r, &value))
+        if (!scan_value(r, &key))
+            return false;
+        if (!items.n && line == r->line && (scan_is(r, ",") || scan_is(r, "}"))) { // a set
+            r->nest--;
+            r->p = from;
+            return read_opaque(r, from, out);
+        }
+        if (!scan_expect(r, ":") || !scan_value(r, &value))
             return false;
         vec_push(r->tmp, &items, key);
         vec_push(r->tmp, &items, value);
@@ -397,6 +407,43 @@ static bool is_symbol(const char *w) {
     return head >= 1 && head <= 3 && w[head] && strspn(w + head, "0123456789") == strlen(w + head);
 }
 
+static bool holds_node(const Value *v) {
+    bool list = v->kind == VAL_list || v->kind == VAL_tuple || v->kind == VAL_dict;
+    for (int i = 0; list && i < v->n; i++)
+        if (holds_node(&v->at[i]))
+            return true;
+    return v->kind == VAL_node;
+}
+
+// `Point(a, b)`: a named tuple is one of its items. What holds no node stays as it is written.
+static bool read_named(Scan *r, const char *from, Value *out) {
+    Diag *quiet = ARENA_NEW(r->tmp, Diag), *d = r->diag;
+    int line = r->line, nest = r->nest;
+    Arguments a = {0};
+    quiet->arena = r->tmp;
+    r->diag = quiet;
+    r->p++;
+    bool ok = !r->percent && scan_arguments(r, &a) && !a.kwargs.n;
+    Value tuple = {.kind = VAL_tuple, .n = a.args.n, .at = a.args.at};
+    r->diag = d;
+    if (ok && holds_node(&tuple)) {
+        *out = tuple;
+        return true;
+    }
+    r->failed = false;
+    scan_goto(r, line);
+    r->nest = nest;
+    r->p = from;
+    return read_opaque(r, from, out);
+}
+
+// `int`, as Python code hands a type on.
+static bool is_type(const char *word) {
+    static const char *const names[] = {"int",  "float", "bool", "complex", "str",
+                                        "list", "tuple", "dict", "set",     "object"};
+    return str_index(word, names, COUNT(names)) >= 0;
+}
+
 static bool read_name(Scan *r, Value *out) {
     const char *from = r->p;
     size_t len = scan_word_at(r, from);
@@ -425,9 +472,15 @@ static bool read_name(Scan *r, Value *out) {
         r->p++;
         return read_device(r, from, out);
     }
-    if (next == '(' || next == '[' || next == '\'' || next == '"') {
+    if (next == '(')
+        return read_named(r, from, out);
+    if (next == '[' || next == '\'' || next == '"') {
         r->p = from;
         return read_opaque(r, from, out);
+    }
+    if (is_type(path)) {
+        *out = (Value){.kind = VAL_target, .s = path};
+        return true;
     }
     if (str_starts(path, "torch.")) {
         *out = torch_name(r, path);
@@ -464,10 +517,8 @@ static bool read_any(Scan *r, Value *out) {
         r->p++;
         return read_items(r, c == '[' ? VAL_list : VAL_tuple, c == '[' ? "]" : ")", out);
     }
-    if (c == '{') {
-        r->p++;
+    if (c == '{')
         return read_dict(r, out);
-    }
     if (c == '\'' || c == '"') {
         const char *s = scan_string(r);
         *out = val_str(s);

@@ -51,14 +51,17 @@ static void note_symbols(Map *seen, const Expr *e, Arena *tmp) {
         map_put(seen, expr_name(s[i]), (void *)(uintptr_t)s[i]);
 }
 
-// Symbols in the order in which the graph meets them.
+// Symbols as the file has them, else in the order in which the graph meets them; real numbers have
+// no range.
 static void print_ranges(Buf *out, const LoadedGraph *g, Arena *tmp) {
     Map seen = {.arena = tmp};
+    for (int i = 0; i < g->ranges.n; i++)
+        note_symbols(&seen, g->ranges.at[i], tmp);
     GRAPH_EACH(g->graph, n) {
-        const TensorMeta *t = node_tensor(n);
+        const TensorMeta *t = g->ranges.n ? NULL : node_tensor(n);
         for (int i = 0; t && i < t->ndim; i++)
             note_symbols(&seen, t->size[i], tmp);
-        if (n->val.kind == VAL_sym)
+        if (n->val.kind == VAL_sym && !g->ranges.n)
             note_symbols(&seen, n->val.sym, tmp);
     }
     buf_puts(out, "\nRange constraints: {");

@@ -32,6 +32,9 @@ const char *const export_output_kinds[] = {
     [OUT_input_mutation] = "USER_INPUT_MUTATION",
     [OUT_parameter_mutation] = "PARAMETER_MUTATION",
     [OUT_token] = "TOKEN",
+    [OUT_loss] = "LOSS_OUTPUT",
+    [OUT_parameter_grad] = "GRADIENT_TO_PARAMETER",
+    [OUT_input_grad] = "GRADIENT_TO_USER_INPUT",
 };
 
 static int sniff(Str head, const char *path, bool is_dir) {
@@ -72,7 +75,7 @@ static void read_range(LoadedModel *m, const char *name, const char *text, Diag 
                      name);
 }
 
-static void read_ranges(LoadedModel *m, const char *text, Diag *d) {
+static void read_ranges(LoadedModel *m, const char *text, LoadedGraph *out, Diag *d) {
     static const char *const heads[] = {"\nRange constraints:", "\nSymbol to range:",
                                         "\n    Range constraints:"};
     const char *p = NULL;
@@ -95,6 +98,7 @@ static void read_ranges(LoadedModel *m, const char *text, Diag *d) {
         for (p = from; *p && *p != '\n' && (nest || (*p != ',' && *p != '}')); p++)
             nest += (*p == '[' || *p == '(') - (*p == ']' || *p == ')');
         read_range(m, name, arena_strndup(m->arena, from, (size_t)(p - from)), d);
+        vec_push(m->arena, &out->ranges, sym_symbol(m->sym, name));
     }
 }
 
@@ -257,13 +261,16 @@ static void read_signature(LoadedModel *m, LoadedGraph *g, const char *text, Dia
 bool export_text_add(LoadedModel *m, Str text, const char *path, int lines_before, Diag *d) {
     int before = m->graphs.n;
     // Ranges first: what is simplified depends on them.
-    read_ranges(m, text.ptr, d);
+    LoadedGraph ranges = {0};
+    read_ranges(m, text.ptr, &ranges, d);
     if (!fx_text_add_part(m, text, path, lines_before, NULL, d))
         return false;
     LoadedGraph *g = &m->graphs.at[before];
     g->level = LEVEL_export;
     g->kind = "";
     g->title = "ExportedProgram";
+    g->ranges.at = ranges.ranges.at;
+    g->ranges.n = ranges.ranges.n;
     read_signature(m, g, text.ptr, d);
     return true;
 }

@@ -201,6 +201,12 @@ static bool add_node(Exported *x, const Json *j) {
     const Json *outputs = json_get(j, "outputs"), *meta = json_get(j, "metadata");
     if (!target || !*target)
         return exported_fail(x, "a node without target");
+    if (*target == '#') { // `#namespace:op`, as its extension calls it
+        char *name = arena_strdup(x->tmp, target + 1), *colon = strchr(name, ':');
+        if (colon)
+            *colon = '.';
+        target = name;
+    }
     int count = count_results(outputs);
     Result *results = ARENA_ARRAY(x->tmp, count + 1, Result);
     bool list = false;

@@ -3,6 +3,7 @@
 //     {"graph_module": {"graph": {inputs, outputs, nodes, tensor_values, …}, "signature": {…}},
 //      "range_constraints": {"s77": {"min_val": 2, "max_val": null}},
 //      "schema_version": {"major": 8, "minor": 17}, …}
+#include <math.h>
 #include <string.h>
 
 #include "core/load/exported.h"
@@ -44,12 +45,12 @@ typedef struct OutputTag {
 
 static const OutputTag output_tags[] = {
     {"user_output", NULL, OUT_user},
-    {"loss_output", NULL, OUT_user},
+    {"loss_output", NULL, OUT_loss},
     {"buffer_mutation", "buffer_name", OUT_buffer_mutation},
     {"user_input_mutation", "user_input_name", OUT_input_mutation},
     {"parameter_mutation", "parameter_name", OUT_parameter_mutation},
-    {"gradient_to_parameter", "parameter_name", OUT_user},
-    {"gradient_to_user_input", "user_input_name", OUT_user},
+    {"gradient_to_parameter", "parameter_name", OUT_parameter_grad},
+    {"gradient_to_user_input", "user_input_name", OUT_input_grad},
     {"token", NULL, OUT_token},
 };
 
@@ -135,12 +136,20 @@ static bool set_outputs(LoadedModel *m, LoadedGraph *g, const Json *specs, const
 
 // ---- the top
 
+// null is no bound; of a fraction the next integer inside.
+static int64_t bound(const Json *j, int64_t open, double (*inside)(double)) {
+    double v = j && j->kind == JSON_float ? inside(json_float(j, 0)) : 0;
+    if (j && j->kind == JSON_float)
+        return v > -0x1p62 && v < 0x1p62 ? (int64_t)v : open;
+    return json_int(j, open);
+}
+
 static bool set_ranges(LoadedModel *m, const Json *ranges, const char *file, Diag *d) {
     for (const Json *r = ranges ? ranges->child : NULL; r; r = r->next) {
         const Json *lo = json_get(r, "min_val"), *hi = json_get(r, "max_val");
         if (!r->key || r->kind != JSON_object || !*r->key)
             continue;
-        int64_t from = json_int(lo, SYM_NEG_INF), to = json_int(hi, SYM_POS_INF);
+        int64_t from = bound(lo, SYM_NEG_INF, ceil), to = bound(hi, SYM_POS_INF, floor);
         if (from > to) {
             diag_error(d, (Place){.file = file}, "range_constraints: no size `%s` is from %lld to "
                        "%lld", r->key, (long long)from, (long long)to);
@@ -188,6 +197,10 @@ bool exported_load(LoadedModel *m, const Json *program, const char *file, Diag *
     if (!g)
         return false;
     LoadedGraph one = {.graph = g, .title = g->title, .kind = "", .level = LEVEL_export};
+    const Json *ranges = json_get(program, "range_constraints");
+    for (const Json *r = ranges ? ranges->child : NULL; r; r = r->next)
+        if (r->key && *r->key && r->kind == JSON_object)
+            vec_push(m->arena, &one.ranges, sym_symbol(m->sym, r->key));
     if (!set_inputs(m, &one, specs, file, d) ||
         !set_outputs(m, &one, json_get(signature, "output_specs"), file, d))
         return false;

@@ -17,9 +17,9 @@ typedef struct Literal {
     const char *p;
     int64_t size[MAX_DIMS];
     int ndim;
-    double values[MAX_VALUES];
+    double values[MAX_VALUES], imaginary[MAX_VALUES];
     int n;
-    bool real, logical; // has a point; consists of True and False
+    bool real, logical, complex; // has a point; consists of True and False; has a `j`
     bool broken;
 } Literal;
 
@@ -29,7 +29,7 @@ static void skip(Literal *l) {
 
 static void read_scalar(Literal *l) {
     char *end;
-    double v;
+    double v, imaginary = 0;
     if (str_starts(l->p, "True") || str_starts(l->p, "False")) {
         l->logical = true;
         v = *l->p == 'T';
@@ -38,10 +38,17 @@ static void read_scalar(Literal *l) {
         v = strtod(l->p, &end);
         for (const char *q = l->p; q < end; q++)
             l->real |= !isdigit((unsigned char)*q) && *q != '-';
+        bool two = end > l->p && (*end == '+' || *end == '-');
+        imaginary = two ? strtod(end, &end) : *end == 'j' ? v : 0;
+        v = !two && *end == 'j' ? 0 : v;
+        l->complex |= *end == 'j';
+        l->broken |= two && *end != 'j';
+        end += *end == 'j';
     }
     l->broken |= end == l->p || l->n == MAX_VALUES;
     if (l->broken)
         return;
+    l->imaginary[l->n] = imaginary;
     l->values[l->n++] = v;
     l->p = end;
 }
@@ -78,21 +85,58 @@ static DType read_dtype(Arena *a, const char *text, DType fallback) {
         arena_strndup(a, p, strspn(p, "abcdefghijklmnopqrstuvwxyz0123456789_")));
 }
 
-static TensorMeta *make_meta(LoadedModel *m, DType dtype, const Literal *l) {
+// `.cuda()`, `device='cuda:0'`
+static Device read_device(Arena *a, const char *text) {
+    Device d = {DEV_cpu, -1};
+    const char *name = strstr(text, "device='");
+    name = name ? arena_strndup(a, name + 8, strcspn(name + 8, "'")) : NULL;
+    if (strstr(text, ").cuda()") || (name && !device_parse(name, &d)))
+        d = (Device){name ? DEV_cpu : DEV_cuda, name ? -1 : 0};
+    return d;
+}
+
+static TensorMeta *make_meta(LoadedModel *m, DType dtype, const Literal *l, const char *text) {
     const Expr *size[MAX_DIMS];
     for (int i = 0; i < l->ndim; i++)
         size[i] = sym_int(m->sym, l->size[i]);
-    return meta_contiguous(m->arena, m->sym, dtype, l->ndim, size, (Device){DEV_cpu, -1});
+    return meta_contiguous(m->arena, m->sym, dtype, l->ndim, size, read_device(m->arena, text));
 }
 
 static Tensor *make_tensor(LoadedModel *m, DType dtype, const Literal *l) {
     Diag quiet = {.arena = m->arena};
-    Tensor *t = ARENA_NEW(m->arena, Tensor);
-    if (!tensor_new(t, dtype, l->ndim, l->size, &quiet) || tensor_numel(t) != l->n)
+    Tensor *t = ARENA_NEW(m->arena, Tensor), whole;
+    if (!tensor_new(&whole, l->complex ? DT_c128 : dtype, l->ndim, l->size, &quiet))
         return NULL;
-    for (int i = 0; i < l->n; i++)
-        tensor_set_f64(t, i, l->values[i]);
-    return t;
+    bool ok = tensor_numel(&whole) == l->n;
+    for (int i = 0; ok && i < l->n; i++)
+        if (l->complex)
+            memcpy((double *)tensor_data(&whole) + 2 * i,
+                   (double[]){l->values[i], l->imaginary[i]}, 2 * sizeof(double));
+        else
+            tensor_set_f64(&whole, i, l->values[i]);
+    ok = ok && tensor_to(t, &whole, dtype, &quiet);
+    tensor_drop(&whole);
+    return ok ? t : NULL;
+}
+
+// `size=(0, 4)` of a literal without items, or the list of sizes of a random one.
+static void take_sizes(Literal *l) {
+    l->ndim = l->n;
+    l->broken |= l->n > MAX_DIMS;
+    for (int i = 0; i < l->n && !l->broken; i++)
+        l->size[i] = (int64_t)l->values[i];
+    l->n = 0;
+}
+
+static void read_empty(Literal *l, const char *text) {
+    const char *size = strstr(text, "size=(");
+    if (!size || l->n || l->broken)
+        return;
+    *l = (Literal){.p = size + strlen("size=(")};
+    for (skip(l); *l->p && *l->p != ')' && !l->broken; skip(l))
+        read_scalar(l);
+    l->broken |= *l->p != ')';
+    take_sizes(l);
 }
 
 // One right-hand side; false if it is none that the repro writer makes.
@@ -109,20 +153,19 @@ static bool read_value(LoadedModel *m, const char *text, GraphConst *out) {
     if (!l.p)
         return false;
     read_nested(&l, 0);
-    if (!literal && !l.broken) {
-        // The list was a shape.
-        l.ndim = l.n;
-        l.broken = l.n > MAX_DIMS;
-        for (int i = 0; i < l.n && !l.broken; i++)
-            l.size[i] = (int64_t)l.values[i];
-    }
+    if (!literal && !l.broken)
+        take_sizes(&l);
+    else
+        read_empty(&l, text);
+    bool whole = integers || (literal && l.n && !l.real);
     DType dtype = read_dtype(m->arena, text,
-                             l.logical          ? DT_b8
-                             : l.real || random ? DT_f32
-                                                : DT_i64);
+                             l.complex   ? DT_c64
+                             : l.logical ? DT_b8
+                             : whole     ? DT_i64
+                                         : DT_f32);
     if (l.broken || dtype == DT_none)
         return false;
-    out->meta = make_meta(m, dtype, &l);
+    out->meta = make_meta(m, dtype, &l, text);
     out->tensor = literal ? make_tensor(m, dtype, &l) : NULL;
     return true;
 }

@@ -44,7 +44,10 @@ bool fx_text_add_part(LoadedModel *m, Str text, const char *path, int lines_befo
 
 static bool load(LoadedModel *m, const char *path, Diag *d) {
     Str text = load_text(m, path, d);
-    return text.ptr && fx_text_add(m, text, path, d);
+    if (!text.ptr || !fx_text_add(m, text, path, d))
+        return false;
+    load_guards(m, text, d);
+    return true;
 }
 
 const Loader loader_fx_text = {

@@ -26,7 +26,8 @@ typedef struct InputSpec {      // of one placeholder
 } InputSpec;
 
 typedef enum OutputKind {
-    OUT_user, OUT_buffer_mutation, OUT_input_mutation, OUT_parameter_mutation, OUT_token
+    OUT_user, OUT_buffer_mutation, OUT_input_mutation, OUT_parameter_mutation, OUT_token,
+    OUT_loss, OUT_parameter_grad, OUT_input_grad    // of a program with its backward: results, too
 } OutputKind;
 typedef struct OutputSpec {     // of one item of the output
     OutputKind kind;
@@ -46,9 +47,11 @@ typedef struct LoadedGraph {
     int line;
     InputSpec *inputs;          // one a placeholder
     int n_inputs;
+    bool grad_enabled;          // its guards say so: inputs need gradients as they say
     const bool *needs_grad;     // by placeholder, whatever the grad mode says; NULL: as that says
     OutputSpec *outputs;        // one an item of the output
     int n_outputs;
+    VEC(const Expr *) ranges;   // symbols that range_constraints names, in their order
 } LoadedGraph;
 
 typedef struct LoadedModel {

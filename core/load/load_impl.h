@@ -43,6 +43,8 @@ bool specs_folder(LoadedGraph *g, const char *name);
 // `_modules_fc_parameters_weight_` of the state fc.weight, as Dynamo spells sources. kind:
 // parameters, buffers.
 const char *specs_mangle(Arena *a, const char *state, const char *kind);
+// A source as Dynamo names an input after it: `L['x']` -> `L_x_`.
+const char *specs_source(Arena *a, const char *source);
 // Part of a Dynamo target that names state, `_modules_fc_parameters_weight_`; NULL if it names
 // none.
 const char *specs_state_part(const char *target, InputKind *kind);
@@ -64,6 +66,9 @@ extern const char *const export_output_kinds[];
 
 // export_text.c: a printed ExportedProgram, a part of the file so many lines behind its start.
 bool export_text_add(LoadedModel *m, Str text, const char *path, int lines_before, Diag *d);
+
+// guards.c: what the guards in a log tell of the graphs above them.
+void load_guards(LoadedModel *m, Str text, Diag *d);
 
 // shapes.c: nothing tells what any input is.
 bool shapes_are_missing(Graph *g);

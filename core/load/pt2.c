@@ -336,6 +336,15 @@ static bool check_state(Archive *z) {
     return true;
 }
 
+// Weights are taken as they lie in the file.
+static bool check_order(Archive *z) {
+    const char *order;
+    if (!read_text(z, "byteorder", "little", &order))
+        return false;
+    return !strcmp(order, "little") ||
+           refuse(z, "the archive's bytes are in `%s` order, and `little` is expected", order);
+}
+
 static bool load_parts(Archive *z) {
     static const char *const weights[] = {"data/weights/*_weights_config.json",
                                           "data/weights/*_model_param_config.json"};
@@ -347,7 +356,7 @@ static bool load_parts(Archive *z) {
     static const char *const saved_constants[] = {
         "data/constants/*.pt", "serialized_constants.pt", "serialized_constants.json"};
     const char *name;
-    return open_root(z) && load_program(z, &name) &&
+    return open_root(z) && check_order(z) && load_program(z, &name) &&
            load_state(z, name, "data/weights/", weights, saved_weights) &&
            load_state(z, name, "data/constants/", constants, saved_constants) && check_state(z);
 }

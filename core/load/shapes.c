@@ -129,11 +129,36 @@ bool load_give_shapes(LoadedModel *m, const TensorFile *values, const char *bind
     return true;
 }
 
-static const char *hint_for(Arena *a, const Node *n) {
-    bool attribute = n->op == FX_get_attr;
-    return arena_printf(
-        a, "give them: --bind '%s=f32[4, 8]', or values: --values FILE.safetensors %s%s%s",
-        n->target, attribute ? "with a row state." : "--bind ", n->target, attribute ? "" : "=in0");
+enum { NAMED = 8, SHOWN = 3 }; // names in a message; shapes in its example
+
+// Everything that nothing tells, in one message: what it is called, and how to say what it is.
+static void ask(const LoadedGraph *g, Diag *d) {
+    Buf names = {.arena = d->arena}, example = {.arena = d->arena};
+    const Node *first = NULL;
+    int n = 0;
+    GRAPH_EACH(g->graph, p) {
+        if (!is_input(p) || p->val.kind != VAL_none)
+            continue;
+        first = first ? first : p;
+        if (n < NAMED)
+            buf_printf(&names, "%s`%s`", n ? ", " : "", p->target);
+        if (n < SHOWN)
+            buf_printf(&example, "%s%s=f32[4, 8]", n ? ", " : "", p->target);
+        n++;
+    }
+    if (n > NAMED)
+        buf_printf(&names, " and %d more", n - NAMED);
+    Place at = {.file = g->file, .line = g->line};
+    bool attribute = first->op == FX_get_attr;
+    DiagItem *e =
+        n == 1 ? diag_error(d, at, "the text does not tell the shape and dtype of %s %s",
+                            attribute ? "attribute" : "input", buf_str(&names))
+               : diag_error(d, at, "the text does not tell the shapes and dtypes of %s",
+                            buf_str(&names));
+    e->hint = arena_printf(d->arena,
+                           "say them: --bind '%s%s', or take them from values: --values "
+                           "FILE.safetensors, rows in0, in1, … and state.PATH",
+                           buf_str(&example), n > SHOWN ? ", …" : "");
 }
 
 // Nothing of a module is known but its name.
@@ -152,10 +177,7 @@ bool load_check_shapes(const LoadedGraph *g, Diag *d) {
             return refuse_module(g, n, d);
         if (!g->untyped || !is_input(n) || n->val.kind != VAL_none)
             continue;
-        diag_error(d, (Place){.file = g->file, .line = g->line},
-                   "the text does not tell the shape and dtype of %s `%s`",
-                   n->op == FX_get_attr ? "attribute" : "input", n->target)
-            ->hint = hint_for(d->arena, n);
+        ask(g, d);
         return false;
     }
     return true;

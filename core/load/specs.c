@@ -19,6 +19,12 @@ static void add_mangled(Buf *b, const char *text, size_t len) {
     }
 }
 
+const char *specs_source(Arena *a, const char *source) {
+    Buf b = {.arena = a};
+    add_mangled(&b, source, strlen(source));
+    return buf_str(&b);
+}
+
 const char *specs_mangle(Arena *a, const char *state, const char *kind) {
     Buf b = {.arena = a};
     const char *p = state;

@@ -216,6 +216,8 @@ static bool load(LoadedModel *m, const char *path, Diag *d) {
     Str text = load_text(m, path, d);
     Trace t = {.m = m, .d = d, .path = path};
     bool ok = text.ptr && read_records(&t, text);
+    if (ok)
+        load_guards(m, text, d);
     arena_free(&t.tmp);
     if (ok && !m->graphs.n) {
         diag_error(d, (Place){.file = path},

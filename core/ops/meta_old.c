@@ -21,6 +21,18 @@ bool meta_shape_as_tensor(MetaCtx *m, const Op *op, const Value *args, Value *ou
     return self && meta_out_new(m, out, DT_i64, 1, &size, cpu);
 }
 
+// C++'s names, which the message of set_ has.
+static const char *type_name(DType d) {
+    static const char *const names[DT_count] = {
+        [DT_f32] = "float",          [DT_f64] = "double",         [DT_bf16] = "c10::BFloat16",
+        [DT_f16] = "c10::Half",      [DT_i64] = "long",           [DT_i32] = "int",
+        [DT_i16] = "short",          [DT_i8] = "signed char",     [DT_u8] = "unsigned char",
+        [DT_b8] = "bool",            [DT_u16] = "unsigned short", [DT_u32] = "unsigned int",
+        [DT_u64] = "unsigned long",  [DT_c32] = "c10::complex<c10::Half>",
+        [DT_c64] = "c10::complex<float>", [DT_c128] = "c10::complex<double>"};
+    return names[d] ? names[d] : dtype_info[d].torch_name;
+}
+
 // set_(self), set_(self, source), set_(self, source, storage_offset, size, stride)
 bool meta_set_(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *self = meta_self(m, op, args), *from = meta_arg_tensor(op, args, "source");
@@ -30,6 +42,9 @@ bool meta_set_(MetaCtx *m, const Op *op, const Value *args, Value *out) {
         return false;
     if (op->n_args == 1)
         return meta_out_new(m, out, self->dtype, 1, &none, self->device);
+    if (from->dtype != self->dtype)
+        return meta_fail(m, "RuntimeError: Could not set tensor of type %s to a tensor of type %s",
+                         type_name(from->dtype), type_name(self->dtype));
     if (op->n_args == 2)
         return meta_out(out, from);
     const Expr **size = meta_exprs(m, meta_arg(op, args, "size"), &n),

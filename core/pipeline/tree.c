@@ -75,13 +75,15 @@ static const bool *wanted_grads(const Pipeline *p, const LoadedGraph *g, Arena *
         return NULL;
     bool params = mode == GRAD_params || mode == GRAD_all;
     bool users = mode == GRAD_inputs || mode == GRAD_all;
-    if (g->level > LEVEL_export || (!params && !users))
+    bool told = mode == GRAD_auto && g->grad_enabled;
+    if (g->level > LEVEL_export || (!params && !users && !told))
         return NULL;
     bool *grad = ARENA_ARRAY(a, n + 1, bool), any = has_parameters(g, inputs, n);
     for (int i = 0; i < n; i++) {
         InputKind kind = input_kind(g, i);
         grad[i] = is_float(inputs[i]) &&
-                  ((params && kind == IN_parameter) || (users && kind == IN_user) ||
+                  ((told && i < g->n_inputs && g->inputs[i].requires_grad) ||
+                   (params && kind == IN_parameter) || (users && kind == IN_user) ||
                    (params && kind == IN_user && (!any || is_computed(p, g, inputs[i]))));
         wanted += grad[i];
     }

@@ -8,6 +8,8 @@
 static void one(Sym *s, Arena *a, const char *line) {
     Diag d = {.arena = a};
     bool srepr = str_starts(line, "srepr ");
+    const char *real = srepr ? sym_srepr_text(a, line + 6) : NULL;
+    FUZZ_CHECK(!real || strlen(real) <= 4 * strlen(line));
     Place at = {"input", 1, 1, line};
     const Expr *e = srepr ? sym_parse_srepr(s, line + 6, at, &d) : sym_parse(s, line, at, &d);
     FUZZ_CHECK((e != NULL) == (d.errors == 0));

@@ -140,9 +140,11 @@ START_TEST(shapes_are_bound_or_asked_for) {
     LoadedModel *m = opens(FORMS "counter_graph.txt");
     ck_assert(!load_check_shapes(&m->graphs.at[0], &diag));
     ck_assert_str_eq(diag_first(&diag),
-                     "the text does not tell the shape and dtype of input `p_fc_weight`");
+                     "the text does not tell the shapes and dtypes of `p_fc_weight`, `p_fc_bias`, "
+                     "`b_steps`, `c_table`, `x`, `seen`");
     ck_assert_int_eq(diag.at[0].line, 1);
-    ck_assert_ptr_nonnull(strstr(diag.at[0].hint, "--bind 'p_fc_weight=f32[4, 8]'"));
+    ck_assert_ptr_nonnull(strstr(diag.at[0].hint, "--bind 'p_fc_weight=f32[4, 8], p_fc_bias=f32["
+                                                  "4, 8], b_steps=f32[4, 8], …'"));
     static const char *const bad[][2] = {
         {"q=f32[3]", "--bind q=f32[3]: no graph has an input `q`"},
         {"x=f99[3]", "`f99[3]` is no annotation"},
@@ -175,7 +177,8 @@ START_TEST(attributes_and_defaults) {
     ck_assert(load_give_shapes(m, NULL, "layers.0.weight=bf16[2, 3]", &diag));
     ck_assert_int_eq(node_tensor(node_named(g, "layers_0_weight"))->dtype, DT_bf16);
     ck_assert(!load_check_shapes(g, &diag));
-    ck_assert_str_eq(diag_first(&diag), "the text does not tell the shape and dtype of input `x`");
+    ck_assert_str_eq(diag_first(&diag),
+                     "the text does not tell the shapes and dtypes of `x`, `layers.0.bias`");
     arena_free(&arena);
 }
 END_TEST
