@@ -234,8 +234,22 @@ static bool fill_inference(Session *s, Message *m, const RunRequest *r, Diag *d)
     return true;
 }
 
+// Tracing leaves no seed in a graph: the first one begins the run, others are lost.
+static void tell_lost_seed(const Graph *g, const RunRequest *r, Diag *d) {
+    int seeds = 0;
+    GRAPH_EACH (g, n) {
+        seeds += node_seeds(n);
+        if (!node_seeds(n) || seeds != 2 || r->backend == BACKEND_eager)
+            continue;
+        diag_warning(d, node_place(n), "%s: a second seed has no effect in a traced graph", n->name)
+            ->hint = "PyTorch breaks the graph here; --backend eager follows it";
+    }
+}
+
 static bool fill(Session *s, Message *m, const RunRequest *r, ServiceId *service, Diag *d) {
     Unit *u = pipeline_unit(s->pipeline, r->unit), *root = u->parent ? u->parent : u;
+    if (root->loaded)
+        tell_lost_seed(root->loaded->graph, r, d);
     bool full = r->backend == BACKEND_full && !r->at, train = root->forward != NULL;
     if (root->loaded && !session_can_run(s, root->loaded->graph, d))
         return false;
@@ -252,8 +266,8 @@ static bool fill(Session *s, Message *m, const RunRequest *r, ServiceId *service
     message_int(m, "f64", r->in_f64);
     message_int(m, "jitter", r->jitter);
     message_int(m, "threads", session_threads(s));
-    message_int(m, "seed", root->loaded ? graph_seed(root->loaded->graph, s->given.seed)
-                                        : s->given.seed);
+    message_int(m, "seed",
+                root->loaded ? graph_seed(root->loaded->graph, s->given.seed) : s->given.seed);
     message_int(m, "repeat", r->repeat);
     message_int(m, "poison", r->poison);
     message_text(m, "until", r->until ? r->until : "");

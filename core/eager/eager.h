@@ -105,7 +105,7 @@ const char *blas_name(void);
 
 // special_names.c: number of a function that the C library lacks (bessel_j0, zeta), -1: there is
 // none; and its value (b: of functions of two arguments).
-int eager_special(const char *name);
+int eager_special(const char *name, bool in_f32);
 double eager_special_call(int function, double a, double b);
 // The sources of all that, which include each other by path; the last path is NULL.
 typedef struct EagerSource {

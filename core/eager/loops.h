@@ -79,6 +79,7 @@ double special_ndtri(double p);
 double special_ndtr(double x);
 double special_log_ndtr(double x);
 double special_polygamma(double n, double x);
+double special_polygamma_f32(double n, double x); // as PyTorch computes it in float
 double special_polygamma_factor(double n); // what zeta is multiplied by
 double special_mvlgamma(double x, double p);
 double special_zeta(double x, double q);

@@ -378,8 +378,6 @@ static bool check(K *k, const Point *w) {
         return k_fail(k, "RuntimeError: ZeroDivisionError");
     if (w->in == IN_i64 && w->loop == LOOP_pow && !w->op[1].t && integer_of(&w->op[1].number) < 0)
         return k_fail(k, "RuntimeError: Integers to negative integer powers are not allowed.");
-    if (w->loop == LOOP_polygamma && w->p.f[0] < 0)
-        return k_fail(k, "RuntimeError: polygamma(n, x) does not support negative n.");
     if (w->p.common == DT_b8 &&
         (w->loop == LOOP_sub || w->loop == LOOP_rsub || w->loop == LOOP_neg))
         return k_fail(k, "RuntimeError: Subtraction, the `-` operator, and negation, with a bool "

@@ -143,24 +143,20 @@ double special_zeta(double x, double q) {
     return s;
 }
 
-static double trigamma(double x) {
-    if (x < 0.5) {
-        double s = sin(M_PI * x);
-        return -trigamma(1 - x) + M_PI * M_PI / (s * s);
-    }
-    double shift = 0;
-    while (x < 12) {
-        shift += 1 / (x * x);
-        x += 1;
-    }
-    double y = 1 / (x * x);
-    static const double b[] = {1.0 / 6,  -1.0 / 30,     1.0 / 42, -1.0 / 30,
-                               5.0 / 66, -691.0 / 2730, 7.0 / 6};
-    double sum = 0;
-    for (int i = COUNT(b) - 1; i >= 0; i--)
-        sum = (sum + b[i]) * y;
-    return shift + 1 / x + 0.5 * y + sum / x;
-}
+#define T        double
+#define M1(f, x) f(x)
+#define TRIGAMMA trigamma
+#include "core/eager/trigamma.inc"
+#undef T
+#undef M1
+#undef TRIGAMMA
+#define T         float
+#define M1(fn, x) fn##f(x)
+#define TRIGAMMA  trigamma_f32
+#include "core/eager/trigamma.inc"
+#undef T
+#undef M1
+#undef TRIGAMMA
 
 double special_polygamma_factor(double n) {
     return (fmod(n, 2) != 0 ? 1 : -1) * exp(special_lgamma(n + 1));
@@ -172,6 +168,14 @@ double special_polygamma(double n, double x) {
     if (n == 1)
         return trigamma(x);
     return special_polygamma_factor(n) * special_zeta(n + 1, x);
+}
+
+double special_polygamma_f32(double n, double x) {
+    if (n == 0)
+        return special_digamma(x);
+    if (n == 1)
+        return (double)trigamma_f32((float)x);
+    return (double)((float)special_polygamma_factor(n) * (float)special_zeta(n + 1, x));
 }
 
 double special_mvlgamma(double x, double p) {

@@ -58,12 +58,16 @@ static const struct {
     {"hermite_polynomial_he", NULL, hermite_he},
     {"laguerre_polynomial_l", NULL, laguerre},
     {"legendre_polynomial_p", NULL, legendre},
+    {"polygamma", NULL, special_polygamma},
+    {"polygamma", NULL, special_polygamma_f32}, // in float32, where that makes a difference
 };
 
-int eager_special(const char *name) {
+int eager_special(const char *name, bool in_f32) {
     for (int i = 0; i < COUNT(functions); i++)
-        if (!strcmp(functions[i].name, name))
-            return i;
+        if (!strcmp(functions[i].name, name)) {
+            bool other = i + 1 < COUNT(functions) && !strcmp(functions[i + 1].name, name);
+            return i + (other && in_f32);
+        }
     return -1;
 }
 

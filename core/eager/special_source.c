@@ -15,15 +15,15 @@
 #define BESSEL     "core/eager/bessel.c"
 #define SPECIAL    "core/eager/special.c"
 #define ORTHOGONAL "core/eager/orthogonal.inc"
+#define TRIGAMMA   "core/eager/trigamma.inc"
 #define NAMES      "core/eager/special_names.c"
 
 SOURCE(bessel, BESSEL);
 SOURCE(special, SPECIAL);
 SOURCE(orthogonal, ORTHOGONAL);
+SOURCE(trigamma, TRIGAMMA);
 SOURCE(names, NAMES);
 
-const EagerSource eager_special_sources[] = {{BESSEL, source_bessel},
-                                             {SPECIAL, source_special},
-                                             {ORTHOGONAL, source_orthogonal},
-                                             {NAMES, source_names},
-                                             {NULL, NULL}};
+const EagerSource eager_special_sources[] = {
+    {BESSEL, source_bessel},     {SPECIAL, source_special}, {ORTHOGONAL, source_orthogonal},
+    {TRIGAMMA, source_trigamma}, {NAMES, source_names},     {NULL, NULL}};

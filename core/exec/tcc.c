@@ -71,6 +71,7 @@ static const CodeSymbol symbols[] = {
     SYM1(tgamma),
     SYM1(hypot),
     SYM1(nextafter),
+    {"frexp", (AnyFn *)frexp},
     SYM1(copysign),
     SYM1(ceil),
     SYM1(floor),

@@ -154,10 +154,11 @@ static DType common_type(const LoopOp *op, const CVal *arg) {
     return real && !dtype_is_float(in) ? DT_f32 : in;
 }
 
-static const char *special_form(Emit *e, const LoopOpInfo *info) {
+static const char *special_form(Emit *e, const LoopOpInfo *info, DType in) {
     e->k->g->calls_special = true;
     return arena_printf(e->k->g->arena, "fx_special_T(%d /* %s */, $0, %s)",
-                        eager_special(info->name), info->name, info->n_args > 1 ? "$1" : "0");
+                        eager_special(info->name, in != DT_f64), info->name,
+                        info->n_args > 1 ? "$1" : "0");
 }
 
 static CVal emit_plain(Emit *e, const LoopOp *op, const CVal *arg) {
@@ -167,7 +168,7 @@ static CVal emit_plain(Emit *e, const LoopOp *op, const CVal *arg) {
     uint64_t vars = 0;
     for (int i = 0; i < info->n_args; i++)
         vars |= arg[i].vars;
-    const char *form = info->c_expr[0] == '@' ? special_form(e, info) : info->c_expr;
+    const char *form = info->c_expr[0] == '@' ? special_form(e, info, in) : info->c_expr;
     const char *text = expand(a, form, arg, in, d);
     if (info->cls != LC_COMPARE && info->cls != LC_LOGIC && info->cls != LC_SELECT)
         text = wrap(a, op->kind, arg, d, text);

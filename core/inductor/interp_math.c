@@ -297,37 +297,25 @@ static double erfinv(double y) {
 
 // Of one argument, by LoopOpKind; NULL: computed below.
 static double (*const math_fn[LOOP_n_kinds])(double) = {
-    [LOOP_exp] = exp,
-    [LOOP_exp2] = exp2,
-    [LOOP_expm1] = expm1,
-    [LOOP_log] = log,
-    [LOOP_log1p] = log1p,
-    [LOOP_log2] = log2,
-    [LOOP_log10] = log10,
-    [LOOP_sqrt] = sqrt,
-    [LOOP_sin] = sin,
-    [LOOP_cos] = cos,
-    [LOOP_tan] = tan,
-    [LOOP_asin] = asin,
-    [LOOP_acos] = acos,
-    [LOOP_atan] = atan,
-    [LOOP_sinh] = sinh,
-    [LOOP_cosh] = cosh,
-    [LOOP_tanh] = tanh,
-    [LOOP_asinh] = asinh,
-    [LOOP_acosh] = acosh,
-    [LOOP_atanh] = atanh,
-    [LOOP_erf] = erf,
-    [LOOP_erfc] = erfc,
-    [LOOP_erfinv] = erfinv,
-    [LOOP_lgamma] = lgamma,
+    [LOOP_exp] = exp,         [LOOP_exp2] = exp2,   [LOOP_expm1] = expm1,   [LOOP_log] = log,
+    [LOOP_log1p] = log1p,     [LOOP_log2] = log2,   [LOOP_log10] = log10,   [LOOP_sqrt] = sqrt,
+    [LOOP_sin] = sin,         [LOOP_cos] = cos,     [LOOP_tan] = tan,       [LOOP_asin] = asin,
+    [LOOP_acos] = acos,       [LOOP_atan] = atan,   [LOOP_sinh] = sinh,     [LOOP_cosh] = cosh,
+    [LOOP_tanh] = tanh,       [LOOP_asinh] = asinh, [LOOP_acosh] = acosh,   [LOOP_atanh] = atanh,
+    [LOOP_erf] = erf,         [LOOP_erfc] = erfc,   [LOOP_erfinv] = erfinv, [LOOP_lgamma] = lgamma,
     [LOOP_digamma] = digamma,
 };
 
-static double apply_math(LoopOpKind kind, double a, double b) {
+static double apply_math(LoopOpKind kind, DType d, double a, double b) {
+    int exponent = 0;
     if (math_fn[kind])
         return math_fn[kind](a);
     switch (kind) {
+    case LOOP_frexp:
+        return frexp(a, &exponent);
+    case LOOP_frexp_exponent:
+        frexp(a, &exponent);
+        return exponent;
     case LOOP_rsqrt:
         return 1 / sqrt(a);
     case LOOP_square:
@@ -340,7 +328,7 @@ static double apply_math(LoopOpKind kind, double a, double b) {
         return 1 / (1 + exp(-a));
     default:
         if (loop_op_info[kind].c_expr[0] == '@')
-            return eager_special_call(eager_special(loop_op_info[kind].name), a, b);
+            return eager_special_call(eager_special(loop_op_info[kind].name, d != DT_f64), a, b);
         return a;
     }
 }
@@ -400,7 +388,7 @@ static double apply_float(LoopOpKind kind, DType d, double a, double b, double c
     case LOOP_round_to_int:
         return nearbyint(a);
     default:
-        return apply_math(kind, a, b);
+        return apply_math(kind, d, a, b);
     }
 }
 

@@ -291,6 +291,17 @@ LVal lower_rounding(Lower *l, const Value *args, LoopOpKind kind) {
     return lv_box(pointwise_op(l, kind, data_dtype(x->data), &x, 1));
 }
 
+LVal lower_frexp(Lower *l, const Value *args, LoopOpKind kind) {
+    Box *x = arg_box(l, args, 0);
+    DType d = data_dtype(x->data);
+    LVal both = lv_list(l, 2);
+    (void)kind;
+    both.at[0] = lv_box(pointwise_op(l, LOOP_frexp, d, &x, 1));
+    Box *e = pointwise_op(l, LOOP_frexp_exponent, dtype_compute(d), &x, 1);
+    both.at[1] = lv_box(box_to_dtype(l, e, DT_i32));
+    return both;
+}
+
 LVal lower_isnan(Lower *l, const Value *args, LoopOpKind kind) {
     Box *x = arg_box(l, args, 0);
     if (!dtype_is_float(data_dtype(x->data)))

@@ -267,6 +267,13 @@ LVal lower_amax(Lower *l, const Value *args, LoopOpKind kind) {
                              data_dtype(x->data)));
 }
 
+LVal lower_xor_sum(Lower *l, const Value *args, LoopOpKind kind) {
+    RedArgs r = reduction_args(l, args);
+    Box *x = box_to_dtype(l, r.x, r.dtype);
+    (void)kind;
+    return lv_box(reduce_box(l, "xor_sum", x, r.axis, false, data_dtype(x->data)));
+}
+
 LVal lower_any(Lower *l, const Value *args, LoopOpKind kind) {
     RedArgs r = reduction_args(l, args);
     Box *x = box_to_dtype(l, promoted_by_dim(l, args, r.x), DT_b8);

@@ -53,6 +53,8 @@ static const struct Found refused[] = {
     {"expected src to have a size equal to the slice of self", "none", NULL,
      "x f64[3, 4][4, 1]; v f64[3][1]",
      "y = torch.ops.aten.select_scatter.default(x, v, 0, 0); return (y,)"},
+    {"polygamma(n, x) does not support negative n.", "none", NULL, "x f64[3][1]",
+     "y = torch.ops.aten.polygamma.default(-1, x); return (y,)"},
     {"torch.meshgrid: Expected 0D or 1D tensor in the tensor list", "none", NULL,
      "x f64[3, 4][4, 1]",
      "g = torch.ops.aten.meshgrid.default([x, x]); y = g[0]; return (y,)"},
@@ -153,8 +155,8 @@ static const char *const *aliases(const struct Found *f, Arena *a) {
         size_t name = strcspn(p, " "), all = strcspn(p, ";");
         const char *is = memchr(p, '=', all);
         if (is && n < 7)
-            sets[n++] = arena_printf(a, "alias.%.*s=%.*s", (int)name, p,
-                                     (int)(p + all - is) - 2, is + 2);
+            sets[n++] =
+                arena_printf(a, "alias.%.*s=%.*s", (int)name, p, (int)(p + all - is) - 2, is + 2);
         p += all + strspn(p + all, "; ");
     }
     return sets;
@@ -235,6 +237,33 @@ START_TEST(float64_tells_what_was_written) {
 }
 END_TEST
 
+// Eager draws the same numbers after the same seed; what is traced cannot, and says so.
+START_TEST(a_second_seed_is_told_of) {
+    static const struct Found f = {NULL, "none", NULL, "x f32[3][1]",
+                                   "s = torch.manual_seed(3); a = torch.rand([4]); "
+                                   "t = torch.manual_seed(3); b = torch.rand([4]); return (a, b)"};
+    static const Backend rungs[] = {BACKEND_eager, BACKEND_aot_eager, BACKEND_ir};
+    Arena a = {0};
+    Diag d = {.arena = &a};
+    Session *s = opened(&f, &a, &d);
+    ck_assert_msg(s != NULL, "%s", diag_first(&d));
+    for (int i = 0; i < COUNT(rungs); i++) {
+        Diag said = {.arena = &a};
+        RunResult r;
+        RunRequest q = {.backend = rungs[i]};
+        ck_assert_msg(session_run(s, &q, &r, &a, &said), "%s", diag_first(&said));
+        bool same =
+            tensor_get_f64(&r.outputs[0].tensor, 0) == tensor_get_f64(&r.outputs[1].tensor, 0);
+        ck_assert_int_eq(same, i == 0);
+        ck_assert_int_eq(said.n, i > 0);
+        ck_assert(!i || strstr(said.at[0].text, "a second seed has no effect"));
+        session_run_free(&r);
+    }
+    session_close(s);
+    arena_free(&a);
+}
+END_TEST
+
 Suite *suite_session_rungs(void) {
     Suite *s = suite_create("session_rungs");
     TCase *t = tcase_create("found");
@@ -242,6 +271,7 @@ Suite *suite_session_rungs(void) {
     tcase_add_loop_test(t, every_rung_gives_eager_s_numbers, 0, COUNT(found));
     tcase_add_loop_test(t, no_rung_takes_what_pytorch_refuses, 0, COUNT(refused));
     tcase_add_test(t, float64_tells_what_was_written);
+    tcase_add_test(t, a_second_seed_is_told_of);
     suite_add_tcase(s, t);
     return s;
 }
