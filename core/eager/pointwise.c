@@ -435,21 +435,22 @@ static void narrow(Point *w) {
     }
 }
 
-// The exponents that pow computes without pow.
+// The exponents that pow computes without pow; in float16 there are none.
 static void quick_power(Point *w) {
+    static const struct {
+        double exponent;
+        LoopId loop;
+    } powers[] = {{2, LOOP_square},   {3, LOOP_cube},        {0.5, LOOP_sqrt}, {1, LOOP_copy},
+                {-0.5, LOOP_rsqrt}, {-1, LOOP_reciprocal}, {-2, LOOP_over_square}};
     const Operand *o = &w->op[1];
-    if (w->loop != LOOP_pow || w->in == IN_i64 || (o->t && o->t->ndim))
+    if (w->loop != LOOP_pow || w->in == IN_i64 || w->p.common == DT_f16 || o->t)
         return;
-    double e = o->t ? get_d(o->t, 0) : number_of(&o->number);
-    LoopId id = e == 2     ? LOOP_square
-                : e == 3   ? LOOP_cube
-                : e == 0.5 ? LOOP_sqrt
-                : e == 1   ? LOOP_copy
-                           : LOOP_pow;
-    if (id == LOOP_pow)
-        return;
-    w->loop = id;
-    w->n = 1;
+    double e = number_of(&o->number);
+    for (int i = 0; i < COUNT(powers); i++)
+        if (e == powers[i].exponent) {
+            w->loop = powers[i].loop;
+            w->n = 1;
+        }
 }
 
 // Bounds that are numbers, as they mostly are, need not be looked at for NaN with every element.

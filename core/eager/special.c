@@ -16,7 +16,7 @@ double special_digamma(double x) {
     if (x < 0) {
         if (x == floor(x))
             return (double)NAN;
-        double r = x - floor(x);
+        double r = x - trunc(x); // of a small x itself
         return special_digamma(1 - x) - M_PI / tan(M_PI * r);
     }
     while (x < 12) {

@@ -6,9 +6,10 @@
 #include "core/eager/eager.h"
 #include "core/eager/loops.h"
 
-#define T        double
-#define FABS(x)  fabs(x)
-#define M1(f, x) f(x)
+#define T              double
+#define FABS(x)        fabs(x)
+#define M1(f, x)       f(x)
+#define FUSED(x, y, z) fma(x, y, z)
 #include "core/eager/orthogonal.inc"
 
 #define SHIFTED(name)                                                                              \

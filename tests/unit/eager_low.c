@@ -19,6 +19,7 @@
 #include "core/debug/cases.h"
 #include "core/eager/dtypes.h"
 #include "core/eager/eager.h"
+#include "core/eager/kernel.h"
 
 static Arena arena;
 static Diag diag;
@@ -196,14 +197,19 @@ static const struct {
     {"aten.linalg_cross", "both products are rounded"},
     {"aten.linalg_matrix_exp", "PyTorch's bounds for low dtypes lead to infinities, recorded too"},
     {"aten.logit", "the ratio is rounded"},
+    {"aten.sinc", "the angle is rounded, and its sine"},
+    {"aten.special_entr", "the logarithm is rounded"},
+    {"aten.special_xlog1py", "the logarithm is rounded"},
     {"aten.sub.Scalar", "the scalar is rounded to float16 first"},
+    {"aten.xlogy", "the logarithm is rounded"},
 };
 
-// They are held against what PyTorch gave in both low dtypes.
+// They are held against what PyTorch gave in both low dtypes, or against the oracle's steps.
 START_TEST(what_is_apart_is_recorded) {
     fresh();
     Map seen = {.arena = &arena};
     note_recorded(&seen);
+    note_cases(&seen, "tests/data/oracle.jsonl");
     note_cases(&seen, "tests/data/eager_now.jsonl");
     for (int i = 0; i < COUNT(apart); i++) {
         int64_t have = 0;
@@ -357,6 +363,148 @@ START_TEST(low_dtypes_are_exact_results_rounded) {
 }
 END_TEST
 
+// ---- steps that are rounded
+
+// What ATen's kernels keep in a low dtype between two steps is rounded there, a parameter too.
+typedef double (*StepFn)(DType d, double x);
+
+static double step_entr(DType d, double x) {
+    return isnan(x) ? x : x > 0 ? -x * round_to(d, log(x)) : x == 0 ? 0 : (double)-INFINITY;
+}
+
+static double step_xlogy(DType d, double x) {
+    return isnan(x) ? x : x == 0 ? 0 : x * round_to(d, log(x));
+}
+
+static double step_sinc(DType d, double x) {
+    double angle = round_to(d, round_to(d, M_PI) * x);
+    return x == 0 ? 1 : round_to(d, sin(angle)) / angle;
+}
+
+static double step_ndtr(DType d, double x) {
+    double e = round_to(d, erf(round_to(d, x * (double)(float)M_SQRT1_2)));
+    return round_to(d, 1 + e) / 2;
+}
+
+static double step_cube(DType d, double x) {
+    return d == DT_f16 ? x * x * x : round_to(d, x * x) * x;
+}
+
+static double step_over_square(DType d, double x) {
+    return d == DT_f16 ? pow(x, -2) : 1 / round_to(d, x * x);
+}
+
+static double step_over_root(DType d, double x) {
+    return d == DT_f16 ? pow(x, -0.5) : 1 / sqrt(x);
+}
+
+static double step_hardshrink(DType d, double x) {
+    return fabs(x) <= round_to(d, 0.3) ? 0 : x;
+}
+
+static double step_softshrink(DType d, double x) {
+    (void)d;
+    return x > 0.5 ? x - 0.5 : x < -0.5 ? x + 0.5 : x * 0;
+}
+
+// Of a small negative number: what is left of it is not lost beside 1.
+static double step_digamma(DType d, double x) {
+    (void)d;
+    return fabs(x) < 1e-9 ? -1 / x - 0.57721566490153286 : (double)NAN;
+}
+
+static const struct {
+    OpId op;
+    double number; // the second argument, unless it is NaN
+    bool twice;    // the same tensor is the second argument
+    StepFn fn;     // NaN: says nothing
+} stepped[] = {
+    {OP_aten_special_entr_default, NAN, false, step_entr},
+    {OP_aten_xlogy_Tensor, NAN, true, step_xlogy},
+    {OP_aten_sinc_default, NAN, false, step_sinc},
+    {OP_aten_special_ndtr_default, NAN, false, step_ndtr},
+    {OP_aten_pow_Tensor_Scalar, 3, false, step_cube},
+    {OP_aten_pow_Tensor_Scalar, -2, false, step_over_square},
+    {OP_aten_pow_Tensor_Scalar, -0.5, false, step_over_root},
+    {OP_aten_hardshrink_default, 0.3, false, step_hardshrink},
+    {OP_aten_softshrink_default, 0.5, false, step_softshrink},
+    {OP_aten_digamma_default, NAN, false, step_digamma},
+};
+
+// All 65,536 numbers of a low dtype; results to the bit, but for the sign of NaN. What float rounds
+// before the low dtype does may make a step of one number in thousands.
+START_TEST(every_low_number_in_steps) {
+    DType d = _i % 2 ? DT_f16 : DT_bf16;
+    const int row = _i / 2, numbers = 65536;
+    fresh();
+    Tensor x = {0};
+    ck_assert(tensor_new(&x, d, 1, (int64_t[]){numbers}, &diag));
+    for (int i = 0; i < numbers; i++)
+        ((uint16_t *)tensor_data(&x))[i] = (uint16_t)i;
+    RtValue args[4] = {{.kind = RT_tensor, .tensor = x}}, out;
+    if (stepped[row].twice)
+        args[1] = args[0];
+    else if (!isnan(stepped[row].number))
+        args[1] = (RtValue){.kind = RT_float, .f = stepped[row].number};
+    EagerCtx ctx = {.arena = &arena, .diag = &diag, .threads = 1};
+    const Op *op = op_at(stepped[row].op);
+    ck_assert_msg(eager_call(&ctx, op, args, &out), "%s", diag_first(&diag));
+    int apart_by_float = 0;
+    for (int i = 0; i < numbers; i++) {
+        double v = tensor_get_f64(&x, i), exact = stepped[row].fn(d, v);
+        double want = round_to(d, exact), got = tensor_get_f64(&out.tensor, i);
+        if ((isnan(exact) && !isnan(v) && op->id == OP_aten_digamma_default) ||
+            (isnan(got) && isnan(want)) || (got == want && signbit(got) == signbit(want)))
+            continue;
+        ck_assert_msg(dtype_ulp_distance(d, got, want) == 1, "%s of %g in %s: %g, expected %g",
+                      op->qualname, v, dtype_info[d].abbr, got, want);
+        apart_by_float++;
+    }
+    ck_assert_int_le(apart_by_float, 16);
+    rt_drop(&out);
+    tensor_drop(&x);
+}
+END_TEST
+
+// Sums of products are rounded once, as PyTorch's kernels do it: to the bit in float.
+START_TEST(sums_of_products_are_fused) {
+    enum { N = 999 };
+    static const OpId ops[] = {OP_aten_add_Tensor, OP_aten_sub_Tensor, OP_aten_rsub_Tensor,
+                               OP_aten_addcmul_default, OP_aten_lerp_Scalar};
+    const float k = 1.7f, w = 0.3f;
+    fresh();
+    RtValue in[3];
+    for (int i = 0; i < 3; i++) {
+        in[i] = (RtValue){.kind = RT_tensor};
+        ck_assert(tensor_new(&in[i].tensor, DT_f32, 1, (int64_t[]){N}, &diag));
+        for (int j = 0; j < N; j++)
+            tensor_set_f64(&in[i].tensor, j, sin(j * 1.3 + i));
+    }
+    const float *x = tensor_data(&in[0].tensor), *y = tensor_data(&in[1].tensor),
+                *z = tensor_data(&in[2].tensor);
+    for (int o = 0; o < COUNT(ops); o++) {
+        RtValue args[4] = {in[0], in[1], {.kind = RT_float, .f = (double)k}}, out;
+        if (ops[o] == OP_aten_addcmul_default) {
+            args[2] = in[2];
+            args[3] = (RtValue){.kind = RT_float, .f = (double)k};
+        } else if (ops[o] == OP_aten_lerp_Scalar) {
+            args[2].f = (double)w;
+        }
+        EagerCtx ctx = {.arena = &arena, .diag = &diag, .threads = 1};
+        ck_assert_msg(eager_call(&ctx, op_at(ops[o]), args, &out), "%s", diag_first(&diag));
+        for (int j = 0; j < N; j++) {
+            float want[] = {fmaf(k, y[j], x[j]), fmaf(-k, y[j], x[j]), fmaf(-k, x[j], y[j]),
+                            fmaf(k * y[j], z[j], x[j]), fmaf(w, y[j] - x[j], x[j])};
+            ck_assert_msg((float)tensor_get_f64(&out.tensor, j) == want[o], "%s at %d",
+                          op_at(ops[o])->qualname, j);
+        }
+        rt_drop(&out);
+    }
+    for (int i = 0; i < 3; i++)
+        rt_drop(&in[i]);
+}
+END_TEST
+
 START_TEST(tolerances_are_few_and_justified) {
     static const char *const rows[][2] = {
 #define TOLERANCE(op, f32r, f32a, f64r, f64a, lowr, lowa, why) {op, why},
@@ -376,6 +524,11 @@ Suite *suite_eager_low(void) {
                             low_dtypes_have_cases,
                             low_dtypes_are_exact_results_rounded,
                             what_is_apart_is_recorded,
+                            sums_of_products_are_fused,
                             tolerances_are_few_and_justified};
-    return unit_suite("eager_low", tests, COUNT(tests));
+    Suite *s = unit_suite("eager_low", tests, COUNT(tests));
+    TCase *steps = tcase_create("steps");
+    tcase_add_loop_test(steps, every_low_number_in_steps, 0, 2 * COUNT(stepped));
+    suite_add_tcase(s, steps);
+    return s;
 }
