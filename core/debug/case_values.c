@@ -152,6 +152,21 @@ bool case_value(Arena *a, const Json *j, RtValue *out, Diag *d) {
     return true;
 }
 
+// None and numbers that are given stand for truth values, as pybind casts them.
+static void cast_bools(const SchemaArg *arg, RtValue *v) {
+    bool list = arg->type == AT_bools && v->kind == RT_list;
+    if ((arg->type != AT_bool && !list) || (v->kind == RT_none && arg->optional))
+        return;
+    for (int i = 0; i < (list ? v->n : 1); i++) {
+        RtValue *one = list ? &v->at[i] : v;
+        if (one->kind == RT_none || one->kind == RT_int || one->kind == RT_float)
+            *one = (RtValue){.kind = RT_bool,
+                             .b = one->kind == RT_int     ? one->i != 0
+                                  : one->kind == RT_float ? one->f != 0
+                                                          : false};
+    }
+}
+
 // A single number for a list of fixed length.
 static void widen(Arena *a, const SchemaArg *arg, RtValue *v) {
     if (!arg->fixed || v->kind == RT_list || v->kind == RT_none)
@@ -185,7 +200,7 @@ static bool item_fits(ArgType t, const RtValue *v) {
         return number;
     case AT_bool:
     case AT_bools:
-        return integral;
+        return v->kind == RT_bool;
     case AT_any:
         return true;
     case AT_generator:
@@ -229,13 +244,19 @@ static bool check_types(const Op *op, const RtValue *args, Diag *d) {
     return true;
 }
 
+static bool read_arg(Arena *a, const SchemaArg *arg, const Json *j, RtValue *out, Diag *d) {
+    bool ok = case_value(a, j, out, d);
+    cast_bools(arg, out);
+    return ok;
+}
+
 bool case_bind(Arena *a, const Op *op, const Json *line, RtValue *args, Diag *d) {
     const Json *positional = json_get(line, "args"), *kw = json_get(line, "kwargs");
     for (int i = 0; i < op->n_args; i++)
         args[i] = rt_of_value(a, &op->args[i].dflt);
     int i = 0;
     for (const Json *j = positional ? positional->child : NULL; j; j = j->next, i++)
-        if (i >= op->n_args || !case_value(a, j, &args[i], d)) {
+        if (i >= op->n_args || !read_arg(a, &op->args[i], j, &args[i], d)) {
             if (i >= op->n_args)
                 diag_fail(d, "%s takes %d arguments", op->qualname, op->n_args);
             return false;
@@ -246,7 +267,7 @@ bool case_bind(Arena *a, const Op *op, const Json *line, RtValue *args, Diag *d)
             diag_fail(d, "%s has no argument '%s'", op->qualname, j->key);
             return false;
         }
-        if (!case_value(a, j, &args[k], d))
+        if (!read_arg(a, &op->args[k], j, &args[k], d))
             return false;
     }
     for (i = 0; i < op->n_args; i++)

@@ -2,7 +2,9 @@
 // views (the meta function's geometry on the argument's memory), copying twins of views, and
 // writing forms (`add_`, `out=`), which are the functional op and a copy.
 #include "core/eager/kernel.h"
+#include "core/eager/refuse.h"
 #include "core/ops/foreach.h"
+#include "core/ops/outside.h"
 
 #include <assert.h>
 #include <string.h>
@@ -285,12 +287,6 @@ static bool run_inplace_view(K *k, const Op *base) {
     return true;
 }
 
-// What elements share memory cannot be written one by one.
-static bool refuse_shared(K *k, const Tensor *self) {
-    const char *error = ops_shared_error(k->op, self);
-    return !error || k_fail(k, "%s", error);
-}
-
 static bool check_inplace(K *k, const Op *base) {
     MetaCtx m = eager_meta_ctx(k->x);
     Value meta;
@@ -304,6 +300,27 @@ static bool check_inplace(K *k, const Op *base) {
     // Floats take everything that is not complex.
     return !base->meta || dtype_is_float(self->dtype) ||
            (op_meta(&m, base, k->args, &meta) && refuse_store(k, &meta, self));
+}
+
+// What is looked at before a kernel is chosen: memory that is shared, sizes, the result's dtype.
+static bool fits_before_kernel(K *k, const Op *asked) {
+    MetaCtx m = eager_meta_ctx(k->x);
+    Value meta;
+    if (asked != k->op && k->op->args[0].written && !(k->op->tags & OPT_out))
+        return check_inplace(k, asked);
+    return !asked->meta || op_meta(&m, asked, k->args, &meta);
+}
+
+// The kernel refuses: its error stands unless something before it fails.
+static bool earlier_fails(K *k, const Op *asked) {
+    Diag *d = k->x->c->diag;
+    DiagItem kernel = d->at[--d->n];
+    d->errors--;
+    if (refuses_dtype_first(asked) || fits_before_kernel(k, asked)) {
+        vec_push(d->arena, d, kernel);
+        d->errors++;
+    }
+    return false;
 }
 
 // Of elements that are one, those that change are written.
@@ -427,9 +444,12 @@ static bool run(K *k) {
     MetaCtx m = eager_meta_ctx(k->x);
     // A factory has options that its out= form has not.
     const Op *asked = base && base->n_args <= op->n_args ? base : op;
-    if (!op_check(&m, asked, k->args) || (asked != op && !op_check(&m, op, k->args)) ||
-        !refuse_dtypes(k, asked))
+    const char *inside = NULL;
+    if (!op_check_outside(&m, asked, k->args, &inside) ||
+        (asked != op && !op_check_outside(&m, op, k->args, &inside)))
         return false;
+    if (!refuse_dtypes(k, asked) || (inside && !k_fail(k, "%s", inside)))
+        return earlier_fails(k, asked);
     if (row->fn)
         return run_kernel(k, row);
     if (foreach_each(op))

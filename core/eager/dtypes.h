@@ -18,6 +18,7 @@ typedef enum DtypeSet {
     DTYPES_BITS = DTYPES_INTEGERS | DTYPES_BOOLS,
     DTYPES_NUMBERS = DTYPES_FLOATS | DTYPES_INTEGERS,
     DTYPES_NOT_LOW = DTYPES_WIDE | DTYPES_BITS,
+    DTYPES_FIRST = 1 << 29, // no dtype: looked at before sizes
     DTYPES_EMPTY = 1 << 30, // no dtype: empty tensors are refused too
 #undef BIT
 } DtypeSet;

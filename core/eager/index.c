@@ -23,6 +23,12 @@ static bool check(K *k, int64_t i, int64_t n, int dim) {
                   (long long)i, dim, (long long)n);
 }
 
+// index_select's own words along the first dimension.
+static bool check_selected(K *k, int64_t i, int64_t n, int dim) {
+    return dim ? check(k, i, n, dim)
+               : (i >= 0 && i < n) || k_fail(k, "IndexError: index out of range in self");
+}
+
 static bool needs_int(K *k, const Tensor *index) {
     return (index && (is_int_like(index->dtype) || tensor_numel(index) == 0)) ||
            k_fail(k, "IndexError: %s(): Expected dtype int32 or int64 for index", k->op->name);
@@ -79,7 +85,7 @@ bool kern_index_select(K *k) {
     int64_t *named = ARENA_ARRAY(k->x->arena, n + 1, int64_t);
     for (int64_t j = 0; j < n; j++) {
         int64_t i = get_i(index, index->ndim ? j * index->stride[0] : 0);
-        if (!check(k, i, in->ndim ? in->size[dim] : 1, dim))
+        if (!check_selected(k, i, in->ndim ? in->size[dim] : 1, dim))
             return false;
         named[j] = in->ndim ? i * in->stride[dim] : 0;
     }

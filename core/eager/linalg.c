@@ -11,7 +11,7 @@ bool mats_read(K *k, const Tensor *t, Mats *out) {
         return k_fail(
             k, "RuntimeError: linalg.%s: The input tensor A must have at least 2 dimensions.",
             k->op->name);
-    if (!dtype_is_float(t->dtype) && k->op->id != OP_aten_lu_unpack_default)
+    if (!dtype_is_float(t->dtype) && tensor_numel(t) && k->op->id != OP_aten_lu_unpack_default)
         return k_fail(k,
                       "RuntimeError: linalg.%s: Expected a floating point tensor as input. Got %s",
                       k->op->name, dtype_info[t->dtype].torch_name);

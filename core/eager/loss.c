@@ -64,11 +64,15 @@ bool kern_point_loss_backward(K *k) {
 
 // (self, target, weight, reduction)
 bool kern_bce(K *k) {
-    const Tensor *x = k->in[0];
-    WALK (w, walk_tensors(&x, 1)) {
-        double v = get_d(x, w.at[0]);
-        if (!(v >= 0 && v <= 1))
-            return k_fail(k, "RuntimeError: all elements of input should be between 0 and 1");
+    static const char *const names[] = {"input", "target"};
+    for (int i = 0; i < 2; i++) {
+        const Tensor *x = k->in[i];
+        WALK (w, walk_tensors(&x, 1)) {
+            double v = get_d(x, w.at[0]);
+            if (!(v >= 0 && v <= 1))
+                return k_fail(k, "RuntimeError: all elements of %s should be between 0 and 1",
+                              names[i]);
+        }
     }
     Value v = point_loop(k, "bce", k->args[0], k->args[1], 0);
     if (k_given(k, 2))

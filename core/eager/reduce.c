@@ -340,7 +340,11 @@ bool kern_allclose(K *k) {
     return true;
 }
 
+// _local_scalar_dense reads the first element of however many.
 bool kern_item(K *k) {
-    k->out = scalar_value(k->x, k->in[0]);
+    Tensor t = *k->in[0];
+    if (k->op->id == OP_aten__local_scalar_dense_default && tensor_numel(&t))
+        t.ndim = 0;
+    k->out = scalar_value(k->x, &t);
     return eager_ok(k->x);
 }

@@ -1,7 +1,8 @@
-// refuse.c: dtypes that PyTorch's CPU kernel of an op is not made for, and results that cannot be
-// stored in the tensor that shall take them.
+// refuse.c: dtypes that PyTorch's CPU kernel of an op is not made for, results that cannot be
+// stored in the tensor that shall take them, and tensors whose elements share memory.
 #include "core/eager/dtypes.h"
 #include "core/eager/kernel.h"
+#include "core/eager/refuse.h"
 
 static const struct {
     const char *kernel; // NULL: no row
@@ -57,6 +58,10 @@ bool refuse_dtypes(K *k, const Op *op) {
                   rows[op->id].kernel, dtype_info[d].scalar_name, k->op->qualname);
 }
 
+bool refuses_dtype_first(const Op *op) {
+    return rows[op->id].set & DTYPES_FIRST;
+}
+
 static bool can_store(DType from, DType to) {
     DTypeClass f = dtype_info[from].cls, t = dtype_info[to].cls;
     return f == DTC_none || t == DTC_none || f <= t;
@@ -70,4 +75,9 @@ bool refuse_store(K *k, const Value *result, const Tensor *to) {
                   "RuntimeError: result type %s can't be cast to the desired output type %s (%s)",
                   dtype_info[v->tensor->dtype].scalar_name, dtype_info[to->dtype].scalar_name,
                   k->op->qualname);
+}
+
+bool refuse_shared(K *k, const Tensor *self) {
+    const char *error = ops_shared_error(k->op, self);
+    return !error || k_fail(k, "%s", error);
 }

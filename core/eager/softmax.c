@@ -229,8 +229,11 @@ static bool softmax(K *k, int dim_arg, bool log, bool safe) {
         return false;
     if (is_int_like(t->dtype)) {
         if (is_int_like(k->res[0]->dtype))
-            return k_fail(k, "RuntimeError: \"%s_lastdim_kernel_impl\" not implemented for '%s'",
-                          log ? "log_softmax" : "softmax", dtype_info[t->dtype].torch_name);
+            return tensor_numel(t) == 0 ||
+                   k_fail(
+                       k,
+                       "NotImplementedError: \"%s_lastdim_kernel_impl\" not implemented for '%s'",
+                       log ? "log_softmax" : "softmax", dtype_info[t->dtype].scalar_name);
     }
     // The cast to `dtype` comes first.
     if (k->res[0]->dtype != t->dtype && dtype_is_low(k->res[0]->dtype) &&

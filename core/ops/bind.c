@@ -31,7 +31,7 @@ static bool fits_item(const Value *v, ArgType t) {
     case AT_tensor: return k == VAL_tensor || real || k == VAL_complex;   // numbers are wrapped
     case AT_int: return integral;
     case AT_float: return real;
-    case AT_bool: return integral;
+    case AT_bool: return real || k == VAL_none;                           // as pybind casts it
     case AT_scalar: return real || k == VAL_complex || k == VAL_tensor;
     case AT_str: return k == VAL_str;
     case AT_dtype: return k == VAL_dtype;
@@ -46,7 +46,7 @@ static bool fits_item(const Value *v, ArgType t) {
 }
 
 static bool fits(const Value *v, const SchemaArg *arg) {
-    if (v->kind == VAL_none)
+    if (v->kind == VAL_none && arg->type != AT_bool)
         return arg->optional || arg->type == AT_generator;
     if (!is_list_type(arg->type) || stands_for(v))
         return fits_item(v, arg->type);
@@ -59,8 +59,22 @@ static bool fits(const Value *v, const SchemaArg *arg) {
     return true;
 }
 
+// What Python's truth of a number or of None is.
+static Value as_bool(const Value *v) {
+    bool real = v->kind == VAL_float, none = v->kind == VAL_none, whole = v->kind == VAL_int;
+    return real || none || whole ? val_bool(real ? v->f != 0 : whole && v->i != 0) : *v;
+}
+
 // A single int for `int[N]` becomes N of them, a device's text a device.
 static Value settle(Arena *a, const SchemaArg *arg, Value v) {
+    if (arg->type == AT_bool && !(v.kind == VAL_none && arg->optional))
+        return as_bool(&v);
+    if (arg->type == AT_bools && (v.kind == VAL_list || v.kind == VAL_tuple)) {
+        Value list = val_list(a, v.kind, v.n);
+        for (int i = 0; i < v.n; i++)
+            list.at[i] = as_bool(&v.at[i]);
+        return list;
+    }
     if (arg->type == AT_device && v.kind == VAL_str) {
         Value device = {.kind = VAL_device};
         return device_parse(v.s, &device.device) ? device : v;

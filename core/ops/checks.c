@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/vec.h"
+#include "core/ops/outside.h"
 
 // One dtype, or one of them is not there.
 static bool is_same(const Call *c, const char *a, const char *b) {
@@ -21,6 +22,22 @@ static bool is_parameter(const Call *c, const char *input, const char *name) {
 
 static bool is_real(DType d) {
     return d == DT_none || dtype_is_float(d) || dtype_info[d].cls == DTC_COMPLEX;
+}
+
+// One size, or one of them is not known.
+static bool is_alike(int64_t a, int64_t b) {
+    return a < 0 || b < 0 || a == b;
+}
+
+// Whether floats hold 1 / x.
+static bool holds_inverse(double x) {
+    return !(fabs(1 / x) > 0x1.fffffep127) || isinf(1 / x);
+}
+
+// Numbers of pools are C's ints.
+static bool are_ints(const Call *c, const char *name) {
+    return check_length(c, name) <= 0 ||
+           (fit_least(c, name) >= INT32_MIN && fit_most(c, name) <= INT32_MAX);
 }
 
 static bool is_int_dtype(DType d) {
@@ -302,7 +319,11 @@ static bool check_shape(MetaCtx *m, const Op *op, const Value *args, const Op *o
 }
 
 bool op_check(MetaCtx *m, const Op *op, const Value *args) {
-    const Call call = {m, op, args}, *c = &call;
+    return op_check_outside(m, op, args, NULL);
+}
+
+bool op_check_outside(MetaCtx *m, const Op *op, const Value *args, const char **inside) {
+    const Call call = {m, op, args, inside}, *c = &call;
     if (!has_tensors(m, op, args) || !has_length(m, op, args) || !has_format(m, op, args))
         return false;
     switch (op->id) {

@@ -8,6 +8,7 @@ typedef struct Call {
     MetaCtx *m;
     const Op *op;
     const Value *args; // n_args of op
+    const char **inside; // takes the first error that only the kernel finds; NULL: it fails here
 } Call;
 
 // checks_args.c: arguments by name, which the op must have.
@@ -23,10 +24,13 @@ int64_t check_size(const Call *c, const char *name, int dim, int64_t fallback);
 int64_t check_stride(const Call *c, const char *name, int dim, int64_t fallback);
 int64_t check_count(const Call *c, const char *name); // elements; -1: not known
 
+bool check_inside(const Call *c, const char *fmt, ...) FX_PRINTF(2, 3); // INSIDE's error
+
 // How they fit. What is not known fits.
 int fit_dim(const Call *c); // argument `dim` of the first tensor, wrapped
 bool fit_dims(const Call *c, const char *name, const char *of); // names dimensions of that tensor
 bool fit_repeats(const Call *c, const char *name, const char *of); // names one of them twice
+bool fit_sizes(const Call *c, const char *name, const char *list); // a tensor has the list's sizes
 bool fit_empty(const Call *c);                                     // argument `size` has a 0
 int fit_zeros(const Call *c, const char *name);                    // sizes that are 0
 bool fit_slices(const Call *c, bool both); // self and source, but for dim; of both or none
@@ -49,6 +53,10 @@ int64_t fit_least(const Call *c, const char *name), fit_most(const Call *c, cons
 #define NEED(cond, ...)                                                                            \
     if (!(cond))                                                                                   \
         return meta_fail(m, __VA_ARGS__);
+// What the kernel itself asks, once its dtype is known to have one.
+#define INSIDE(cond, ...)                                                                          \
+    if (!(cond) && !check_inside(c, __VA_ARGS__))                                                  \
+        return false;
 #define REACHES(x, n)                                                                              \
     NEED(check_rank(c, #x) < 0 || check_rank(c, #x) >= (n),                                        \
          "IndexError: Dimension out of range (expected to be in range of [%d, %d], but got %d)",   \
@@ -57,6 +65,14 @@ int64_t fit_least(const Call *c, const char *name), fit_most(const Call *c, cons
 #define HASDIM(x)                                                                                  \
     NEED(check_rank(c, #x) != 0,                                                                   \
          "IndexError: Dimension specified as 0 but tensor has no dimensions")
+#define FLOATING(x, name)                                                                          \
+    NEED(REAL(x),                                                                                  \
+         "RuntimeError: linalg." #name                                                             \
+         ": Expected a floating point or complex tensor as input. Got %s",                         \
+         NAME(x))
+#define WIDE(x, name)                                                                              \
+    NEED(!dtype_is_low(DT(x)),                                                                     \
+         "RuntimeError: linalg." #name ": Low precision dtypes not supported. Got %s", NAME(x))
 #define DIM(d, x)                                                                                  \
     NEED(fit_dims(c, #d, #x),                                                                      \
          "IndexError: Dimension out of range (expected to be in range of [%d, %d], but got %g)",   \
@@ -74,6 +90,7 @@ int64_t fit_least(const Call *c, const char *name), fit_most(const Call *c, cons
 #define ITEM(x, i)      check_item(c, #x, i, 1)
 #define SIZE(x, d)      check_size(c, #x, d, -1)
 #define COUNT_OF(x)     check_count(c, #x)
+#define ALIKE(a, i, b, j) is_alike(SIZE(a, i), SIZE(b, j))
 #define SAME(a, b)      is_same(c, #a, #b)
 #define REAL(x)         is_real(check_dtype(c, #x))
 #define INDEX(x)        is_index(check_dtype(c, #x))
@@ -81,6 +98,7 @@ int64_t fit_least(const Call *c, const char *name), fit_most(const Call *c, cons
 #define CNAME(x)        c_name(check_dtype(c, #x))
 #define PARAM(x, p)     is_parameter(c, #x, #p)
 #define EXPANDS(x, t)   expands(c, #x, #t, false)
+#define SIZED(x, list)  fit_sizes(c, #x, #list)
 #define SHAPED(x, t)    expands(c, #x, #t, true)
 #define TEXT(x)         text(c, #x)
 #define FLAG(x)         meta_arg_bool(op, args, #x)

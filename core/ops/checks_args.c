@@ -18,6 +18,17 @@ double check_number(const Call *c, const char *name) {
     return v->kind == VAL_float ? v->f : val_as_int(v, &i) ? (double)i : NAN;
 }
 
+bool check_inside(const Call *c, const char *fmt, ...) {
+    va_list list;
+    va_start(list, fmt);
+    const char *text = arena_vprintf(c->m->diag->arena, fmt, list);
+    va_end(list);
+    if (!c->inside)
+        return meta_fail(c->m, "%s", text);
+    *c->inside = *c->inside ? *c->inside : text;
+    return true;
+}
+
 bool check_gives(const Call *c, const char *name) {
     return check_arg(c, name)->kind != VAL_none;
 }
@@ -122,6 +133,16 @@ bool fit_empty(const Call *c) {
 // Whether two sizes may be one.
 static bool are_alike(int64_t a, int64_t b) {
     return a < 0 || b < 0 || a == b;
+}
+
+bool fit_sizes(const Call *c, const char *name, const char *list) {
+    int n = check_rank(c, name);
+    if (n >= 0 && n != check_length(c, list))
+        return false;
+    for (int i = 0; i < n; i++)
+        if (!are_alike(check_size(c, name, i, -1), check_item(c, list, i, -1)))
+            return false;
+    return true;
 }
 
 bool fit_slices(const Call *c, bool both) {

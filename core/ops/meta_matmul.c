@@ -11,6 +11,13 @@ static bool same_dtype(MetaCtx *m, const Op *op, const TensorMeta *a, const Tens
                dtype_info[a->dtype].torch_name, dtype_info[b->dtype].torch_name, op->name);
 }
 
+static bool is_empty(const TensorMeta *t) {
+    for (int i = 0; i < t->ndim; i++)
+        if (expr_int_or(t->size[i], 1) == 0)
+            return true;
+    return false;
+}
+
 static bool matrix_shapes(MetaCtx *m, const TensorMeta *a, const TensorMeta *b) {
     if (a->ndim != 2 || b->ndim != 2)
         return meta_fail(m, "RuntimeError: mat1 must be a matrix, got %d-D tensor and %d-D tensor",
@@ -55,7 +62,7 @@ bool meta_addmm(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     return bias && mm(m, op, a, b, out) && fits_product(m, bias, out->tensor);
 }
 
-static bool bmm(MetaCtx *m, const Op *op, const TensorMeta *a, const TensorMeta *b, Value *out) {
+static bool bmm(MetaCtx *m, const TensorMeta *a, const TensorMeta *b, Value *out) {
     if (!a || !b)
         return false;
     if (a->ndim != 3 || b->ndim != 3)
@@ -67,54 +74,52 @@ static bool bmm(MetaCtx *m, const Op *op, const TensorMeta *a, const TensorMeta 
                          "got: [%s, %s].",
                          sym_str(m->arena, a->size[0]), sym_str(m->arena, a->size[2]),
                          sym_str(m->arena, b->size[0]), sym_str(m->arena, b->size[1]));
-    if (!same_dtype(m, op, a, b))
-        return false;
     const Expr *size[3] = {a->size[0], a->size[1], b->size[2]};
     return meta_out_new(m, out, a->dtype, 3, size, a->device);
 }
 
 bool meta_bmm(MetaCtx *m, const Op *op, const Value *args, Value *out) {
-    return bmm(m, op, meta_self(m, op, args), args[1].kind == VAL_tensor ? args[1].tensor : NULL,
-               out);
+    return bmm(m, meta_self(m, op, args), args[1].kind == VAL_tensor ? args[1].tensor : NULL, out);
+}
+
+// Products of batches that are added to something: their dtypes are looked at here.
+static bool added_bmm(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *a = meta_arg_tensor(op, args, "batch1"),
+                     *b = meta_arg_tensor(op, args, "batch2");
+    return bmm(m, a, b, out) && same_dtype(m, op, a, b);
 }
 
 bool meta_baddbmm(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *bias = meta_self(m, op, args);
-    return bias &&
-           bmm(m, op, meta_arg_tensor(op, args, "batch1"), meta_arg_tensor(op, args, "batch2"),
-               out) &&
-           fits_product(m, bias, out->tensor);
+    return bias && added_bmm(m, op, args, out) && fits_product(m, bias, out->tensor);
 }
 
 bool meta_addbmm(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *bias = meta_self(m, op, args);
-    if (!bias ||
-        !bmm(m, op, meta_arg_tensor(op, args, "batch1"), meta_arg_tensor(op, args, "batch2"), out))
+    if (!bias || !added_bmm(m, op, args, out))
         return false;
     const TensorMeta *p = out->tensor;
     return meta_out_new(m, out, p->dtype, 2, p->size + 1, p->device) &&
            fits_product(m, bias, out->tensor);
 }
 
-static bool mv(MetaCtx *m, const Op *op, const TensorMeta *a, const TensorMeta *v, Value *out) {
+static bool mv(MetaCtx *m, const TensorMeta *a, const TensorMeta *v, Value *out) {
     if (!a || !v)
         return false;
     if (a->ndim != 2 || v->ndim != 1 || !meta_eq(m, a->size[1], v->size[0]))
         return meta_fail(m, "RuntimeError: size mismatch, got input %s, vec %s",
                          meta_sizes_text(m, a->size, a->ndim),
                          meta_sizes_text(m, v->size, v->ndim));
-    return same_dtype(m, op, a, v) && meta_out_new(m, out, a->dtype, 1, a->size, a->device);
+    return meta_out_new(m, out, a->dtype, 1, a->size, a->device);
 }
 
 bool meta_mv(MetaCtx *m, const Op *op, const Value *args, Value *out) {
-    return mv(m, op, meta_self(m, op, args), args[1].kind == VAL_tensor ? args[1].tensor : NULL,
-              out);
+    return mv(m, meta_self(m, op, args), args[1].kind == VAL_tensor ? args[1].tensor : NULL, out);
 }
 
 bool meta_addmv(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *bias = meta_self(m, op, args);
-    return bias &&
-           mv(m, op, meta_arg_tensor(op, args, "mat"), meta_arg_tensor(op, args, "vec"), out) &&
+    return bias && mv(m, meta_arg_tensor(op, args, "mat"), meta_arg_tensor(op, args, "vec"), out) &&
            fits_product(m, bias, out->tensor);
 }
 
@@ -412,7 +417,7 @@ bool meta_trilinear(MetaCtx *m, const Op *op, const Value *args, Value *out) {
                              "RuntimeError: _trilinear: %s has %d dimensions and %d in %s, "
                              "expected %d together",
                              names[k][0], t->ndim, __builtin_popcountll(added), names[k][1], total);
-        if (t->dtype != self->dtype)
+        if (t->dtype != self->dtype && !is_empty(self) && !is_empty(t))
             return meta_fail(m, "RuntimeError: expected scalar type %s but found %s (%s)",
                              dtype_info[self->dtype].torch_name, dtype_info[t->dtype].torch_name,
                              names[k][0]);

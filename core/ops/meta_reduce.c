@@ -205,6 +205,13 @@ bool meta_topk(MetaCtx *m, const Op *op, const Value *args, Value *out) {
                meta_make(m, DT_i64, self->ndim, size, self->device), out);
 }
 
+static bool holds_nothing(const TensorMeta *t) {
+    for (int i = 0; i < t->ndim; i++)
+        if (expr_int_or(t->size[i], 1) == 0)
+            return true;
+    return false;
+}
+
 bool meta_softmax(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *self = meta_self(m, op, args);
     int dim;
@@ -214,10 +221,10 @@ bool meta_softmax(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     if (op_arg_index(op, "half_to_float") >= 0)
         d = meta_arg_bool(op, args, "half_to_float") ? DT_f32 : d;
     d = meta_arg_dtype(op, args, d);
-    if (integral(d))
-        return meta_fail(m, "RuntimeError: \"%s_lastdim_kernel_impl\" not implemented for '%s'",
-                         strstr(op->name, "log") ? "log_softmax" : "softmax",
-                         dtype_info[d].torch_name);
+    if (integral(d) && !holds_nothing(self))
+        return meta_fail(
+            m, "NotImplementedError: \"%s_lastdim_kernel_impl\" not implemented for '%s'",
+            strstr(op->name, "log") ? "log_softmax" : "softmax", dtype_info[d].scalar_name);
     return meta_out(out, meta_like(m, self, d, MF_contiguous));
 }
 

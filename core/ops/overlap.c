@@ -28,10 +28,11 @@ static const struct {
 
 // These write what shares memory, each as it comes; PyTorch only warns.
 static const OpId take_shared[] = {
-    OP_aten_fill__Scalar,        OP_aten_fill__Tensor,         OP_aten_zero__default,
-    OP_aten_masked_fill__Scalar, OP_aten_masked_fill__Tensor,  OP_aten_index_fill__int_Scalar,
+    OP_aten_fill__Scalar,        OP_aten_fill__Tensor,           OP_aten_zero__default,
+    OP_aten_masked_fill__Scalar, OP_aten_masked_fill__Tensor,    OP_aten_index_fill__int_Scalar,
     OP_aten_index_put__default,  OP_aten_index_fill__int_Tensor, OP_aten_fill_diagonal__default,
-    OP_aten_tril__default,       OP_aten_triu__default,        OP_aten__index_put_impl__default,
+    OP_aten_tril__default,       OP_aten_triu__default,          OP_aten__index_put_impl__default,
+    OP_aten_threshold__default,
 };
 
 static Rule rule_of(const Op *op) {
@@ -85,7 +86,9 @@ const char *ops_overlap_error(const Op *op, const Tensor *self, const Tensor *ot
 }
 
 const char *ops_shared_error(const Op *op, const Tensor *self) {
-    bool shared = false, takes = false;
+    // nan_to_num_ has nothing to do for integers
+    bool shared = false,
+         takes = op->id == OP_aten_nan_to_num__default && !dtype_is_float(self->dtype);
     for (int i = 0; i < self->ndim && tensor_numel(self); i++)
         shared = shared || (self->stride[i] == 0 && self->size[i] > 1);
     for (int i = 0; shared && i < COUNT(take_shared); i++)
