@@ -431,11 +431,13 @@ static bool may_write(K *k) {
     for (int i = 1; self && i < k->op->n_args; i++)
         if (!may_read(k, self, &k->args[i]))
             return false;
-    if (self && !(k->op->tags & OPT_inplace_view) && !refuse_shared(k, self))
-        return false;
     MetaCtx m = eager_meta_ctx(k->x);
     Value meta;
-    return !self || k->op->id != OP_aten_copy__default || op_meta(&m, k->op, k->args, &meta);
+    bool shared = self && !(k->op->tags & OPT_inplace_view) && ops_shared_error(k->op, self);
+    bool fits = self && (shared || k->op->id == OP_aten_copy__default);
+    if (fits && k->op->meta && !op_meta(&m, k->op, k->args, &meta))
+        return false;
+    return !shared || refuse_shared(k, self);
 }
 
 static bool run(K *k) {
