@@ -190,7 +190,7 @@ START_TEST(corners) {
     FAILS("scalar type Half but found Float", "aten.bmm.default", T("f16[2, 2, 2]"),
           T("f32[2, 2, 2]"));
     FAILS("float32", "aten.mm.default", T("f16[2, 2]"), T("f32[2, 2]"));
-    FAILS("not implemented for 'int64'", "aten._softmax.default", T("i64[2]"), val_int(0),
+    FAILS("not implemented for 'Long'", "aten._softmax.default", T("i64[2]"), val_int(0),
           val_bool(false));
     FAILS("mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)", "aten.mm.default",
           T("f32[2, 3]"), T("f32[4, 5]"));

@@ -62,7 +62,7 @@ static const struct Found refused[] = {
     {"expects split_sizes to sum exactly to 5", "none", NULL, "x f32[1, 5][5, 1]",
      "s = torch.functional.split(x, [2, 1, 1], 1); a = s[0]; b = s[1]; c = s[2]; "
      "y = torch.cat([a, b, c], 1); return (y,)"},
-    {"expected m1 and m2 to have the same dtype", "none", NULL,
+    {"expected scalar type Half but found Float", "none", NULL,
      "x f16[2, 2, 2][4, 2, 1]; y f32[2, 2, 2][4, 2, 1]",
      "y = torch.matmul(x, y); return (y,)"},
     {"softmax_lastdim_kernel_impl\" not implemented for", "none", NULL, "x i64[3][1]",
