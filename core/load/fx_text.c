@@ -21,6 +21,14 @@ bool fx_text_add(LoadedModel *m, Str text, const char *path, Diag *d) {
     return fx_text_add_part(m, text, path, 0, NULL, d);
 }
 
+// Logs of 2.6 and 2.7 have each captured graph twice: as it was before checks at run time went in.
+static void drop_earlier(LoadedModel *m, const char *title) {
+    static const char before[] = "pre insert_deferred_runtime_asserts ";
+    LoadedGraph *last = m->graphs.n ? &vec_last(&m->graphs) : NULL;
+    if (last && str_starts(last->title, before) && !strcmp(last->title + strlen(before), title))
+        vec_remove(&m->graphs, m->graphs.n - 1);
+}
+
 bool fx_text_add_part(LoadedModel *m, Str text, const char *path, int lines_before,
                       const char *title, Diag *d) {
     FxDoc doc = {.arena = m->arena, .lines_before = lines_before};
@@ -32,11 +40,13 @@ bool fx_text_add_part(LoadedModel *m, Str text, const char *path, int lines_befo
         if (!doc.at[i].graph->title)
             doc.at[i].graph->title = title;
         size_t from = i ? doc.at[i - 1].end : 0;
+        load_inline(doc.at[i].graph);
         load_modules(m, doc.at[i].graph, (Str){text.ptr + from, doc.at[i].begin - from});
         fx_runnable_layouts(m, doc.at[i].graph, path, d);
         g.untyped = shapes_are_missing(doc.at[i].graph);
         graph_infer(doc.at[i].graph, d); // nodes with several results are printed without
         specs_of_text(m, &g, path);
+        drop_earlier(m, g.title);
         vec_push(m->arena, &m->graphs, g);
     }
     return true;

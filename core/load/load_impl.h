@@ -80,6 +80,8 @@ bool fx_text_add_part(LoadedModel *m, Str text, const char *path, int lines_befo
                       const char *title, Diag *d);
 // fx_consts.c: what __init__ of class Repro sets, as constants of the graph.
 void fx_consts_read(LoadedModel *m, Graph *g, Str init);
+// inline.c: calls of modules that are nested classes of the graph, as their nodes.
+void load_inline(Graph *g);
 // modules.c: calls of modules that this text describes, as what they compute.
 void load_modules(LoadedModel *m, Graph *g, Str text);
 bool fx_runnable_add(LoadedModel *m, Str text, const char *path, Diag *d);

@@ -10,6 +10,26 @@ static bool is_input(const Node *n) {
     return (n->op == FX_placeholder || n->op == FX_get_attr) && n->n_users > 0;
 }
 
+static GraphConst *const_of(Graph *g, const Node *n) {
+    for (int i = 0; i < g->consts.n; i++)
+        if (!strcmp(g->consts.at[i].name, n->target))
+            return &g->consts.at[i];
+    vec_push(g->arena, &g->consts, (GraphConst){.name = n->target});
+    return &vec_last(&g->consts);
+}
+
+// Attributes that the text annotates are constants of the graph, with values to be made up.
+static void note_attributes(Graph *g) {
+    GRAPH_EACH(g, n) {
+        if (n->op != FX_get_attr || n->val.kind != VAL_tensor)
+            continue;
+        GraphConst *c = const_of(g, n);
+        c->meta = c->meta ? c->meta : n->val.tensor;
+    }
+    for (int i = 0; i < g->children.n; i++)
+        note_attributes(g->children.at[i].graph);
+}
+
 // `scale : float = 2.0`: what is no tensor is its default.
 static void take_defaults(Graph *g) {
     GRAPH_EACH(g, n) {
@@ -23,6 +43,7 @@ static void take_defaults(Graph *g) {
 bool shapes_are_missing(Graph *g) {
     int missing = 0;
     take_defaults(g);
+    note_attributes(g);
     GRAPH_EACH(g, n) {
         // PyTorch annotates all tensors or none: one that is makes the others no tensors.
         if (n->op == FX_placeholder && n->val.kind != VAL_none && !n->n_args)
@@ -41,14 +62,6 @@ static const TensorMeta *meta_of(LoadedModel *m, const Tensor *t) {
 
 static bool is_named(const Node *n, const char *name) {
     return !strcmp(n->target, name) || !strcmp(n->name, name);
-}
-
-static GraphConst *const_of(Graph *g, const Node *n) {
-    for (int i = 0; i < g->consts.n; i++)
-        if (!strcmp(g->consts.at[i].name, n->target))
-            return &g->consts.at[i];
-    vec_push(g->arena, &g->consts, (GraphConst){.name = n->target});
-    return &vec_last(&g->consts);
 }
 
 static void give(LoadedModel *m, Graph *g, Node *n, Value v, const Tensor *t) {

@@ -182,6 +182,7 @@ typedef struct TitleRule {
 
 static const TitleRule title_rules[] = {
     {"__compiled_fn_", LEVEL_torch, ""},        {"BEFORE PRE GRAD", LEVEL_torch, ""},
+    {"pre insert_deferred_runtime_asserts ", LEVEL_torch, ""},
     {"AFTER PRE GRAD", LEVEL_torch, ""},        {"Joint graph", LEVEL_aot, "joint"},
     {"Forward graph", LEVEL_aot, NULL},         {"Backward graph", LEVEL_aot, "backward"},
     {"AFTER POST GRAD", LEVEL_post_grad, NULL}, {"BEFORE POST GRAD", LEVEL_compiler, NULL},

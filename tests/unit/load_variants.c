@@ -172,6 +172,69 @@ START_TEST(constants_of_every_kind) {
 }
 END_TEST
 
+// ---- modules that are nested classes
+
+// Results of a nested class: one, or a list that getitems take apart; with a class in it, and calls
+// that cannot be resolved, which stay.
+START_TEST(nested_classes_stand_for_their_calls) {
+    LoadedModel *m = opens_text(
+        "nested.txt",
+        "class M(torch.nn.Module):\n    def forward(self, x: \"f32[2]\"):\n"
+        "        pair = self.pair(x)\n        a: \"f32[2]\" = pair[0]\n"
+        "        b: \"f32[2]\" = pair[1]\n"
+        "        return (a, b)\n\n"
+        "    class pair(torch.nn.Module):\n        def forward(self, y: \"f32[2]\"):\n"
+        "            w: \"f32[2]\" = self.w\n            one: \"f32[2]\" = self.one(y)\n"
+        "            return (one, w)\n\n"
+        "        class one(torch.nn.Module):\n            def forward(self, y: \"f32[2]\"):\n"
+        "                v: \"f32[2]\" = self.v\n"
+        "                mul: \"f32[2]\" = torch.ops.aten.mul.Tensor(y, v)\n"
+        "                return mul\n");
+    const LoadedGraph *g = &m->graphs.at[0];
+    ck_assert_int_eq(g->graph->children.n, 0);
+    ck_assert_str_eq(find(g, "w")->target, "pair.w");
+    ck_assert_str_eq(find(g, "v")->target, "pair.one.v");
+    is_printed(g, "mul", "mul: \"f32[2]\" = torch.ops.aten.mul.Tensor(x, v)");
+    const Value *out = &graph_output_node(g->graph)->args[0];
+    ck_assert(out->at[0].node == find(g, "mul") && out->at[1].node == find(g, "w"));
+    // Attributes that only an annotation tells can be run.
+    ck_assert_int_eq(g->graph->consts.n, 2);
+    g = &opens_text("kept.txt",
+                    "class M(torch.nn.Module):\n    def forward(self, x: \"f32[2]\"):\n"
+                    "        a: \"f32[2]\" = self.one(x, x)\n        b = self.one(2)\n"
+                    "        _guards_fn = self._guards_fn(x);  _guards_fn = None\n"
+                    "        return (a, b)\n\n"
+                    "    class one(torch.nn.Module):\n        def forward(self, y: \"f32[2]\"):\n"
+                    "            return y\n")
+             ->graphs.at[0];
+    ck_assert_int_eq(find(g, "a")->op, FX_call_module);
+    ck_assert_int_eq(find(g, "b")->op, FX_call_module);
+    ck_assert_ptr_null(graph_find(g->graph, "_guards_fn"));
+    ck_assert_int_eq(g->graph->children.n, 1);
+    arena_free(&arena);
+}
+END_TEST
+
+// Of a graph that was printed twice the later counts.
+START_TEST(graphs_before_their_asserts_are_passed_over) {
+    static const char record[] = "TRACED GRAPH\n ===== %s =====\n <eval_with_key>.0 class "
+                                 "GraphModule(torch.nn.Module):\n    def forward(self, L_x_: "
+                                 "\"f32[%d][1]cpu\"):\n        l_x_ = L_x_\n"
+                                 "        return (l_x_,)\n";
+    static const char *const titles[] = {"pre insert_deferred_runtime_asserts __compiled_fn_1",
+                                         "__compiled_fn_1",
+                                         "pre insert_deferred_runtime_asserts __compiled_fn_3"};
+    Buf b = {.arena = &arena};
+    for (int i = 0; i < COUNT(titles); i++)
+        buf_printf(&b, record, titles[i], i + 2);
+    LoadedModel *m = opens_text("twice.log", buf_str(&b));
+    ck_assert_int_eq(m->graphs.n, 2);
+    ck_assert_str_eq(m->graphs.at[0].title, titles[1]);
+    ck_assert_int_eq(m->graphs.at[1].level, LEVEL_torch);
+    arena_free(&arena);
+}
+END_TEST
+
 // ---- guards
 
 static void is_meta(const LoadedGraph *g, const char *name, const char *want) {
@@ -282,6 +345,8 @@ Suite *suite_load_variants(void) {
     tcase_add_test(c, arguments_of_every_kind);
     tcase_add_test(c, inputs_and_outputs_of_every_kind);
     tcase_add_test(c, constants_of_every_kind);
+    tcase_add_test(c, nested_classes_stand_for_their_calls);
+    tcase_add_test(c, graphs_before_their_asserts_are_passed_over);
     tcase_add_test(c, guards_tell_what_a_table_lacks);
     tcase_add_test(c, guards_of_other_logs);
     tcase_add_test(c, broken_guards_are_passed_over);
