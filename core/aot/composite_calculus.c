@@ -202,11 +202,36 @@ bool rule_sum_to_size(Trace *t, const Op *op, const Value *a, Value *out) {
     return true;
 }
 
-// (A, ord, dim, keepdim, dtype): 1 and infinity by columns and rows; 2 needs singular values.
+// The singular values of matrices in two dimensions, folded by their sum or an extreme.
+static bool norm_of_values(Trace *t, const Value *a, OpId fold, Value *out) {
+    int n = dim_of(a[0]), row = wrap_dim(t, int_arg(&a[2].at[0], 0), n),
+        column = wrap_dim(t, int_arg(&a[2].at[1], 0), n), at = 0;
+    Value order = val_list(t->arena, VAL_list, n), back = val_list(t->arena, VAL_list, n);
+    for (int i = 0; i < n; i++)
+        if (i != row && i != column)
+            order.at[at++] = INT(i);
+    order.at[at++] = INT(row);
+    order.at[at] = INT(column);
+    for (int i = 0; i < n; i++)
+        back.at[order.at[i].i] = INT(i);
+    Value x = a[4].kind == VAL_dtype ? to_dtype(t, a[0], a[4].dtype) : a[0];
+    Value values = CALL(t, aten_linalg_svdvals_default, CALL(t, aten_permute_default, x, order));
+    Value last = list_of(t, INT(-1), END);
+    *out = fold == OP_aten_sum_dim_IntList ? CALL(t, aten_sum_dim_IntList, values, last, a[3])
+           : fold == OP_aten_amax_default  ? CALL(t, aten_amax_default, values, last, a[3])
+                                           : CALL(t, aten_amin_default, values, last, a[3]);
+    if (bool_arg(&a[3]))
+        *out = CALL(t, aten_permute_default, CALL(t, aten_unsqueeze_default, *out, INT(-1)), back);
+    return true;
+}
+
+// (A, ord, dim, keepdim, dtype): 1 and infinity by columns and rows, 2 by singular values.
 bool rule_matrix_norm(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
     int n = dim_of(a[0]);
     double ord = float_arg(&a[1], 0);
+    if (a[2].n == 2 && fabs(ord) == 2)
+        return norm_of_values(t, a, ord > 0 ? OP_aten_amax_default : OP_aten_amin_default, out);
     if (a[2].n != 2 || (fabs(ord) != 1 && !isinf(ord)))
         return false;
     int dim[2];
@@ -222,6 +247,8 @@ bool rule_matrix_norm(Trace *t, const Op *op, const Value *a, Value *out) {
 
 bool rule_matrix_norm_str(Trace *t, const Op *op, const Value *a, Value *out) {
     (void)op;
+    if (a[1].kind == VAL_str && !strcmp(a[1].s, "nuc") && a[2].n == 2)
+        return norm_of_values(t, a, OP_aten_sum_dim_IntList, out);
     if (a[1].kind != VAL_str || strcmp(a[1].s, "fro") || a[2].n != 2)
         return false;
     Value dims = val_list(t->arena, VAL_list, 2);

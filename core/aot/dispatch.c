@@ -458,6 +458,13 @@ static bool composite_apart(Trace *t, const Op *op, const Value *args, Value *ou
     return decide(t->req->decisions, &ask) && apply_rule(t, rule->rule, op, args, out);
 }
 
+// What PyTorch refuses of a whole its parts would take.
+static bool may_take_apart(Trace *t, const Op *op, const Value *args) {
+    MetaCtx m = trace_meta_ctx(t);
+    t->failed = t->failed || !op_check(&m, op, args);
+    return !t->failed;
+}
+
 Value trace_lower(Trace *t, const Op *op, const Value *args) {
     if (t->failed)
         return NONE;
@@ -514,6 +521,8 @@ Value trace_dispatch(Trace *t, const Op *op, const Value *given) {
     for (int i = 0; i < op->n_args && known; i++)
         known = !trace_has_unknown(&args[i]);
     Value out = NONE;
+    if (known && composite_rules[op->id].rule && !may_take_apart(t, op, args))
+        return NONE;
     if (++t->depth > MAX_DEPTH)
         trace_fail(t, "taking %s apart never ends", op->qualname);
     else if (!known || !composite_apart(t, op, args, &out))

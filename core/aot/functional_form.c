@@ -14,6 +14,10 @@ static const struct {
     {OP_aten_pow__Tensor, OP_aten_pow_Tensor_Tensor},
     {OP_aten_float_power__Scalar, OP_aten_float_power_Tensor_Scalar},
     {OP_aten_float_power__Tensor, OP_aten_float_power_Tensor_Tensor},
+    {OP_aten___ilshift___Scalar, OP_aten___lshift___Scalar},
+    {OP_aten___ilshift___Tensor, OP_aten___lshift___Tensor},
+    {OP_aten___irshift___Scalar, OP_aten___rshift___Scalar},
+    {OP_aten___irshift___Tensor, OP_aten___rshift___Tensor},
 };
 
 const Op *functional_form(Trace *t, const Op *op) {

@@ -173,10 +173,31 @@ bool fn_sym_int(Trace *t, const TorchCall *c, Value *out) {
 
 // x[i], of a tensor or a tuple
 
+// Lists of numbers among indices become constants of the graph.
+static bool index_constants(Trace *t, Value *index) {
+    if (index->kind != VAL_list && index->kind != VAL_tuple)
+        return true;
+    Value items = torch_index_items(t->arena, index);
+    *index = val_list(t->arena, VAL_tuple, items.n);
+    for (int i = 0; i < items.n; i++) {
+        const Value *v = &items.at[i];
+        bool sequence = v->kind == VAL_list || v->kind == VAL_tuple;
+        index->at[i] = *v;
+        if (sequence && !constant_tensor(t, v, torch_index_dtype(v), &index->at[i]))
+            return false;
+    }
+    return true;
+}
+
 bool fn_getitem(Trace *t, const TorchCall *c, Value *out) {
     Value x = call_arg(c, 0, "", NONE), index = call_arg(c, 1, "", NONE);
-    if (x.kind == VAL_tensor)
-        return torch_resolved(t, c, out);
+    if (x.kind == VAL_tensor && c->n_args == 2) {
+        TorchCall call = *c;
+        if (!index_constants(t, &index))
+            return false;
+        call.args = (Value[]){x, index};
+        return torch_resolved(t, &call, out);
+    }
     int64_t i;
     if ((x.kind != VAL_list && x.kind != VAL_tuple) || !val_as_int(&index, &i))
         return false;
@@ -193,6 +214,9 @@ bool fn_setitem(Trace *t, const TorchCall *c, Value *out) {
     if (v.kind != VAL_tensor && !(number && on_cpu(x) && constant_tensor(t, &v, dtype_of(x), &v)))
         v = scalar_tensor(t, v, dtype_of(x), x.tensor->device);
     TorchCall call = *c;
-    call.args = (Value[]){x, c->args[1], v};
+    Value index = c->args[1];
+    if (!index_constants(t, &index))
+        return false;
+    call.args = (Value[]){x, index, v};
     return torch_resolved(t, &call, out);
 }

@@ -227,7 +227,8 @@ static bool read_member(Scan *r, Node *n, Rhs *rhs) {
 }
 
 static bool read_function(Scan *r, Rhs *rhs) {
-    rhs->target = scan_path(r);
+    const char *path = scan_path(r);
+    rhs->target = path && str_starts(path, "operator.") ? arena_printf(r->tmp, "_%s", path) : path;
     return scan_expect(r, "(") && scan_arguments(r, &rhs->args);
 }
 

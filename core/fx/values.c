@@ -350,7 +350,7 @@ static bool read_device(Scan *r, const char *from, Value *out) {
             other = device_stand_in(k->value.s, &d);
         }
         if (!strcmp(k->name, "index") && k->value.kind == VAL_int && k->value.i >= 0 &&
-                 k->value.i < 256 && !other)
+            k->value.i < 256 && !other)
             d.index = (int)k->value.i;
     }
     if (!known) {
@@ -398,6 +398,23 @@ static bool constant_word(const char *word, Value *out) {
             return true;
         }
     }
+    return false;
+}
+
+// float('-inf'), as Python code writes what no literal says.
+static bool called_float(Scan *r, Value *out) {
+    static const struct {
+        const char *text;
+        double value;
+    } calls[] = {
+        {"float('inf')", INFINITY},     {"float(\"inf\")", INFINITY}, {"float('-inf')", -INFINITY},
+        {"float(\"-inf\")", -INFINITY}, {"float('nan')", NAN},        {"float(\"nan\")", NAN},
+    };
+    for (int i = 0; i < COUNT(calls); i++)
+        if (scan_take(r, calls[i].text)) {
+            *out = val_float(calls[i].value);
+            return true;
+        }
     return false;
 }
 
@@ -466,6 +483,8 @@ static bool read_name(Scan *r, Value *out) {
     }
     if (is_symbol(word) && next != '.' && next != '(')
         return read_symbolic(r, from, out);
+    if (next == '(' && !strcmp(word, "float") && called_float(r, out))
+        return true;
     const char *path = scan_path(r);
     next = r->p < end ? *r->p : '\n';
     if (next == '(' && !strcmp(path, "torch.device")) {

@@ -47,7 +47,7 @@ static bool fits_item(const Value *v, ArgType t) {
 
 static bool fits(const Value *v, const SchemaArg *arg) {
     if (v->kind == VAL_none && arg->type != AT_bool)
-        return arg->optional || arg->type == AT_generator;
+        return arg->optional || arg->type == AT_generator || arg->type == AT_any;
     if (!is_list_type(arg->type) || stands_for(v))
         return fits_item(v, arg->type);
     if (v->kind != VAL_list && v->kind != VAL_tuple)

@@ -117,7 +117,10 @@ static bool step_meta(Build *b, TorchStep *step) {
     step->seen = true;
     for (int i = 0; i < op->n_args && known; i++)
         known = settled(b, &step->args[i], &args[i]);
-    return !known || op_meta(b->m, op, args, &step->val);
+    if (!known || op_meta(b->m, op, args, &step->val))
+        return true;
+    step->val = val_none();
+    return false;
 }
 
 static bool add_step(Build *b, const Op *op, Value *bound, Value *out) {
@@ -263,17 +266,27 @@ static bool list(Body *t, Value *out) {
     return true;
 }
 
+// What size_average and reduce, from before there was reduction, ask for: -1 if neither is given.
+static int legacy_reduction(Body *t) {
+    const Value *average = param(t, "size_average"), *reduce = param(t, "reduce");
+    if (!average || !reduce || (average->kind == VAL_none && reduce->kind == VAL_none))
+        return -1;
+    bool all = reduce->kind == VAL_none || is_true(reduce);
+    return !all ? 0 : average->kind == VAL_none || is_true(average) ? 1 : 2;
+}
+
 // reduction='mean' as ATen's number.
 static bool reduction(Body *t, Value *out) {
     static const char *const kinds[] = {"none", "mean", "sum"};
     const Value *v = param(t, word(t));
-    int i = v && v->kind == VAL_str ? str_index(v->s, kinds, COUNT(kinds)) : -1;
+    int legacy = legacy_reduction(t), i = legacy >= 0 ? legacy
+                                          : v && v->kind == VAL_str
+                                              ? str_index(v->s, kinds, COUNT(kinds))
+                                              : -1;
     *out = val_int(i);
     accept(t, ")");
-    if (i >= 0)
-        return true;
-    diag_error(t->b->m->diag, t->b->m->at, "ValueError: reduction must be none, mean or sum");
-    return false;
+    return i >= 0 || meta_fail(t->b->m, "ValueError: %s is not a valid value for reduction",
+                               v && v->kind == VAL_str ? v->s : "this");
 }
 
 static Value literal(const char *w) {
@@ -333,9 +346,32 @@ static bool has_several(Build *b, const Value *v, Value *out) {
                            meta_sizes_text(b->m, t->size, t->ndim));
 }
 
+static bool is_positive(Build *b, const Value *v, Value *out) {
+    double f;
+    *out = *v;
+    return !val_as_float(v, &f) || f > 0 ||
+           meta_fail(b->m, "ValueError: margin must be greater than 0, got %g", f);
+}
+
+// What a body may call besides operators.
+typedef enum { CALL_op, CALL_item, CALL_several, CALL_positive } CallKind;
+
+static CallKind call_kind(Body *t) {
+    static const char *const words[] = {"", "@item", "@several", "@positive"};
+    for (int i = CALL_item; i < COUNT(words); i++)
+        if (accept(t, words[i]))
+            return (CallKind)i;
+    return CALL_op;
+}
+
 static bool call(Body *t, Value *out) {
-    bool item = accept(t, "@item"), several = !item && accept(t, "@several");
-    const char *name = item || several ? "" : word(t);
+    if (accept(t, "[")) {
+        bool ok = list(t, out);
+        out->kind = VAL_tuple;
+        return ok;
+    }
+    CallKind kind = call_kind(t);
+    const char *name = kind == CALL_op ? word(t) : "";
     Value args[16];
     BuildKw kw[8] = {{0}};
     int n = 0, n_kw = 0;
@@ -355,10 +391,17 @@ static bool call(Body *t, Value *out) {
         else if (v.kind != VAL_none)
             kw[n_kw++] = (BuildKw){key, v};
     }
-    if (several)
+    switch (kind) {
+    case CALL_item:
+        return build_op(t->b, op_at(OP_operator_getitem), args, n, out);
+    case CALL_several:
         return has_several(t->b, &args[0], out);
-    return item ? build_op(t->b, op_at(OP_operator_getitem), args, n, out)
-                : build_call(t->b, false, name, args, n, kw, out);
+    case CALL_positive:
+        return is_positive(t->b, &args[0], out);
+    case CALL_op:
+        break;
+    }
+    return build_call(t->b, false, name, args, n, kw, out);
 }
 
 static void skip_alternative(Body *t) {
@@ -393,8 +436,13 @@ static bool run_body(Build *b, const Name *row, Value *out) {
     return true;
 }
 
+// A rule stands alone, its words behind it; @item(…) begins a body.
+static bool names_rule(const char *body) {
+    return body[0] == '@' && body[strcspn(body, " (")] != '(';
+}
+
 static bool run_row(Build *b, const Name *row, Value *out) {
-    if (row->body[0] == '@') {
+    if (names_rule(row->body)) {
         const char *words = strchr(row->body, ' ');
         size_t len = words ? (size_t)(words - row->body) - 1 : strlen(row->body) - 1;
         BuildRule *rule = build_rule(row->body + 1, len);

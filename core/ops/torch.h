@@ -40,6 +40,11 @@ bool ops_resolve_torch(MetaCtx *m, const TorchCall *call, TorchResult *out);
 // Whether a name has a rule or an operator of that name.
 bool ops_knows_torch(bool method, const char *target);
 
+// torch_index.c: what x[key] is given one by one, a tuple. A list or tuple among them stands for a
+// tensor of this dtype.
+Value torch_index_items(Arena *a, const Value *key);
+DType torch_index_dtype(const Value *list);
+
 // torch_parse.c: an overload as the argument parser of PyTorch's Python bindings picks it, args[0]
 // being the object of a method. NULL and an error naming what was tried.
 const Op *torch_pick(MetaCtx *m, const TorchCall *call, const char *packet, Value **bound);

@@ -36,12 +36,17 @@ Value *build_params(Build *b, const char *signature, const Op **sig);
 
 // torch_rules.c: rules written in C; words are those behind the rule's name in torch_names.def.
 typedef bool BuildRule(Build *b, const char *words, Value *out);
+Value build_gathered(Build *b, int first); // f(*tensors) or f([tensors]), from there on
 BuildRule *build_rule(const char *name, size_t len);        // NULL if there is none
 
 // torch_index.c
 BuildRule build_getitem, build_setitem;
 // torch_functional.c
-BuildRule build_interpolate, build_adaptive, build_adaptive_max, build_tensordot;
+BuildRule build_interpolate, build_adaptive, build_adaptive_max, build_tensordot, build_max_unpool;
+// torch_python.c
+BuildRule build_norm, build_unique, build_cdist, build_unravel_index, build_several_or_one;
+// torch_loss.c
+BuildRule build_gaussian_nll, build_triplet_margin;
 // torch_mha.c
 BuildRule build_multi_head_attention;
 // torch_nn.c

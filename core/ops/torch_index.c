@@ -9,10 +9,10 @@ enum { ITEMS = 64 };
 
 typedef struct Indexing {
     Build *b;
-    Value x;                // the tensor so far
-    int dim;                // its dimension that the next index takes
-    Value tensors[ITEMS];   // index tensors by dimension of x, none elsewhere
-    int n_tensors;          // dimensions covered by them
+    Value x;              // the tensor so far
+    int dim;              // its dimension that the next index takes
+    Value tensors[ITEMS]; // index tensors by dimension of x, none elsewhere
+    int n_tensors;        // dimensions covered by them
 } Indexing;
 
 static bool fail(Build *b, const char *what) {
@@ -96,12 +96,14 @@ static bool one(Indexing *ix, const Value *given, int left) {
     case VAL_ellipsis:
         ix->dim = t->ndim - left;
         return ix->dim >= 0 || fail(b, "too many indices");
-    case VAL_bool: return boolean(ix, v.b);
+    case VAL_bool:
+        return boolean(ix, v.b);
     case VAL_tensor: {
         bool mask = v.tensor->dtype == DT_b8 || v.tensor->dtype == DT_u8;
         return put_tensor(ix, *given, mask ? v.tensor->ndim : 1);
     }
-    default: break;
+    default:
+        break;
     }
     if (ix->dim >= t->ndim)
         return fail(
@@ -113,21 +115,63 @@ static bool one(Indexing *ix, const Value *given, int left) {
     return fail(b, "an index must be an int, slice, None, Ellipsis or tensor");
 }
 
-// A list of ints as an index is a tensor that does not exist yet.
-static bool is_index_list(const Value *v) {
-    return v->kind == VAL_list;
+// A list with more than numbers in it is read as a tuple, as NumPy did, if it is short.
+static bool reads_as_tuple(const Value *v) {
+    for (int i = 0; v->kind == VAL_list && v->n < 32 && i < v->n; i++) {
+        ValueKind k = v->at[i].kind;
+        if (k == VAL_tensor || k == VAL_node || k == VAL_list || k == VAL_tuple || k == VAL_slice ||
+            k == VAL_ellipsis || k == VAL_none)
+            return true;
+    }
+    return v->kind == VAL_tuple;
+}
+
+Value torch_index_items(Arena *a, const Value *key) {
+    Value items = val_list(a, VAL_tuple, 1);
+    if (!reads_as_tuple(key)) {
+        items.at[0] = *key;
+        return items;
+    }
+    items = *key;
+    items.kind = VAL_tuple;
+    return items;
+}
+
+DType torch_index_dtype(const Value *list) {
+    if (list->kind == VAL_list || list->kind == VAL_tuple)
+        return list->n ? torch_index_dtype(&list->at[0]) : DT_i64;
+    return list->kind == VAL_bool ? DT_b8 : DT_i64;
+}
+
+// Numbers in lists as the tensor that they stand for.
+static bool list_tensor(Build *b, const Value *v, DType dtype, Value *out) {
+    BuildKw kw[] = {{"dtype", val_dtype(dtype)}, {NULL, val_none()}};
+    if (v->kind != VAL_list && v->kind != VAL_tuple)
+        return build_call(b, false, "scalar_tensor", v, 1, kw, out);
+    Value none = val_list(b->m->arena, VAL_list, 1), items = val_list(b->m->arena, VAL_list, v->n);
+    none.at[0] = val_int(0);
+    for (int i = 0; i < v->n; i++)
+        if (!list_tensor(b, &v->at[i], dtype, &items.at[i]))
+            return false;
+    return v->n ? build_call(b, false, "stack", &items, 1, NULL, out)
+                : build_call(b, false, "zeros", &none, 1, kw, out);
 }
 
 static bool walk(Indexing *ix, const Value *key) {
-    const Value *items = key->kind == VAL_tuple ? key->at : key;
-    int n = key->kind == VAL_tuple ? key->n : 1;
-    for (int i = 0; i < n; i++) {
+    Value items = torch_index_items(ix->b->m->arena, key);
+    Value *at = ARENA_ARRAY(ix->b->m->arena, items.n + 1, Value);
+    for (int i = 0; i < items.n; i++) {
+        const Value *v = &items.at[i];
+        at[i] = *v;
+        bool sequence = v->kind == VAL_list || v->kind == VAL_tuple;
+        if (sequence && !list_tensor(ix->b, v, torch_index_dtype(v), &at[i]))
+            return false;
+    }
+    for (int i = 0; i < items.n; i++) {
         int left = 0;
-        if (is_index_list(&items[i]))
-            return fail(ix->b, "a list as an index is not modelled: make it a tensor");
-        for (int k = i + 1; k < n; k++)
-            left += used(ix->b, &items[k]);
-        if (!one(ix, &items[i], left))
+        for (int k = i + 1; k < items.n; k++)
+            left += used(ix->b, &at[k]);
+        if (!one(ix, &at[i], left))
             return false;
     }
     return true;
@@ -174,8 +218,10 @@ static bool as_tensor(Indexing *ix, const Value *given, Value *out) {
     const TensorMeta *t = build_tensor(ix->b, &ix->x);
     if (build_value(ix->b, given).kind == VAL_tensor || !t)
         return true;
-    BuildKw kw[] = {{"dtype", val_dtype(t->dtype)}, {"layout", {.kind = VAL_layout}},
-                    {"device", {.kind = VAL_device, .device = {DEV_cpu, -1}}}, {NULL, val_none()}};
+    BuildKw kw[] = {{"dtype", val_dtype(t->dtype)},
+                    {"layout", {.kind = VAL_layout}},
+                    {"device", {.kind = VAL_device, .device = {DEV_cpu, -1}}},
+                    {NULL, val_none()}};
     Value args[2] = {val_list(ix->b->m->arena, VAL_list, 0), *given};
     return build_call(ix->b, false, "full", args, 2, kw, out);
 }

@@ -137,11 +137,31 @@ typedef struct Call {
     int n_kwargs;
 } Call;
 
+// A method's object stands where the schema says self: x.where(condition, other) is
+// where(condition, x, other).
+static void place_object(const TorchCall *c, const Op *op, Call *out) {
+    int self = c->method && c->n_args ? op_arg_index(op, "self") : 0;
+    int before = self > 0 ? self : 0;
+    out->n_args = c->n_args;
+    out->n_kwargs = 0;
+    memcpy(out->args, c->args, (size_t)c->n_args * sizeof *c->args);
+    if (!before)
+        return;
+    int moved = before < c->n_args ? before : c->n_args - 1;
+    memmove(out->args, c->args + 1, (size_t)moved * sizeof *c->args);
+    if (before < c->n_args) {
+        out->args[before] = c->args[0];
+        return;
+    }
+    out->n_args--;
+    out->kw[out->n_kwargs] = "self";
+    out->kwargs[out->n_kwargs++] = c->args[0];
+}
+
 // The call with keywords renamed and loose ints gathered; false if it cannot be this overload's.
 static bool shaped(Arena *a, const TorchCall *c, const Op *op, Call *out) {
     int at;
-    out->n_args = c->n_args;
-    memcpy(out->args, c->args, (size_t)c->n_args * sizeof *c->args);
+    place_object(c, op, out);
     if (loose_ints(c, op, &at)) {
         Value list = val_list(a, VAL_list, c->n_args - at);
         memcpy(list.at, c->args + at, (size_t)list.n * sizeof *list.at);
@@ -153,7 +173,6 @@ static bool shaped(Arena *a, const TorchCall *c, const Op *op, Call *out) {
     for (int i = 0; i < out->n_args; i++)
         if (op->args[i].kwarg_only || !fits(c, op, &op->args[i], &out->args[i]))
             return false;
-    out->n_kwargs = 0;
     for (int i = 0; i < c->n_kwargs; i++) {
         const char *name = schema_name(op, c->kw[i]);
         Value v = behind(c, &c->kwargs[i]);
@@ -248,7 +267,7 @@ const Op *torch_pick(MetaCtx *m, const TorchCall *c, const char *packet, Value *
     const Op *order[OVERLOADS];
     int n = ordered(packet, order);
     Call call;
-    if (c->n_args > ARGS || c->n_kwargs > ARGS) {
+    if (c->n_args > ARGS || c->n_kwargs >= ARGS) {
         diag_error(m->diag, m->at, "TypeError: %s(): %d arguments, expected at most %d", packet,
                    c->n_args + c->n_kwargs, ARGS);
         return NULL;

@@ -31,7 +31,8 @@ static bool numbers(Build *b, Value *out) {
     return build_op(b, op, b->call->args, b->call->n_args, out);
 }
 
-// words: the packet, and what stands for it when the tensor is the second operand.
+// words: the packet, and what stands for it when the tensor is the second operand: it is given
+// the tensor first, unless its name has a `=` in front.
 static bool binary(Build *b, const char *words, Value *out) {
     if (b->call->n_args != 2)
         return fail(b, "two operands are expected");
@@ -48,6 +49,8 @@ static bool binary(Build *b, const char *words, Value *out) {
             return false;
         return build_call(b, false, "mul", (Value[]){back, args[0]}, 2, NULL, out);
     }
+    if (space && space[1] == '=')
+        return build_call(b, false, space + 2, args, 2, NULL, out);
     if (space)
         return build_call(b, false, space + 1, swapped, 2, NULL, out);
     bool commutes =
@@ -239,7 +242,7 @@ static bool get_attribute(Build *b, const char *words, Value *out) {
 }
 
 // f(*tensors) or f([tensors]), from argument `first` on.
-static Value gathered_from(Build *b, int first) {
+Value build_gathered(Build *b, int first) {
     Value only = first + 1 == b->call->n_args ? arg(b, first) : val_none();
     if (only.kind == VAL_list || only.kind == VAL_tuple)
         return b->call->args[first];
@@ -251,7 +254,7 @@ static Value gathered_from(Build *b, int first) {
 }
 
 static bool gathered(Build *b, const char *words, Value *out) {
-    Value list = gathered_from(b, 0);
+    Value list = build_gathered(b, 0);
     const Value *indexing = kwarg(b, "indexing");
     BuildKw kw[] = {{indexing ? "indexing" : NULL, indexing ? *indexing : val_none()},
                     {NULL, val_none()}};
@@ -262,7 +265,7 @@ static bool einsum(Build *b, const char *words, Value *out) {
     (void)words;
     if (arg(b, 0).kind != VAL_str)
         return fail(b, "the equation must be a text");
-    Value args[2] = {b->call->args[0], gathered_from(b, 1)};
+    Value args[2] = {b->call->args[0], build_gathered(b, 1)};
     return build_call(b, false, "einsum", args, 2, NULL, out);
 }
 
@@ -295,6 +298,14 @@ static const struct {
     {"adaptive_max", build_adaptive_max},
     {"tensordot", build_tensordot},
     {"multilabel_soft_margin", build_multilabel_soft_margin},
+    {"max_unpool", build_max_unpool},
+    {"norm", build_norm},
+    {"unique", build_unique},
+    {"cdist", build_cdist},
+    {"unravel_index", build_unravel_index},
+    {"several_or_one", build_several_or_one},
+    {"gaussian_nll", build_gaussian_nll},
+    {"triplet_margin", build_triplet_margin},
     {"init_dirac", build_init_dirac},
     {"init_eye", build_init_eye},
     {"init_sparse", build_init_sparse},

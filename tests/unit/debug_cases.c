@@ -180,6 +180,15 @@ START_TEST(torch_level_calls) {
 }
 END_TEST
 
+// One call of Python's torch each, by PyTorch 2.11: losses, reflected operators, lists as indices,
+// methods whose object stands second, norms by name, resampling, what functional.py computes.
+START_TEST(single_torch_calls) {
+    Counts n = run_file("tests/data/torchcalls.jsonl", "aot_eager");
+    ck_assert_msg(n.of[CASE_passed] == 83 && !n.of[CASE_failed], "%d passed; %s",
+                  n.of[CASE_passed], n.first);
+}
+END_TEST
+
 START_TEST(all_recorded_cases) {
     static const struct {
         const char *path, *backend;
@@ -389,6 +398,7 @@ Suite *suite_debug_cases(void) {
     tests[n++] = facts_on_every_rung;
     tests[n++] = gradients_on_every_rung;
     tests[n++] = torch_level_calls;
+    tests[n++] = single_torch_calls;
     tests[n++] = all_recorded_cases;
     tests[n++] = a_changed_value_is_found;
     tests[n++] = every_compiler_keeps_sizes;
