@@ -391,7 +391,7 @@ START_TEST(the_command_reports) {
 END_TEST
 
 Suite *suite_debug_cases(void) {
-    static const TTest *tests[11];
+    static const TTest *tests[12];
     int n = 0;
     tests[n++] = single_ops_on_every_rung;
     tests[n++] = reported_models_on_every_rung;

@@ -160,6 +160,8 @@ START_TEST(low_dtypes_have_cases) {
     note_recorded(&seen);
     note_cases(&seen, "tests/data/oracle.jsonl");
     note_cases(&seen, "tests/data/eager_now.jsonl");
+    // a row of dtypes.def, or a kernel that refuses what has elements
+    note_cases(&seen, "tests/data/dtypes_refused.jsonl");
     int64_t floats = (int64_t)1 << DT_f32 | (int64_t)1 << DT_f64;
     int n = 0, holes = 0;
     for (MapEntry *e = map_first(&recorded); e; e = map_next(&recorded, e)) {
