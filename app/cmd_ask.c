@@ -74,6 +74,8 @@ bool cmd_list(App *app, Args *args) {
     (void)args;
     Pane *p = app_pane(app);
     pane_print(app, p, &app->out);
+    if (!p->ok)
+        diag_fail(&app->diag, "%s", p->why);
     return p->ok;
 }
 

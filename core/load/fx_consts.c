@@ -143,6 +143,7 @@ static void read_empty(Literal *l, const char *text) {
 static bool read_value(LoadedModel *m, const char *text, GraphConst *out) {
     Literal l = {.p = strstr(text, "tensor(")};
     const char *random = strstr(text, "torch.randn("), *integers = strstr(text, "torch.randint(");
+    random = random ? random : strstr(text, "torch.empty("); // of to_folder: values lie elsewhere
     bool literal = l.p && !random && !integers;
     if (!literal) {
         const char *list = integers ? strstr(integers, "size=[") : random;

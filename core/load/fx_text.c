@@ -41,7 +41,10 @@ bool fx_text_add_part(LoadedModel *m, Str text, const char *path, int lines_befo
             doc.at[i].graph->title = title;
         size_t from = i ? doc.at[i - 1].end : 0;
         load_inline(doc.at[i].graph);
-        load_modules(m, doc.at[i].graph, (Str){text.ptr + from, doc.at[i].begin - from});
+        Str before = {text.ptr + from, doc.at[i].begin - from};
+        load_modules(m, doc.at[i].graph, before);
+        if (doc.at[i].style.bare && load_contains(before, "super().__init__()"))
+            fx_consts_read(m, doc.at[i].graph, before);
         fx_runnable_layouts(m, doc.at[i].graph, path, d);
         g.untyped = shapes_are_missing(doc.at[i].graph);
         graph_infer(doc.at[i].graph, d); // nodes with several results are printed without

@@ -148,6 +148,7 @@ START_TEST(constants_of_every_kind) {
         {"tensor([1, 2], device='cuda:1')", "i64[2]cuda:1", 0, 1},
         {"torch.randn([8, 4], dtype=torch.bfloat16)", "bf16[8, 4]cpu", -1, 0},
         {"torch.randint(1, size=[8], dtype=torch.int64).cuda()", "i64[8]cuda:0", -1, 0},
+        {"torch.empty([2, 3], dtype=torch.int32)", "i32[2, 3]cpu", -1, 0},
     };
     for (int i = 0; i < COUNT(cases); i++) {
         LoadedModel *m = opens_text(
