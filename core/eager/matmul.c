@@ -51,7 +51,7 @@ static Tensor matrix_of(const Tensor *t, int64_t batch) {
 
 static bool same_dtypes(K *k, const Tensor *const *t, int n) {
     for (int i = 1; i < n; i++)
-        if (t[i]->dtype != t[0]->dtype)
+        if (t[i]->dtype != t[0]->dtype && tensor_numel(t[i]) && tensor_numel(t[0]))
             return k_fail(
                 k, "RuntimeError: expected m1 and m2 to have the same dtype, but got: %s != %s",
                 dtype_info[t[0]->dtype].torch_name, dtype_info[t[i]->dtype].torch_name);
