@@ -315,7 +315,7 @@ bool rule_meshgrid(Trace *t, const Op *op, const Value *a, Value *out) {
             one.at[k] = k == i ? INT(-1) : INT(1);
         Value g = CALL(t, aten_view_default, order[i], one);
         g = CALL(t, aten_expand_default, g, shape);
-        out->at[xy && i < 2 ? 1 - i : i] = xy ? CALL(t, aten_transpose_int, g, INT(0), INT(1)) : g;
+        out->at[xy && i < 2 ? 1 - i : i] = g;
     }
     return true;
 }

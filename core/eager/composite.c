@@ -58,9 +58,7 @@ bool kern_meshgrid(K *k) {
             shape[d] = d == i ? size[i] : 1;
         Value v = CALL(k, aten_view_default, list->at[at], ints_value(k->x, shape, n));
         v = CALL(k, aten_expand_default, v, ints_value(k->x, size, n));
-        k->out.at[at] = xy ? CALL(k, aten_transpose_int, v, INT(0), INT(1)) : v;
-        if (xy)
-            k->out.at[at] = v;
+        k->out.at[at] = v;
     }
     return eager_ok(k->x);
 }

@@ -17,6 +17,8 @@ static bool keep_sizes(Build *b, Value *p) {
         return build_fail(b, "the input is not a known tensor");
     if (p[1].kind != VAL_list && p[1].kind != VAL_tuple)
         return true;
+    if (t->ndim <= p[1].n)
+        return meta_fail(b->m, "ValueError: Input dimension should be at least %d", p[1].n + 1);
     Value size = val_list(b->m->arena, VAL_list, p[1].n);
     for (int i = 0; i < size.n && i < t->ndim; i++)
         size.at[i] =
