@@ -6,6 +6,7 @@
 #include "core/aot/derive.h"
 #include "core/base/file.h"
 #include "core/inductor/lower.h"
+#include "core/ops/out.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -93,35 +94,49 @@ static const char **decomp_facets(Arena *a) {
     return facet;
 }
 
+// What `ops` counts, of the ops that it lists.
+typedef struct OpCounts {
+    int ops, meta, eager, apart, loops, grad;
+} OpCounts;
+
+// An out= overload is what its functional op is, and a store.
+static void put_op(App *app, const Op *op, const char *const *decomp, OpCounts *n) {
+    OpId id = op_row(op);
+    bool eager = eager_has(id), loops = lowering_of(id) != NULL;
+    bool grad = !op->functional && derivatives[id].rule;
+    n->ops++;
+    n->meta += op->meta != NULL;
+    n->eager += eager;
+    n->apart += decomp[id] != NULL;
+    n->loops += loops;
+    n->grad += grad;
+    buf_printf(&app->out, "%-52s %-5s %-6s %-9s %-5s %-5s %s\n", op->qualname,
+               op->meta    ? "meta"
+               : op->parts ? "parts"
+                           : "-",
+               eager ? "kernel" : "-", decomp[id] ? decomp[id] : "-", loops ? "loops" : "-",
+               grad ? "grad" : "-", op->opaque ? op->opaque : "");
+}
+
 bool cmd_ops(App *app, Args *args) {
     const char **decomp = decomp_facets(&app->frame);
-    int n = 0, meta = 0, eager = 0, apart = 0, loops = 0, grad = 0, at, len;
+    OpCounts n = {0};
+    int at, len;
     for (int id = 1; id < OP_count; id++) {
-        const Op *op = op_at((OpId)id);
-        if (args->n && !search_match(op->qualname, args->at[0], &at, &len))
-            continue;
-        n++;
-        meta += op->meta != NULL;
-        eager += eager_has(op->id);
-        apart += decomp[id] != NULL;
-        loops += lowering_of(op->id) != NULL;
-        grad += derivatives[id].rule != NULL;
-        buf_printf(&app->out, "%-52s %-5s %-6s %-9s %-5s %-5s %s\n", op->qualname,
-                   op->meta    ? "meta"
-                   : op->parts ? "parts"
-                               : "-",
-                   eager_has(op->id) ? "kernel" : "-", decomp[id] ? decomp[id] : "-",
-                   lowering_of(op->id) ? "loops" : "-", derivatives[id].rule ? "grad" : "-",
-                   op->opaque ? op->opaque : "");
+        const Op *all[32] = {op_at((OpId)id)};
+        int count = 1 + op_outs(all[0], all + 1, COUNT(all) - 1);
+        for (int i = 0; i < count; i++)
+            if (!args->n || search_match(all[i]->qualname, args->at[0], &at, &len))
+                put_op(app, all[i], decomp, &n);
     }
-    if (!n) {
+    if (!n.ops) {
         diag_fail(&app->diag, "no op's name contains '%s'", args->at[0]);
         return false;
     }
     buf_printf(&app->out,
                "%d ops, %d with a meta function, %d with a reference kernel, %d taken apart, "
                "%d lowered to loops, %d with a derivative\n",
-               n, meta, eager, apart, loops, grad);
+               n.ops, n.meta, n.eager, n.apart, n.loops, n.grad);
     return true;
 }
 

@@ -21,6 +21,8 @@ static const struct {
 };
 
 const Op *functional_form(Trace *t, const Op *op) {
+    if (op->functional)
+        return op->functional;
     for (int i = 0; i < COUNT(forms); i++)
         if (forms[i].in_place == op->id)
             return op_at(forms[i].functional);
@@ -28,26 +30,4 @@ const Op *functional_form(Trace *t, const Op *op) {
     const char *name = op->name[n - 1] == '_' ? arena_strndup(t->arena, op->name, n - 1)
                                               : arena_printf(t->arena, "%s_functional", op->name);
     return op_find_overload(op->ns, name, op->overload);
-}
-
-// add.Tensor of add.out: the same arguments but the one that is written. -1: there is none.
-static int out_arg(const Op *op) {
-    int n = op->n_args - 1;
-    return n > 0 && op->args[n].written && op->args[n].kwarg_only && op->n_returns == 1 ? n : -1;
-}
-
-const Op *functional_form_of_out(const Op *op) {
-    if (out_arg(op) < 0)
-        return NULL;
-    for (int i = OP_none + 1; i < OP_count; i++) {
-        const Op *x = op_at((OpId)i);
-        bool same = x->n_args == op->n_args - 1 && !strcmp(x->name, op->name) &&
-                    !strcmp(x->ns, op->ns) && !(x->tags & OPT_mutates);
-        for (int k = 0; k < x->n_args && same; k++)
-            same = !strcmp(x->args[k].name, op->args[k].name) &&
-                   x->args[k].type == op->args[k].type;
-        if (same)
-            return x;
-    }
-    return NULL;
 }

@@ -404,9 +404,9 @@ static Tensor by_hints(Trace *t, const TensorMeta *m) {
     return x;
 }
 
-static bool may_read(Trace *t, const Op *op, const Traced *self, const Value *v) {
+bool functional_may_read(Trace *t, const Op *op, const Traced *self, const Value *v) {
     for (int i = 0; (v->kind == VAL_list || v->kind == VAL_tuple) && i < v->n; i++)
-        if (!may_read(t, op, self, &v->at[i]))
+        if (!functional_may_read(t, op, self, &v->at[i]))
             return false;
     Traced *other = v->kind == VAL_tensor ? traced(v) : NULL;
     if (!other || !functional_shares(self, other) ||
@@ -430,7 +430,7 @@ static bool may_write(Trace *t, const Op *op, const Value *args, const Traced *s
     }
     for (int i = 1; i < op->n_args && !t->failed; i++) {
         bool list = item >= 0 && (args[i].kind == VAL_list || args[i].kind == VAL_tuple);
-        if (!may_read(t, op, self, list ? &args[i].at[item] : &args[i]))
+        if (!functional_may_read(t, op, self, list ? &args[i].at[item] : &args[i]))
             return false;
     }
     return !t->failed;
@@ -451,19 +451,6 @@ static Value write_items(Trace *t, const Op *op, const Op *form, const Value *ar
     for (int i = 0; i < n && !t->failed; i++)
         write(t, op, traced(&args[0].at[i]), item_of(out, i));
     return args[0];
-}
-
-static Value write_out(Trace *t, const Op *op, const Op *form, const Value *args) {
-    Traced *out = traced(&args[op->n_args - 1]);
-    if (!out || !out->fn) {
-        trace_fail(t, "%s writes something that is no tensor", op->qualname);
-        return NONE;
-    }
-    for (int i = 0; i + 1 < op->n_args; i++)
-        if (!may_read(t, op, out, &args[i]))
-            return NONE;
-    write(t, op, out, lower(t, form, synced_args(t, form, args)));
-    return args[op->n_args - 1];
 }
 
 // Several written arguments: results first, then one new value for each of them.
@@ -503,9 +490,9 @@ static Value *by_name(Trace *t, const Op *op, const Op *form, const Value *args)
 static Value in_place(Trace *t, const Op *op, const Value *args) {
     if (op_is_custom(op))
         return auto_functionalize(t, op, args);
+    if (op->functional)
+        return functionalize_out(t, op, args);
     const Op *form = functional_form(t, op);
-    if (!form && (form = functional_form_of_out(op)))
-        return write_out(t, op, form, args);
     if (!form) {
         trace_fail(t, "%s writes its arguments and has no functional form", op->qualname);
         return NONE;

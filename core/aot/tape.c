@@ -417,6 +417,13 @@ Value tape_dispatch(Trace *t, const Op *op, const Value *args) {
     bool detach = op->id == OP_aten_detach_default;
     GradFn *fn = !detach && is_recorded(t, op, args) ? fn_of_op(t, op, args) : NULL;
     int was = t->seq_nr;
+    if (fn && op->functional) {
+        trace_fail(t,
+                   "RuntimeError: %s(): functions with out=... arguments don't support automatic "
+                   "differentiation, but one of the arguments requires grad.",
+                   op->name);
+        return NONE;
+    }
     if (fn) {
         if (writes && !(op->tags & OPT_inplace_view) && !may_write(t, op, args))
             return NONE;

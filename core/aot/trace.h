@@ -137,8 +137,7 @@ Value functional_synced(Trace *t, const Value *v); // each tensor of v, in lists
 bool functional_is_mutated(const Traced *x);              // its data was written
 const StackFrame *functional_written_at(const Traced *x); // by the last write
 bool functional_is_view(const Op *op); // a view op, not in place
-const Op *functional_form(Trace *t, const Op *op); // add.Tensor of add_.Tensor; NULL: none
-const Op *functional_form_of_out(const Op *op); // add.Tensor of add.out; NULL: none
+const Op *functional_form(Trace *t, const Op *op); // add.Tensor of add_.Tensor, add.out; NULL: none
 const Op *functional_view_form(Trace *t, const Op *op); // transpose.int of transpose_; or NULL
 bool functional_is_graded(const Traced *x);  // written while gradients were recorded
 bool functional_shares(const Traced *x, const Traced *y); // one storage
@@ -148,6 +147,9 @@ const Node *functional_node(const Traced *x); // of its value below as it is, wh
 bool functional_is_reshaped(const Traced *x); // an in-place view op changed its metadata
 Traced *functional_base(Trace *t, Traced *x); // what x is a view of; x itself if it is none
 void functional_write(Trace *t, const Op *op, Traced *x, Value value);
+// May the op write self, although it reads v? false and an error if not.
+bool functional_may_read(Trace *t, const Op *op, const Traced *self, const Value *v);
+Value functionalize_out(Trace *t, const Op *op, const Value *args); // functionalize_out.c
 // auto_functionalize.c: a declared custom op that writes its arguments.
 #define AUTO_FUNCTIONALIZED "torch.ops.higher_order.auto_functionalized_v2"
 Value auto_functionalize(Trace *t, const Op *op, const Value *args);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/debug/case.h"
+#include "core/ops/out.h"
 #include "core/ops/torch.h"
 
 // What PyTorch's operator samples seed the generator with before an op that draws from it
@@ -139,7 +140,7 @@ static void skip_foreign(Case *c, const Graph *graph) {
             case_settle(c, CASE_skipped, "a constant that the case does not hold");
         else if (n->op == FX_call_function && !known)
             case_settle(c, CASE_skipped, "unknown operator %s", n->target);
-        else if (n->def && !item && !eager_has(n->def->id))
+        else if (n->def && !item && !eager_has(op_row(n->def)))
             case_settle(c, CASE_skipped, "no reference kernel for %s", n->def->qualname);
     }
 }

@@ -7,6 +7,7 @@
 
 #include "core/base/file.h"
 #include "core/debug/case.h"
+#include "core/ops/out.h"
 
 static const CaseForm *const forms[] = {&case_form_op, &case_form_grad};
 
@@ -72,7 +73,7 @@ void case_settle(Case *c, CaseVerdict v, const char *fmt, ...) {
     c->settled = true;
     c->result->verdict = v;
     c->result->runs =
-        v == CASE_skipped && c->setup->rung == RUNG_eager && c->op && eager_has(c->op->id);
+        v == CASE_skipped && c->setup->rung == RUNG_eager && c->op && eager_has(op_row(c->op));
     va_list args;
     va_start(args, fmt);
     c->result->why = arena_vprintf(c->texts, fmt, args);

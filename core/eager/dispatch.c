@@ -4,6 +4,7 @@
 #include "core/eager/kernel.h"
 #include "core/eager/refuse.h"
 #include "core/ops/foreach.h"
+#include "core/ops/out.h"
 #include "core/ops/outside.h"
 
 #include <assert.h>
@@ -49,68 +50,40 @@ bool k_fail(K *k, const char *fmt, ...) {
     return false;
 }
 
-// How many of an op's last arguments are results to be written: add.out has one.
-static int count_out(const Op *op) {
-    int n = 0;
-    while (n < op->n_args && op->args[op->n_args - 1 - n].written)
-        n++;
-    return n;
-}
-
-// Are the arguments of `base` those of an `out` form without its results? A factory's functional
-// form has options behind them, which `out` settles.
-static bool is_out_of(const Op *base, const Op *op) {
-    static const char *const options[] = {"dtype", "layout", "device", "pin_memory"};
-    int n = op->n_args - count_out(op);
-    if (base == op || base->n_args < n || (base->tags & OPT_mutates))
-        return false;
-    for (int j = 0; j < n; j++)
-        if (base->args[j].type != op->args[j].type ||
-            strcmp(base->args[j].name, op->args[j].name) != 0)
-            return false;
-    for (int j = n; j < base->n_args; j++)
-        if (str_index(base->args[j].name, options, COUNT(options)) < 0)
-            return false;
-    return true;
+// add.Tensor of add_.Tensor, which writes its first argument; NULL: none.
+static const Op *functional_of_inplace(const Op *op) {
+    char name[96], overload[96];
+    size_t len = strlen(op->name), n = strlen(op->overload);
+    if (str_starts(op->name, "__i") && str_ends(op->name, "__")) {
+        memcpy(name, "__", 2);
+        memcpy(name + 2, op->name + 3, len - 2);
+    } else if (op->name[len - 1] == '_') {
+        memcpy(name, op->name, len - 1);
+        name[len - 1] = 0;
+    } else {
+        return NULL;
+    }
+    const char *const same[] = {op->overload, "default", "int"};
+    for (int i = 0; i < COUNT(same); i++) {
+        const Op *base = op_find_overload(op->ns, name, same[i]);
+        if (base && base->n_args == op->n_args && base->args[0].type == AT_tensor)
+            return base;
+    }
+    // pow_.Scalar is pow.Tensor_Scalar.
+    if (n + sizeof "Tensor_" > sizeof overload)
+        return NULL;
+    memcpy(overload, "Tensor_", sizeof "Tensor_" - 1);
+    memcpy(overload + sizeof "Tensor_" - 1, op->overload, n + 1);
+    return op_find_overload(op->ns, name, overload);
 }
 
 // The op without the write: add.Tensor for add_.Tensor and for add.out; NULL if there is none.
 static const Op *functional_of(const Op *op) {
-    char name[96];
-    size_t len = strlen(op->name);
-    if (!(op->tags & (OPT_mutates | OPT_inplace_view)) || len >= sizeof name)
-        return NULL;
-    if (op->n_args && op->args[0].written) {
-        if (str_starts(op->name, "__i") && str_ends(op->name, "__")) {
-            memcpy(name, "__", 2);
-            memcpy(name + 2, op->name + 3, len - 2);
-        } else if (op->name[len - 1] == '_') {
-            memcpy(name, op->name, len - 1);
-            name[len - 1] = 0;
-        } else {
-            return NULL;
-        }
-        const char *const same[] = {op->overload, "default", "int"};
-        for (int i = 0; i < COUNT(same); i++) {
-            const Op *base = op_find_overload(op->ns, name, same[i]);
-            if (base && base->n_args == op->n_args && base->args[0].type == AT_tensor)
-                return base;
-        }
-        // pow_.Scalar is pow.Tensor_Scalar.
-        char overload[96];
-        size_t n = strlen(op->overload);
-        if (n + sizeof "Tensor_" > sizeof overload)
-            return NULL;
-        memcpy(overload, "Tensor_", sizeof "Tensor_" - 1);
-        memcpy(overload + sizeof "Tensor_" - 1, op->overload, n + 1);
-        return op_find_overload(op->ns, name, overload);
-    }
-    const Op *all[64];
-    int n = op_packet(op->ns, op->name, all, COUNT(all));
-    for (int i = 0; i < n; i++)
-        if (is_out_of(all[i], op))
-            return all[i];
-    return NULL;
+    if (op->functional)
+        return op->functional;
+    bool writes = op->n_args && op->args[0].written && strlen(op->name) < 96 &&
+                  op->tags & (OPT_mutates | OPT_inplace_view);
+    return writes ? functional_of_inplace(op) : NULL;
 }
 
 // The op that writes its first argument, of one that has a kernel in that form only; NULL if there
@@ -361,35 +334,42 @@ static bool same_size(const Tensor *a, const Tensor *b) {
     return a->ndim == b->ndim && memcmp(a->size, b->size, (size_t)a->ndim * sizeof *a->size) == 0;
 }
 
-// The tensor that an out= argument is: of another size it gets memory anew, as resize_ gives it.
-static bool store_out(K *k, const Value *out, const Value *result) {
-    Live *to = live_of(out);
-    const Tensor *r = tensor_at(result);
-    if (!to || !r || !refuse_store(k, result, &to->t))
-        return !to || !r ? copy_values(k->x, out, result) : false;
-    if (!same_size(&to->t, r)) {
-        Tensor fresh;
-        if (!tensor_new(&fresh, to->t.dtype, r->ndim, r->size, k->x->c->diag))
-            return false;
-        tensor_drop(&to->t);
-        to->t = fresh;
-        live_sync(k->x, to);
-    } else if ((k->op->tags & OPT_pointwise) && !refuse_shared(k, &to->t)) {
+// Memory anew for a tensor that has another size: in the order that the result has.
+static bool resize_out(K *k, Live *to, const Tensor *r) {
+    Tensor fresh;
+    if (!tensor_new(&fresh, to->t.dtype, r->ndim, r->size, k->x->c->diag))
         return false;
-    }
-    return copy_into(k->x, &to->t, r);
+    if (tensor_reach(r) == tensor_numel(r))
+        memcpy(fresh.stride, r->stride, (size_t)r->ndim * sizeof *r->stride);
+    tensor_drop(&to->t);
+    to->t = fresh;
+    live_sync(k->x, to);
+    return true;
 }
 
-static bool run_out(K *k, const Op *base) {
-    Value result, args[MAX_ARGS];
-    int n = count_out(k->op), first = k->op->n_args - n, dtype = op_arg_index(base, "dtype");
-    assert(base->n_args <= MAX_ARGS);
-    memcpy(args, k->args, (size_t)first * sizeof *args);
-    for (int i = first; i < base->n_args; i++)
-        args[i] = base->args[i].dflt;
-    if (dtype >= first && kt(k, first))
-        args[dtype] = val_dtype(kt(k, first)->dtype);
-    if (!eager_op(k->x, base, args, &result))
+// The tensor that an out= argument is.
+static bool store_out(K *k, const Value *out, const Value *result) {
+    bool list = out->kind == VAL_list || out->kind == VAL_tuple;
+    for (int i = 0; list && i < out->n && i < result->n; i++)
+        if (!store_out(k, &out->at[i], &result->at[i]))
+            return false;
+    Live *to = live_of(out);
+    const Tensor *r = tensor_at(result);
+    if (!to || !r)
+        return list || copy_values(k->x, out, result);
+    const char *error = op_out_error(k->x->arena, k->op, r->dtype, to->t.dtype);
+    if (error)
+        return k_fail(k, "%s", error);
+    bool ok = !same_size(&to->t, r)              ? resize_out(k, to, r)
+              : k->op->tags & OPT_pointwise ? refuse_shared(k, &to->t)
+                                            : true;
+    return ok && copy_into(k->x, &to->t, r);
+}
+
+static bool run_out(K *k) {
+    Value result, *args = op_functional_args(k->x->arena, k->op, k->args);
+    int first = op_first_out(k->op), n = k->op->n_args - first;
+    if (!eager_op(k->x, k->op->functional, args, &result))
         return false;
     k->out = n == 1 ? k->args[first] : val_list(k->x->arena, VAL_tuple, n);
     for (int i = 0; i < n; i++) {
@@ -444,7 +424,9 @@ static bool run(K *k) {
     const Op *op = k->op, *base = functional_of(op);
     const KernelRow *row = &rows[op->id];
     MetaCtx m = eager_meta_ctx(k->x);
-    // A factory has options that its out= form has not.
+    if (op->functional)
+        return run_out(k);
+    // polygamma_(self, n) has other arguments than polygamma(n, self).
     const Op *asked = base && base->n_args <= op->n_args ? base : op;
     const char *inside = NULL;
     if (!op_check_outside(&m, asked, k->args, &inside) ||
@@ -466,7 +448,7 @@ static bool run(K *k) {
     if (base) {
         if (op->tags & OPT_inplace_view)
             return run_inplace_view(k, base);
-        return op->args[0].written ? run_inplace(k, base) : run_out(k, base);
+        return run_inplace(k, base);
     }
     if ((base = viewed(op)))
         return run_copy_twin(k, base);

@@ -2,6 +2,7 @@
 // that writes on clones and give its results and the clones (torch/_higher_order_ops/
 // auto_functionalize.py); with_effects runs it behind a token. Only ops with a kernel run.
 #include "core/eager/higher.h"
+#include "core/ops/out.h"
 
 #include <string.h>
 
@@ -17,7 +18,7 @@ typedef struct Named {
 
 const Op *higher_named(const Node *n) {
     const Op *op = node_named_op(n);
-    return op && eager_has(op->id) ? op : NULL;
+    return op && eager_has(op_row(op)) ? op : NULL;
 }
 
 static const Value *keyword(const Named *c, const char *prefix, const char *name) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/file.h"
+#include "core/ops/out.h"
 #include "core/ops/torch.h"
 
 typedef struct Slot {
@@ -407,7 +408,7 @@ static bool run_node(Interp *in, const Node *n, int *placeholder) {
     int64_t start = in->run->on_node ? clock_ns() : 0;
     bool ok = true;
     bool item = !strcmp(n->target, "_operator.getitem");
-    if ((n->flags & NODE_opaque) && !item && !(n->def && eager_has(n->def->id)) &&
+    if ((n->flags & NODE_opaque) && !item && !(n->def && eager_has(op_row(n->def))) &&
         !higher_named(n))
         return eager_fail(&in->x, "NotImplementedError: '%s' calls %s, which is not known here",
                           n->name, n->target);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/exec/internal.h"
+#include "core/ops/out.h"
 
 // extern_kernels.NAME -> the op whose arguments it takes, PyTorch's order.
 static const struct {
@@ -195,7 +196,7 @@ static void bind_out(const Op *op, FxTensor *const out[], int n_out, RtValue *bo
 bool extern_call(EagerCtx *c, FxRuntime *rt, const char *name, FxTensor *const out[], int n_out,
                  const FxArg *args, int n_args) {
     const Op *op = extern_op(name);
-    if (!op || !eager_has(op->id)) {
+    if (!op || !eager_has(op_row(op))) {
         diag_tool(c->diag, "the generated code calls %s, which cannot be run here", name)->hint =
             strstr(name, "higher_order.") ? "the backend eager runs it, if it has a rule for it"
                                           : NULL;

@@ -6,6 +6,7 @@
 #include "core/base/file.h"
 #include "core/exec/internal.h"
 #include "core/inductor/interp.h"
+#include "core/ops/out.h"
 
 enum { MAX_RUNS = 1000 };
 
@@ -266,7 +267,7 @@ static bool call_library(void *ctx, InterpRun *run, const IrOp *call) {
     if (!call->kernel)
         return true;
     const Op *op = call->def ? call->def : extern_op(call->kernel);
-    if (!op || !eager_has(op->id)) {
+    if (!op || !eager_has(op_row(op))) {
         diag_tool(run->diag, "the loop IR calls %s, which cannot be run here", call->kernel);
         return false;
     }

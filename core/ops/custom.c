@@ -51,7 +51,7 @@ typedef struct CustomOp {
 } CustomOp;
 
 bool op_is_custom(const Op *op) {
-    return op->id == OP_none;
+    return op->id == OP_none && !op->functional;
 }
 
 static CustomOp *custom(const Op *op) {

@@ -4,11 +4,13 @@
 
 #include <assert.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/base/map.h"
 #include "core/base/vec.h"
 #include "core/ops/meta.h"
+#include "core/ops/out.h"
 
 #define REASON(id, name, text) static const char hole_##id[] = name;
 #include "core/ops/hole.def"
@@ -113,7 +115,15 @@ const Op *op_find(const char *qualname) {
         qualname += strlen("torch.ops.");
     else if (str_starts(qualname, "operator."))
         return op_find_overload("_operator", qualname + strlen("operator."), "default");
-    return map_get(&table.by_name, qualname);
+    const Op *op = map_get(&table.by_name, qualname);
+    const char *dot = strchr(qualname, '.'), *last = strrchr(qualname, '.');
+    char ns[32], name[96];
+    if (op || !dot || dot == last || dot - qualname >= (int)sizeof ns ||
+        last - dot >= (int)sizeof name)
+        return op;
+    snprintf(ns, sizeof ns, "%.*s", (int)(dot - qualname), qualname);
+    snprintf(name, sizeof name, "%.*s", (int)(last - dot - 1), dot + 1);
+    return op_find_overload(ns, name, last + 1);
 }
 
 const Op *op_find_overload(const char *ns, const char *name, const char *overload) {
@@ -122,7 +132,10 @@ const Op *op_find_overload(const char *ns, const char *name, const char *overloa
     for (int i = 0; i < n && i < COUNT(all); i++)
         if (strcmp(all[i]->overload, overload) == 0)
             return all[i];
-    return NULL;
+    const Op *op = NULL;
+    for (int i = 0; i < n && i < COUNT(all) && !op; i++)
+        op = out_find(all[i], overload);
+    return op;
 }
 
 int op_packet(const char *ns, const char *name, const Op *out[], int max) {

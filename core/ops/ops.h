@@ -65,6 +65,10 @@ enum {
     OPT_sym = 1 << 10       // scalar arithmetic on SymInts (operator.*, sym_size)
 };
 
+// Dtypes that a tensor may have to which an out= overload writes: what the result's can be cast to,
+// that one, any. OUT_CORE: as OUT_CAST, and the overload is core ATen.
+typedef enum OutDType { OUT_CAST, OUT_SAME, OUT_ANY, OUT_CORE } OutDType;
+
 typedef struct Op Op;
 
 typedef struct MetaCtx {
@@ -97,6 +101,8 @@ struct Op {
     const char *hole;   // why there is none (hole.def), NULL if there is one
     bool parts;         // there is none since only those of the op's parts are asked
     const char *opaque; // why there is no reference kernel (hole.def), NULL if there is one
+    const Op *functional; // of an out= overload (out.h): the op whose result it stores; else NULL
+    OutDType out_dtype;   // of an out= overload
 };
 
 // Reasons of holes: names, and what they mean.
@@ -112,7 +118,8 @@ const Op *op_at(OpId id); // asserts
 const Op *
 op_find(const char *qualname); // torch.ops.aten.add.Tensor or aten.add.Tensor, NULL if unknown
 const Op *op_find_overload(const char *ns, const char *name, const char *overload);
-int op_packet(const char *ns, const char *name, const Op *out[], int max); // all overloads
+// All overloads that have an OpId: not those by out=.
+int op_packet(const char *ns, const char *name, const Op *out[], int max);
 // overlap.c: why the op must not write self while it reads `other`, a tensor in the same storage;
 // NULL: it may.
 struct Tensor;

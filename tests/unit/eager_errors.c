@@ -75,18 +75,34 @@ START_TEST(refused_dtypes_are_refused_in_kind) {
 }
 END_TEST
 
-START_TEST(results_of_today) {
+// A tensor of a dtype that the out= overload does not write.
+START_TEST(refused_outs_are_refused_in_kind) {
+    all_refused("tests/data/eager_out_refused.jsonl", 140);
+}
+END_TEST
+
+static void all_agree(const char *path) {
     Arena a = {0};
     Diag d = {.arena = &a};
     Buf report = {.arena = &a};
-    int failed = cases_run("tests/data/eager_now.jsonl", "eager", &report, &d);
+    int failed = cases_run(path, "eager", &report, &d);
     ck_assert_msg(failed == 0, "%d: %s%s", failed, buf_str(&report), diag_first(&d));
     arena_free(&a);
+}
+
+START_TEST(results_of_today) {
+    all_agree("tests/data/eager_now.jsonl");
+}
+END_TEST
+
+// One call of an out= overload each: resized, strided and cast tensors.
+START_TEST(results_of_outs) {
+    all_agree("tests/data/eager_out.jsonl");
 }
 END_TEST
 
 Suite *suite_eager_errors(void) {
     const TTest *tests[] = {refused_calls_are_refused_in_kind, refused_dtypes_are_refused_in_kind,
-                            results_of_today};
+                            refused_outs_are_refused_in_kind, results_of_today, results_of_outs};
     return unit_suite("eager_errors", tests, COUNT(tests));
 }
