@@ -68,7 +68,7 @@ const Loader loader_fx_text = {
     .doc = "printed FX graphs of any version, one or many, with or without log prefixes: classes, "
            "plain code, print(graph), tables",
     .made = "`TORCH_LOGS=graph_code,aot_graphs`, `print(gm.graph)`, `print(gm.code)`, "
-            "`print(gm)`, `gm.print_readable()`, `gm.graph.print_tabular()`",
+            "`print(gm)`, `gm.print_readable()`, `gm.graph.print_tabular()`, `gm.to_folder(dir)`",
     .sniff = sniff,
     .load = load,
 };

@@ -1,6 +1,6 @@
 // inline.c: calls of modules whose code the text holds itself, as nested classes (print_readable of
 // torch.export.unflatten): their nodes stand in the place of the call, their attributes below its
-// path. And what checks inputs and computes nothing, `self._guards_fn(x)` of exported modules, goes.
+// path. What checks inputs and computes nothing, `self._guards_fn(x)` of exported modules, goes.
 #include <string.h>
 
 #include "core/load/load_impl.h"

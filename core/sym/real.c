@@ -1,6 +1,6 @@
 // real.c: real numbers among sizes: symbols zf0 (given) and zuf0 (made by item()), and what is
-// computed with them. Sizes are integers; of a real number only its text is kept, and the value that
-// a plain symbol has.
+// computed with them. Sizes are integers; of a real number only its text is kept, and what a plain
+// symbol stands for.
 #include "core/sym/expr.h"
 
 #include <string.h>
