@@ -50,18 +50,22 @@ static void pack_b(const Job *job, const Part *p, int64_t k, int64_t depth, void
     const Gemm *g = job->g;
     const Tiles *t = job->way.tiles;
     int64_t whole = p->n / t->cols * t->cols, words = (depth + job->way.per - 1) / job->way.per;
-    int64_t at = p->j * g->b_col + (g->b_rows ? 0 : k * g->b_row);
+    int64_t at = (g->b_cols ? 0 : p->j * g->b_col) + (g->b_rows ? 0 : k * g->b_row);
     Side s = {.dtype = g->dtype,
               .from = elem(g->dtype, g->b, at),
               .n = whole,
               .depth = depth,
               .step = g->b_col,
               .k_step = g->b_row,
-              .k_start = g->b_rows ? g->b_rows + k : NULL};
+              .k_start = g->b_rows ? g->b_rows + k : NULL,
+              .start = g->b_cols ? g->b_cols + p->j : NULL};
     int64_t word = g->dtype == DT_f64 ? 8 : 4;
     *edge = (int)((p->n - whole + t->step - 1) / t->step * t->step);
     job->way.pack_b(&s, t->cols, to);
-    s.from = elem(g->dtype, s.from, whole * g->b_col);
+    if (s.start)
+        s.start += whole;
+    else
+        s.from = elem(g->dtype, s.from, whole * g->b_col);
     s.n = p->n - whole;
     if (s.n)
         job->way.pack_b(&s, *edge,
@@ -76,7 +80,9 @@ static Panel pack_a(const Job *job, int64_t i, int64_t m, int64_t k, int64_t dep
               .depth = depth,
               .step = g->a_row,
               .k_step = g->a_col};
-    return job->way.pack_a(&s, job->way.tiles->rows, to);
+    int64_t rows = job->way.tiles->rows, words = (depth + job->way.per - 1) / job->way.per;
+    bool along = job->way.pack_a(&s, (int)rows, to);
+    return (Panel){to, along ? words : 1, along ? 1 : rows};
 }
 
 // Packed blocks of A (m rows) and B (n columns), and where their product goes.
@@ -268,14 +274,15 @@ static Gemm transposed(const Gemm *g) {
 static void product(const Gemm *given, int threads) {
     Gemm g = *given;
     // C is written by rows: rather along its dense dimension.
-    if (!g.b_rows && ((g.c_col != 1 && g.c_row == 1) || (g.n == 1 && g.m > 1)))
+    bool listed = g.b_rows || g.b_cols;
+    if (!listed && ((g.c_col != 1 && g.c_row == 1) || (g.n == 1 && g.m > 1)))
         g = transposed(&g);
     int64_t work = g.k > 0 ? g.k : 1;
     if (is_int_like(g.dtype)) {
         parallel_for(threads, g.m, 65536 / (g.n * work + 1) + 1, rows_int, &g);
         return;
     }
-    if (g.dtype == DT_f32 && g.m == 1 && !g.b_rows &&
+    if (g.dtype == DT_f32 && g.m == 1 && !listed &&
         (g.b_col == 1 || (g.b_row == 1 && g.a_col == 1))) {
         parallel_for(threads, g.n, 65536 / work + 1, vector_range, &g);
         return;

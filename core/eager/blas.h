@@ -53,11 +53,12 @@ typedef struct Side {
     int64_t n, depth;
     int64_t step, k_step;   // elements from one to the next, and along the depth
     const int64_t *k_start; // (depth) instead of k_step, with steps of 1; or NULL
+    const int64_t *start;   // (n) instead of step, with k_step 1; or NULL
 } Side;
 
-// A in panels of `rows`, blas_panel apart; the last one is filled up with 0. What is returned says
-// where the words of the first panel lie.
-typedef Panel PackAFn(const Side *s, int rows, void *to);
+// A in panels of `rows`, blas_panel apart; the last one is filled up with 0. True: its rows are one
+// after the other; false: its columns.
+typedef bool PackAFn(const Side *s, int rows, void *to);
 // B in panels of `cols`: word (k, j) at k * cols + j, missing ones 0.
 typedef void PackBFn(const Side *s, int cols, void *to);
 PackAFn blas_a_f32, blas_a_f64, blas_a_pairs;

@@ -6,7 +6,8 @@
 #include "core/eager/loops.h"
 
 static const void *elem(const Side *s, int64_t i, int64_t k) {
-    int64_t at = i * s->step + (s->k_start ? s->k_start[k] : k * s->k_step);
+    int64_t at =
+        (s->start ? s->start[i] : i * s->step) + (s->k_start ? s->k_start[k] : k * s->k_step);
     return (const char *)s->from + at * dtype_info[s->dtype].bytes;
 }
 
@@ -119,12 +120,12 @@ VECTORED static void turn_8(const void *const *row, int64_t n, int wide, void *o
             deal_##name(line_##name(s, k, buf), s->n, wide, blas_panel(words, wide),               \
                         to + k * wide);                                                            \
     }                                                                                              \
-    Panel blas_a_##name(const Side *s, int rows, void *to) {                                       \
+    bool blas_a_##name(const Side *s, int rows, void *to) {                                        \
         T *out = to;                                                                               \
         int64_t words = (s->depth + PER - 1) / PER, i = 0;                                         \
         if (s->k_step != 1) {                                                                      \
             lines_##name(s, rows, to);                                                             \
-            return (Panel){to, 1, rows};                                                           \
+            return false;                                                                          \
         }                                                                                          \
         for (; i < s->n; i++, out += words) {                                                      \
             out += i && i % rows == 0 ? GAP : 0;                                                   \
@@ -133,14 +134,14 @@ VECTORED static void turn_8(const void *const *row, int64_t n, int wide, void *o
                 memcpy(out, row, (size_t)words * sizeof *out);                                     \
         }                                                                                          \
         memset(out, 0, (size_t)((rows - i % rows) % rows * words) * sizeof *out);                  \
-        return (Panel){to, words, 1};                                                              \
+        return true;                                                                               \
     }                                                                                              \
     void blas_b_##name(const Side *s, int cols, void *to) {                                        \
         enum { ROWS = 8 };                                                                         \
         static const T zero[KC] = {0};                                                             \
         T buf[ROWS][KC], *out = to;                                                                \
         int64_t words = (s->depth + PER - 1) / PER;                                                \
-        if (s->k_start || s->k_step != 1 || s->step == 1 || cols % ROWS) {                         \
+        if (!s->start && (s->k_start || s->k_step != 1 || s->step == 1)) {                         \
             lines_##name(s, cols, to);                                                             \
             return;                                                                                \
         }                                                                                          \
@@ -149,7 +150,11 @@ VECTORED static void turn_8(const void *const *row, int64_t n, int wide, void *o
                 const void *row[ROWS];                                                             \
                 for (int64_t r = 0; r < ROWS; r++)                                                 \
                     row[r] = i + j + r < s->n ? row_##name(s, i + j + r, buf[r]) : zero;           \
-                TURN(row, words, cols, out + j);                                                   \
+                if (cols - j >= ROWS)                                                              \
+                    TURN(row, words, cols, out + j);                                               \
+                for (int64_t k = 0; cols - j < ROWS && k < words; k++)                             \
+                    for (int64_t r = 0; r < cols - j; r++)                                         \
+                        out[k * cols + j + r] = ((const T *)row[r])[k];                            \
             }                                                                                      \
     }
 PACKERS(f32, float, 1, turn_4)

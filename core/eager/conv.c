@@ -209,12 +209,57 @@ static void run_forward(Conv *v) {
                  v);
 }
 
+// With steps of one the windows' side is a convolution of the other, with each filter turned
+// around. False: not such.
+static bool turned_around(const Conv *v, Conv *u) {
+    *u = *v;
+    u->c = v->o;
+    u->o = v->c;
+    u->x = v->y;
+    u->y = v->x;
+    u->pointwise = false;
+    for (int i = 0; i < SPACE; i++) {
+        u->in[i] = v->out[i];
+        u->out[i] = v->in[i];
+        u->pad[i] = v->dil[i] * (v->k[i] - 1) - v->pad[i];
+        if (v->stride[i] != 1 || u->pad[i] < 0)
+            return false;
+    }
+    u->in_n = v->out_n;
+    u->out_n = v->in_n;
+    return !v->pointwise && (is_depthwise(u) || conv_flat_fits(u));
+}
+
+// (groups o, c, k) -> (groups c, o, k), last taps first.
+static void turn_filters(const Conv *v, char *to) {
+    int64_t bytes = dtype_info[v->dtype].bytes;
+    for (int64_t i = 0; i < v->groups * v->c * v->o; i++) {
+        int64_t o = i % v->o, c = i / v->o % v->c, group = i / v->o / v->c;
+        const char *from = at(v, v->w, ((group * v->o + o) * v->c + c) * v->k_n);
+        for (int64_t tap = v->k_n - 1; tap >= 0; tap--, to += bytes)
+            memcpy(to, from + tap * bytes, (size_t)bytes);
+    }
+}
+
 static void run_input(Conv *v) {
-    parallel_for(v->eager->c->threads, v->n * v->groups, 1, input_range, v);
+    Conv u;
+    if (!turned_around(v, &u)) {
+        parallel_for(v->eager->c->threads, v->n * v->groups, 1, input_range, v);
+        return;
+    }
+    int64_t weights = v->groups * v->c * v->o * v->k_n;
+    Storage *w = storage_new_raw((size_t)(weights * dtype_info[v->dtype].bytes), v->eager->c->diag);
+    if (!w)
+        return;
+    turn_filters(v, storage_data(w));
+    u.w = storage_data(w);
+    run_forward(&u);
+    storage_drop(w);
 }
 
 static void run_weight(Conv *v) {
-    parallel_for(v->eager->c->threads, v->groups, 1, weight_range, v);
+    parallel_for(v->eager->c->threads, v->groups, 1,
+                 conv_flat_weights_fit(v) ? conv_flat_weights : weight_range, v);
 }
 
 // geometry

@@ -43,5 +43,8 @@ void flat_lay_out(const Conv *v, const Flat *f, const float *x, float *to); // t
 // y = bias + w * windows of x for images and groups [begin, end), if that fits.
 bool conv_flat_fits(const Conv *v);
 void conv_flat_range(void *ctx, int64_t begin, int64_t end);
+// w += y windows(x)^T of groups [begin, end), where that fits.
+bool conv_flat_weights_fit(const Conv *v);
+void conv_flat_weights(void *ctx, int64_t begin, int64_t end);
 
 #endif

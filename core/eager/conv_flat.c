@@ -126,3 +126,50 @@ void conv_flat_range(void *ctx, int64_t begin, int64_t end) {
     storage_drop(block);
     arena_free(&tmp);
 }
+
+bool conv_flat_weights_fit(const Conv *v) {
+    return conv_flat_fits(v) && v->c * v->k_n >= 32;
+}
+
+// y's lines at the pitch of x's, between them 0.
+static void spread(const Conv *v, const Flat *f, const void *y, char *to) {
+    int64_t bytes = dtype_info[v->dtype].bytes;
+    for (int64_t o = 0; o < v->o; o++)
+        for (int64_t line = 0; line < v->out[1]; line++)
+            memcpy(to + (o * f->positions + line * f->pitch) * bytes,
+                   conv_at(v, y, o * v->out_n + line * v->out[2]), (size_t)(v->out[2] * bytes));
+}
+
+// Windows are columns of a matrix that begin where their tap does.
+void conv_flat_weights(void *ctx, int64_t begin, int64_t end) {
+    const Conv *v = ctx;
+    Flat f = flat_of(v);
+    int64_t depth = v->c * v->k_n, bytes = dtype_info[v->dtype].bytes;
+    Diag *diag = v->eager->c->diag;
+    Arena tmp = {0};
+    Storage *image = storage_new((size_t)(v->c * f.phases * f.lines * f.pitch * bytes), diag),
+            *y = storage_new((size_t)(v->o * f.positions * bytes), diag);
+    int64_t *at = ARENA_ARRAY(&tmp, depth + 1, int64_t);
+    flat_taps(v, &f, at);
+    for (int64_t i = begin * v->n; image && y && i < end * v->n; i++) {
+        int64_t group = i / v->n, part = i % v->n * v->groups + group;
+        const void *x = conv_at(v, v->x, part * v->c * v->in_n);
+        if (v->dtype == DT_f32)
+            lay_out_f(v, &f, x, storage_data(image));
+        else
+            lay_out_d(v, &f, x, storage_data(image));
+        spread(v, &f, conv_at(v, v->y, part * v->o * v->out_n), storage_data(y));
+        Gemm g = conv_gemm(v, v->o, depth, f.positions);
+        g.a = storage_data(y);
+        g.a_row = f.positions;
+        g.b = storage_data(image);
+        g.b_row = 1;
+        g.b_cols = at;
+        g.c = (char *)(uintptr_t)conv_at(v, v->w, group * v->o * depth);
+        g.c_row = depth;
+        blas_gemm(&g, v->groups == 1 ? v->eager->c->threads : 1);
+    }
+    storage_drop(image);
+    storage_drop(y);
+    arena_free(&tmp);
+}

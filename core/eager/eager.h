@@ -96,6 +96,7 @@ typedef struct Gemm {
     int64_t a_row, a_col, b_row, b_col, c_row, c_col;
     const int64_t *b_rows; // (k), of f32 and f64: where in b each of its rows begins, instead of
                            // b_row; b_col and c_col are 1. NULL: b_row holds
+    const int64_t *b_cols; // (n), of f32 and f64: the same of its columns; b_row and c_col are 1
     double alpha, beta;
     int64_t batches; // products of one shape; 0: one. From one to the next, in elements:
     int64_t a_next, b_next, c_next;

@@ -106,6 +106,49 @@ static void check_shape(const Shape *s, DType d, bool last, bool biased, int thr
         rt_drop(&in[i]);
 }
 
+// Both gradients: every place of the result gives its slope to what it was computed from.
+static void check_slopes(const Shape *s, DType d, int threads) {
+    int64_t oh = (s->h + 2 * s->pad - s->dil * (s->kh - 1) - 1) / s->stride + 1,
+            ow = (s->w + 2 * s->pad - s->dil * (s->kw - 1) - 1) / s->stride + 1;
+    int64_t each = s->c / s->groups, x_size[] = {s->n, s->c, s->h, s->w},
+            w_size[] = {s->o, each, s->kh, s->kw}, g_size[] = {s->n, s->o, oh, ow};
+    RtValue in[3] = {make(d, g_size, false, 4), make(d, x_size, false, 1),
+                     make(d, w_size, false, 2)};
+    const Tensor *g = &in[0].tensor, *x = &in[1].tensor, *w = &in[2].tensor;
+    double *want[] = {ARENA_ARRAY(&arena, tensor_numel(x), double),
+                      ARENA_ARRAY(&arena, tensor_numel(w), double)};
+    for (int64_t i = 0; i < tensor_numel(g) * each * s->kh * s->kw; i++) {
+        int64_t at = i / (each * s->kh * s->kw), kx = i % s->kw, ky = i / s->kw % s->kh,
+                c = i / s->kw / s->kh % each, o = at / ow / oh % s->o, image = at / ow / oh / s->o;
+        int64_t row = at / ow % oh * s->stride - s->pad + ky * s->dil,
+                column = at % ow * s->stride - s->pad + kx * s->dil;
+        if (row < 0 || row >= s->h || column < 0 || column >= s->w)
+            continue;
+        int64_t from = ((image * s->c + o / (s->o / s->groups) * each + c) * s->h + row) * s->w +
+                       column,
+                by = ((o * each + c) * s->kh + ky) * s->kw + kx;
+        want[0][from] += tensor_get_f64(g, at) * tensor_get_f64(w, by);
+        want[1][by] += tensor_get_f64(g, at) * tensor_get_f64(x, from);
+    }
+    for (int k = 0; k < 2; k++) {
+        const char *body = arena_printf(
+            &arena,
+            "convolution_backward.default(g, x, w, None, [%lld, %lld], [%lld, %lld], [%lld, %lld], "
+            "False, [0, 0], %lld, [%s, False])\n    r = r[%d]",
+            (long long)s->stride, (long long)s->stride, (long long)s->pad, (long long)s->pad,
+            (long long)s->dil, (long long)s->dil, (long long)s->groups,
+            k ? "False, True" : "True, False", k);
+        RtValue r = run(parse("g, x, w", body), in, 3, threads, NULL);
+        ck_assert_int_eq(tensor_numel(&r.tensor), tensor_numel(k ? w : x));
+        for (int64_t i = 0; i < tensor_numel(&r.tensor); i++)
+            ck_assert_msg(tensor_get_f64(&r.tensor, i) == want[k][i], "%s at %lld: %g, not %g",
+                          body, (long long)i, tensor_get_f64(&r.tensor, i), want[k][i]);
+        rt_drop(&r);
+    }
+    for (int i = 0; i < 3; i++)
+        rt_drop(&in[i]);
+}
+
 START_TEST(convolutions_are_the_sums_that_define_them) {
     static const Shape shapes[] = {
         {2, 3, 11, 13, 5, 3, 3, 1, 1, 1, 1},   {1, 3, 23, 21, 7, 7, 7, 2, 3, 1, 1},
@@ -124,6 +167,8 @@ START_TEST(convolutions_are_the_sums_that_define_them) {
             arena_free(&arena);
             diag = (Diag){.arena = &arena};
             check_shape(&shapes[i], how & 4 ? DT_f64 : DT_f32, how & 2, how & 1, 1 + how % 2);
+            if (!(how & 2))
+                check_slopes(&shapes[i], how & 4 ? DT_f64 : DT_f32, 1 + how % 2);
         }
 }
 END_TEST
