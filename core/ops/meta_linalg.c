@@ -7,8 +7,9 @@
 #include "core/base/vec.h"
 
 // What an operator returns, by the first argument's last two sizes m and n, and k = min(m, n):
-// one word a result: M matrix (column-major), C matrix (row-major), V vector, S scalar, each behind
-// the batch dimensions; then its sizes; then a dtype: i i32, r the real type.
+// one word a result: M matrix (column-major), E the same unless A is empty, C matrix (row-major),
+// V vector, S scalar, each behind the batch dimensions; then its sizes; then a dtype: i i32, r the
+// real type.
 static const struct {
     const char *name; // of the packet
     const char *results;
@@ -43,7 +44,7 @@ static const struct {
     {"cholesky_inverse", "Mnn"},
     {"linalg_matrix_power", "Cnn"},
     {"matrix_power", "Cnn"},
-    {"linalg_lu", "Cmm Mmk Mkn"},
+    {"linalg_lu", "Cmm Emk Ekn"},
     {"linalg_matrix_rank", "Sl"},
     {"linalg_cond", "Sr"},
 };
@@ -92,7 +93,7 @@ static TensorMeta *one_result(MetaCtx *m, const TensorMeta *a, const char *spec,
             dtype = spec[i] == 'i' ? DT_i32 : spec[i] == 'l' ? DT_i64 : meta_real_of(a->dtype);
     }
     TensorMeta *t = batched(m, a, dtype, size, n);
-    if (*spec == 'M')
+    if (*spec == 'M' || (*spec == 'E' && !expr_is(meta_numel(m->sym, a), 0)))
         set_columns(m, t);
     return t;
 }
