@@ -403,16 +403,12 @@ static bool constant_word(const char *word, Value *out) {
 
 // float('-inf'), as Python code writes what no literal says.
 static bool called_float(Scan *r, Value *out) {
-    static const struct {
-        const char *text;
-        double value;
-    } calls[] = {
-        {"float('inf')", INFINITY},     {"float(\"inf\")", INFINITY}, {"float('-inf')", -INFINITY},
-        {"float(\"-inf\")", -INFINITY}, {"float('nan')", NAN},        {"float(\"nan\")", NAN},
-    };
+    static const char *const calls[] = {"float('inf')", "float(\"inf\")", "float('-inf')",
+                                        "float(\"-inf\")", "float('nan')", "float(\"nan\")"};
+    static const double values[] = {INFINITY, -INFINITY, NAN};
     for (int i = 0; i < COUNT(calls); i++)
-        if (scan_take(r, calls[i].text)) {
-            *out = val_float(calls[i].value);
+        if (scan_take(r, calls[i])) {
+            *out = val_float(values[i / 2]);
             return true;
         }
     return false;

@@ -200,7 +200,8 @@ const Expr *sym_simplify(Sym *s, const Expr *e);
 // real.c: real numbers: the symbols zf0, zuf0, and what is computed with one or by a division.
 bool sym_is_real_name(const char *name);
 bool expr_is_real(const Expr *e);
-// The str form of what sym_parse_srepr does not model, `FloatPow(zf0, 2.0)`; NULL if it is no srepr.
+// The str form of what sym_parse_srepr does not model, `FloatPow(zf0, 2.0)`; NULL if it is no
+// srepr.
 const char *sym_srepr_text(Arena *a, const char *text);
 void sym_set_real_hint(Sym *s, const char *name, double v);
 bool sym_real_hint(const Sym *s, const char *name, double *v);

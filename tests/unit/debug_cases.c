@@ -118,8 +118,8 @@ START_TEST(reported_models_on_every_rung) {
 }
 END_TEST
 
-// The cases of single ops that are held against eager elsewhere, as a graph of one call. What PyTorch
-// itself gives otherwise once it has traced, taken apart or lowered an op is told op by op
+// The cases of single ops that are held against eager elsewhere, as a graph of one call. What
+// PyTorch itself gives otherwise once it has traced, taken apart or lowered an op is told op by op
 // (compiled.def), and skipped.
 START_TEST(facts_on_every_rung) {
     static const char *const rungs[] = {"aot_eager", "aot_eager_decomp_partition", "ir_pre_fusion",
