@@ -403,8 +403,8 @@ static bool constant_word(const char *word, Value *out) {
 
 // float('-inf'), as Python code writes what no literal says.
 static bool called_float(Scan *r, Value *out) {
-    static const char *const calls[] = {"float('inf')", "float(\"inf\")", "float('-inf')",
-                                        "float(\"-inf\")", "float('nan')", "float(\"nan\")"};
+    static const char *const calls[] = {"float('inf')",    "float(\"inf\")", "float('-inf')",
+                                        "float(\"-inf\")", "float('nan')",   "float(\"nan\")"};
     static const double values[] = {INFINITY, -INFINITY, NAN};
     for (int i = 0; i < COUNT(calls); i++)
         if (scan_take(r, calls[i])) {
