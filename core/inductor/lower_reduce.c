@@ -280,7 +280,7 @@ LVal lower_any(Lower *l, const Value *args, LoopOpKind kind) {
     (void)kind;
     // A list of no dimensions is none here; elsewhere it is all of them.
     bool none = l->node->def->id == OP_aten_any_dims && args[1].kind != VAL_none && !args[1].n;
-    Box *any = none ? x : reduce_box(l, "any", x, r.axis, r.keepdim, DT_b8);
+    Box *any = none ? clone_box(l, x) : reduce_box(l, "any", x, r.axis, r.keepdim, DT_b8);
     const TensorMeta *m = node_meta(l, l->node); // of uint8 it is a uint8 itself
     return lv_box(box_to_dtype(l, any, m ? m->dtype : DT_b8));
 }
