@@ -292,7 +292,7 @@ typedef struct Least {
     Mats a, b;
     Tensor *x, *res, *rank,
         *sv; // x and res in float64; rank and sv empty where the driver has none
-    bool ranked, with_sv;
+    bool ranked, with_sv, residuals;
     bool full; // every system has full rank and more rows than columns
 } Least;
 
@@ -316,7 +316,7 @@ static void least_solve(K *k, Least *l, double rcond) {
     int64_t least = a->m < a->n ? a->m : a->n;
     double *inv = ARENA_ARRAY(k->x->arena, a->m * a->n + 1, double), *x = tensor_data(l->x);
     double *s = ARENA_ARRAY(k->x->arena, least + 1, double);
-    l->full = a->m > a->n;
+    l->full = a->m > a->n && l->residuals;
     for (int64_t i = 0; i < a->batch; i++, x += a->n * b->n) {
         int64_t r = pseudo_inverse(mat(a, i), a->m, a->n, 0, rcond, inv, s);
         multiply_into(inv, mat(b, i), a->n, a->m, b->n, x);
@@ -349,6 +349,7 @@ bool kern_lstsq(K *k) {
     int batch = A->ndim - 2;
     l.with_sv = strcmp(driver, "gelsd") == 0 || strcmp(driver, "gelss") == 0;
     l.ranked = strcmp(driver, "gels") != 0;
+    l.residuals = strcmp(driver, "gelsy") != 0;
     if (!least_make(k, &l, batch))
         return false;
     int64_t rows = l.a.m > l.a.n ? l.a.m : l.a.n;

@@ -247,7 +247,7 @@ bool kern_kthvalue(K *k) {
     return true;
 }
 
-// The lower median; NaN if there is one, or among the numbers only.
+// The lower median; the first NaN if there is one, or among the numbers only, if there are any.
 static int64_t median_of(Line *l, bool skip_nan) {
     int64_t numbers = 0, first_nan = -1;
     for (int64_t i = 0; i < l->n; i++) {
@@ -255,9 +255,9 @@ static int64_t median_of(Line *l, bool skip_nan) {
         if (is_nan_key(l->in, l->key[i]) && first_nan < 0)
             first_nan = i;
     }
-    if (first_nan >= 0 && (!skip_nan || numbers == 0))
+    if (first_nan >= 0 && !skip_nan)
         return first_nan;
-    return nth(l, (numbers - 1) / 2);
+    return nth(l, ((numbers ? numbers : l->n) - 1) / 2);
 }
 
 bool kern_median_dim(K *k) {
@@ -491,7 +491,7 @@ bool kern_unique(K *k) {
     int first = neighbours ? 1 : 2;
     if (!in)
         return false;
-    if (neighbours && k_given(k, 3)) {
+    if (neighbours && k_given(k, 3) && !(ki(k, 3, 0) == 0 && k->in[0]->ndim == 1)) {
         k->out = CALL(k, aten_unique_dim_consecutive_default, k->args[0], k->args[3], k->args[1],
                       k->args[2]);
         return eager_ok(k->x);

@@ -13,7 +13,8 @@ typedef struct Job {
     const Tensor *t, *g; // input (or output of the forward), gradient
     Tensor *to;
     bool log, safe;
-    bool wide; // of doubles
+    bool wide;       // of doubles
+    DType sum_dtype; // of the sum under a logarithm: the result's along the last dimension
 } Job;
 
 // What is computed of a row x of S, which o may be: its maximum, NaN if it has one; the sum of
@@ -89,8 +90,8 @@ typedef struct Job {
             double sum = 0;                                                                        \
             for (int64_t i = 0; i < n; i += PART)                                                  \
                 sum += sum_##sfx(n - i < PART ? n - i : PART, x + i, m, part);                     \
-            /* The sum is kept in the dtype asked for; -inf - (-inf) is NaN. */                    \
-            less_##sfx(n, x, m, log(round_to(j->to->dtype, sum)), o);                              \
+            /* -inf - (-inf) is NaN. */                                                            \
+            less_##sfx(n, x, m, log(round_to(j->sum_dtype, sum)), o);                              \
         } else if (j->safe && isinf(m) && m < 0) {                                                 \
             memset(o, 0, (size_t)n * sizeof *o);                                                   \
         } else {                                                                                   \
@@ -245,7 +246,10 @@ static bool softmax(K *k, int dim_arg, bool log, bool safe) {
              .to = k->res[0],
              .log = log,
              .safe = safe,
+             .sum_dtype = k->res[0]->dtype,
              .wide = work_dtype(t->dtype) == DT_f64 || work_dtype(k->res[0]->dtype) == DT_f64};
+    if (dtype_is_low(j.sum_dtype) && dim != t->ndim - 1)
+        j.sum_dtype = DT_f32;
     if (j.in.len)
         parallel_for(k->x->c->threads, j.in.n, GRAIN / j.in.len + 1,
                      by_columns(&j) ? columns_range : softmax_range, &j);

@@ -220,6 +220,8 @@ bool meta_solver(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     const TensorMeta *b = matrix(m, op, args, at),
                      *a = b ? matrix(m, op, args, b_first ? 1 : 0) : NULL;
     TensorMeta *x = a ? solution(m, a, b) : NULL;
+    if (x && strcmp(op->name, "linalg_lu_solve") == 0 && !meta_arg_bool(op, args, "left"))
+        meta_set_contiguous(m, x); // solved from the right, row by row
     if (!x || strcmp(op->name, "triangular_solve") != 0)
         return meta_out(out, x);
     *out = meta_tuple(m, 2);
@@ -348,8 +350,9 @@ bool meta_lstsq(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     x->size[x->ndim - (vector ? 1 : 2)] = cols;
     *out = meta_tuple(m, 4);
     out->at[0] = val_tensor(x);
-    out->at[1] = val_tensor(tall ? batched(m, a, a->dtype, &rhs, 1)
-                                 : meta_make(m, a->dtype, 1, &zero, a->device));
+    bool left_over = tall && strcmp(name, "gelsy") != 0; // only this driver gives no residuals
+    out->at[1] = val_tensor(left_over ? batched(m, a, a->dtype, &rhs, 1)
+                                      : meta_make(m, a->dtype, 1, &zero, a->device));
     out->at[2] = val_tensor(none ? meta_make(m, DT_i64, 1, &zero, a->device)
                                  : batched(m, a, DT_i64, NULL, 0));
     out->at[3] = val_tensor(values ? batched(m, a, meta_real_of(a->dtype), &least, 1)

@@ -450,7 +450,10 @@ bool meta_unique(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     if (!self || (along->kind != VAL_none &&
                   !meta_dim(m, meta_arg_int(op, args, "dim", 0), self->ndim, &dim)))
         return false;
-    bool whole = along->kind == VAL_none;
+    // The first dimension of a single one is no dimension to unique_consecutive.
+    bool flat = !strcmp(op->name, "unique_consecutive") && self->ndim == 1 &&
+                meta_arg_int(op, args, "dim", -1) == 0;
+    bool whole = along->kind == VAL_none || flat;
     TensorMeta *t = whole ? meta_make(m, self->dtype, 1, &length, self->device)
                           : meta_make(m, self->dtype, self->ndim, self->size, self->device);
     if (!whole && self->ndim) {

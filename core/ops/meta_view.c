@@ -51,6 +51,10 @@ bool meta_view_strides(MetaCtx *m, const TensorMeta *t, int ndim, const Expr *co
         return true;
     for (int i = 0; i < t->ndim; i++)
         if (sym_size_hint(s, t->size[i], 1) == 0 && meta_is(m, t->size[i], 0)) {
+            if (ndim == t->ndim && all_known_equal(s, ndim, t->size, size)) {
+                memcpy(stride, t->stride, (size_t)ndim * sizeof *stride);
+                return true;
+            }
             const Expr *step = one;
             for (int k = ndim - 1; k >= 0; k--) {
                 stride[k] = step;
@@ -299,7 +303,7 @@ bool meta_expand(MetaCtx *m, const Op *op, const Value *args, Value *out) {
                          "number of dimensions in the tensor (%d)",
                          n, self->ndim);
     TensorMeta *t = meta_window(m, self, n);
-    for (int i = 0; i < n; i++) {
+    for (int i = n - 1; i >= 0; i--) {
         int d = i - (n - self->ndim);
         bool keep = expr_is(size[i], -1);
         if (d < 0 && keep)
@@ -312,9 +316,10 @@ bool meta_expand(MetaCtx *m, const Op *op, const Value *args, Value *out) {
         if (d >= 0 && meta_eq(m, t->size[i], self->size[d])) {
             t->size[i] = self->size[d];
             t->stride[i] = self->stride[d];
-        } else if (d < 0 && meta_is(m, t->size[i], 1)) { // as broadcast_in_dim has it
-            t->stride[i] =
-                self->ndim ? sym_mul(m->sym, self->size[0], self->stride[0]) : meta_int(m, 1);
+        } else if (d < 0 && meta_is(m, t->size[i], 1)) { // steps over what lies behind it
+            t->stride[i] = !self->ndim ? meta_int(m, 0)
+                           : i + 1 < n ? sym_mul(m->sym, t->size[i + 1], t->stride[i + 1])
+                                       : meta_int(m, 1);
         } else if (d < 0 || meta_is(m, self->size[d], 1)) {
             t->stride[i] = meta_int(m, 0);
         } else {

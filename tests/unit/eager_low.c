@@ -202,7 +202,6 @@ static const struct {
     {"aten.linalg_cross", "both products are rounded"},
     {"aten.linalg_matrix_exp", "PyTorch's bounds for low dtypes lead to infinities, recorded too"},
     {"aten.logit", "the ratio is rounded"},
-    {"aten.sinc", "the angle is rounded, and its sine"},
     {"aten.special_entr", "the logarithm is rounded"},
     {"aten.special_xlog1py", "the logarithm is rounded"},
     {"aten.sub.Scalar", "the scalar is rounded to float16 first"},
@@ -381,11 +380,6 @@ static double step_xlogy(DType d, double x) {
     return isnan(x) ? x : x == 0 ? 0 : x * round_to(d, log(x));
 }
 
-static double step_sinc(DType d, double x) {
-    double angle = round_to(d, round_to(d, M_PI) * x);
-    return x == 0 ? 1 : round_to(d, sin(angle)) / angle;
-}
-
 static double step_ndtr(DType d, double x) {
     double e = round_to(d, erf(round_to(d, x * (double)(float)M_SQRT1_2)));
     return round_to(d, 1 + e) / 2;
@@ -426,7 +420,6 @@ static const struct {
 } stepped[] = {
     {OP_aten_special_entr_default, NAN, false, step_entr},
     {OP_aten_xlogy_Tensor, NAN, true, step_xlogy},
-    {OP_aten_sinc_default, NAN, false, step_sinc},
     {OP_aten_special_ndtr_default, NAN, false, step_ndtr},
     {OP_aten_pow_Tensor_Scalar, 3, false, step_cube},
     {OP_aten_pow_Tensor_Scalar, -2, false, step_over_square},
