@@ -64,7 +64,9 @@ static bool take(Arena *a, Options *o, FlagId id, const char *value, Diag *d) {
                   id == FLAG_threads ? " to 1024" : "", value);
         return false;
     }
-    o->value[id] = value;
+    // Lists of NAME=VALUE go on where the flag is given again.
+    bool list = id == FLAG_hint || id == FLAG_bind;
+    o->value[id] = list && o->value[id] ? arena_printf(a, "%s,%s", o->value[id], value) : value;
     if (id == FLAG_command || id == FLAG_script)
         vec_push(a, &o->items, (ScriptItem){id == FLAG_script, value});
     if (id == FLAG_set)

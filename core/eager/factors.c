@@ -99,28 +99,66 @@ bool kern_old_norm(K *k) {
     return eager_ok(k->x);
 }
 
-// linalg_cond(self, p)
-bool kern_cond(K *k) {
-    const Value *p = &k->args[1];
-    Value a = k->args[0];
-    bool text = p->kind == VAL_str;
-    double ord = text ? (double)NAN : number(p, 2);
-    int n = k->in[0]->ndim;
+static bool cond_checked(K *k, bool text, double ord) {
+    const Tensor *t = k->in[0];
+    int n = t->ndim;
+    bool sizes = text || (fabs(ord) != 2 && tensor_numel(t) > 0); // are asked for squares
     if (n < 2)
         return k_fail(k, "RuntimeError: linalg.cond: The input tensor A must have at least 2 "
                          "dimensions.");
-    if (fabs(ord) == 2) {
-        Value s = CALL(k, aten_linalg_svdvals_default, a);
-        Value first = CALL(k, aten_select_int, s, INT(-1), INT(0)),
-              last = CALL(k, aten_select_int, s, INT(-1), INT(-1));
-        k->out =
-            ord > 0 ? CALL(k, aten_div_Tensor, first, last) : CALL(k, aten_div_Tensor, last, first);
-        return eager_ok(k->x);
+    if (!text && fabs(ord) != 2 && fabs(ord) != 1 && !isinf(ord))
+        return k_fail(k, "RuntimeError: linalg.cond got an invalid norm type: %g", ord);
+    if (sizes && t->size[n - 1] != t->size[n - 2])
+        return k_fail(k,
+                      "RuntimeError: linalg.cond: A must be batches of square matrices, but they "
+                      "are %lld by %lld matrices",
+                      (long long)t->size[n - 2], (long long)t->size[n - 1]);
+    if (text && strcmp(k->args[1].s, "fro") != 0 && strcmp(k->args[1].s, "nuc") != 0)
+        return k_fail(k, "RuntimeError: linalg.cond got an invalid norm type: %s", k->args[1].s);
+    return true;
+}
+
+// By singular values: the largest over the smallest, or the sum times the sum of reciprocals.
+static Value cond_by_values(K *k, double ord) {
+    Value s = CALL(k, aten_linalg_svdvals_default, k->args[0]);
+    if (ord != ord) {
+        Value last = list_value(k->x, INT(-1), END);
+        return CALL(k, aten_mul_Tensor, CALL(k, aten_sum_dim_IntList, s, last),
+                    CALL(k, aten_sum_dim_IntList, CALL(k, aten_reciprocal_default, s), last));
     }
-    const char *how = text ? p->s : "";
-    Value inverse = item(CALL(k, aten_linalg_inv_ex_default, a), 0);
-    k->out = CALL(k, aten_mul_Tensor, matrix_norm(k, a, ord, how, n - 2, n - 1, false),
-                  matrix_norm(k, inverse, ord, how, n - 2, n - 1, false));
+    Value first = CALL(k, aten_select_int, s, INT(-1), INT(0)),
+          last = CALL(k, aten_select_int, s, INT(-1), INT(-1));
+    return ord > 0 ? CALL(k, aten_div_Tensor, first, last) : CALL(k, aten_div_Tensor, last, first);
+}
+
+// By norms of the matrix and its inverse, which is infinite where there is none.
+static Value cond_by_inverse(K *k, double ord) {
+    const Value *p = &k->args[1];
+    int n = k->in[0]->ndim;
+    Value pair = CALL(k, aten_linalg_inv_ex_default, k->args[0]), info = item(pair, 1);
+    for (int i = 0; i < 2; i++)
+        info = CALL(k, aten_unsqueeze_default, info, INT(-1));
+    Value inverse = CALL(k, aten_masked_fill_Scalar, item(pair, 0),
+                         CALL(k, aten_gt_Scalar, info, INT(0)), FLT(INFINITY));
+    const char *how = ord != ord ? p->s : "";
+    Value all = CALL(k, aten_mul_Tensor, matrix_norm(k, k->args[0], ord, how, n - 2, n - 1, false),
+                     matrix_norm(k, inverse, ord, how, n - 2, n - 1, false));
+    return CALL(k, aten_nan_to_num_default, all, FLT(INFINITY), FLT(INFINITY), FLT(-INFINITY));
+}
+
+// linalg_cond(self, p), of PyTorch's BatchLinearAlgebra: no matrix has the condition 0
+bool kern_cond(K *k) {
+    bool text = k->args[1].kind == VAL_str;
+    double ord = text ? (double)NAN : number(&k->args[1], 2);
+    const Tensor *t = k->in[0];
+    if (!cond_checked(k, text, ord))
+        return false;
+    if (tensor_numel(t) == 0)
+        k->out = CALL(k, aten_zeros_default, ints_value(k->x, t->size, t->ndim - 2), DTY(t->dtype));
+    else if (fabs(ord) == 2 || (text && strcmp(k->args[1].s, "nuc") == 0))
+        k->out = cond_by_values(k, ord);
+    else
+        k->out = cond_by_inverse(k, ord);
     return eager_ok(k->x);
 }
 

@@ -50,8 +50,10 @@ static bool make(Tensor *out, DType dtype, int ndim, const int64_t *size, const 
         return false;
     out->dtype = dtype;
     out->ndim = ndim;
-    memcpy(out->size, size, (size_t)ndim * sizeof *size);
-    memcpy(out->stride, stride, (size_t)ndim * sizeof *stride);
+    for (int i = 0; i < ndim; i++) {
+        out->size[i] = size[i];
+        out->stride[i] = stride[i];
+    }
     return true;
 }
 
