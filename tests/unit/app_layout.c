@@ -56,7 +56,7 @@ END_TEST
 // Stacked only where columns would be too narrow, and never so flat that nothing is seen.
 START_TEST(tiles_are_wide_enough_to_be_read) {
     for (int n = 1; n <= PANES; n++)
-        for (int cols = 70; cols < 310; cols += 7)
+        for (int cols = 70; cols < 310; cols += 7 * UNIT_EVERY(3))
             for (int rows = 10; rows < 60; rows += 9) {
                 Windows l = {0};
                 Rect at[PANES], r = {1, 0, rows, cols};

@@ -159,7 +159,7 @@ static void compare(int row, const Tensor *got, const Tensor *want) {
 }
 
 START_TEST(wide_and_narrow_agree) {
-    for (int i = 0; i < COUNT(rows); i++) {
+    for (int i = 0; i < COUNT(rows); i += UNIT_EVERY(2)) {
         Arena a = {0};
         Diag d = {.arena = &a};
         const Graph *g = parse(&a, i, &d);

@@ -202,7 +202,7 @@ static void check_case(Case *c, int *ran) {
 
 START_TEST(random_graphs_have_the_same_gradients_on_every_rung) {
     const char *asked = getenv("FX_RANDOM");
-    int first = 0, count = 100, size = 9, bad = 0, ran = 0;
+    int first = 0, count = 100 / UNIT_EVERY(4), size = 9, bad = 0, ran = 0;
     if (asked)
         sscanf(asked, "%d %d %d", &first, &count, &size);
     for (int i = 0; i < count; i++) {

@@ -11,6 +11,14 @@
 #include "tests/unit/suites.def"
 #undef SUITE
 
+// Under the sanitizers, which look for faults of the code and not of the numbers, a long test takes one
+// of `n` of its cases.
+#ifdef FX_HOSTILE
+#define UNIT_EVERY(n) (n)
+#else
+#define UNIT_EVERY(n) 1
+#endif
+
 // A suite with one case made of `n` test functions.
 Suite *unit_suite(const char *name, const TTest *const tests[], int n);
 
