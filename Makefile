@@ -94,7 +94,7 @@ run: setup
 
 check: setup
 	$(Q)$(MAKE) --no-print-directory all $(B)/unit
-	$(Q)$(B)/unit
+	$(Q)$(MAKE) --no-print-directory unit-parts
 	$(Q)tests/run-goldens $(B)/fxray
 	$(Q)scripts/dev/manual --check $(B)/fxray
 
