@@ -453,6 +453,18 @@ static void quick_power(Point *w) {
         }
 }
 
+// In the low floats a quotient is rounded before it loses its fraction, except by a single number:
+// that divides in float, and is not rounded itself.
+static void rounded_division(Point *w) {
+    const Operand *o = &w->op[1];
+    if (!dtype_is_low(w->p.common) || (w->loop != LOOP_div_trunc && w->loop != LOOP_div_floor))
+        return;
+    if (!o->t || tensor_numel(o->t) == 1)
+        w->rule = RULE_KEEP;
+    else
+        w->loop = w->loop == LOOP_div_trunc ? LOOP_div_trunc_low : LOOP_div_floor_low;
+}
+
 // Bounds that are numbers, as they mostly are, need not be looked at for NaN with every element.
 static void quick_clamp(Point *w) {
     bool known = w->loop == LOOP_clamp && w->in != IN_i64;
@@ -469,6 +481,7 @@ static bool run(K *k, Point *w, Tensor *out) {
     w->out = out->dtype;
     quick_power(w);
     quick_clamp(w);
+    rounded_division(w);
     for (int i = 0; i < w->n; i++) {
         const Tensor *o = w->op[i].t;
         w->at[i] = -1;

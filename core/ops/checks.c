@@ -83,6 +83,13 @@ static bool fits(const Value *v, DType d) {
     return true;
 }
 
+// Integers take a number without its fraction.
+static bool whole_fits(const Value *v, DType d) {
+    bool whole = v->kind == VAL_float && !dtype_is_float(d) && fits(v, DT_i64);
+    Value trimmed = whole ? val_int((int64_t)v->f) : *v;
+    return fits(&trimmed, d);
+}
+
 // C's name of a dtype, in messages about numbers.
 static const char *c_name(DType d) {
     switch (d) {

@@ -95,6 +95,7 @@ int64_t fit_least(const Call *c, const char *name), fit_most(const Call *c, cons
 #define REAL(x)         is_real(check_dtype(c, #x))
 #define INDEX(x)        is_index(check_dtype(c, #x))
 #define FITS(x, t)      fits(check_arg(c, #x), check_dtype(c, #t))
+#define WHOLE(x, t)     whole_fits(check_arg(c, #x), check_dtype(c, #t))
 #define CNAME(x)        c_name(check_dtype(c, #x))
 #define PARAM(x, p)     is_parameter(c, #x, #p)
 #define EXPANDS(x, t)   expands(c, #x, #t, false)
