@@ -440,8 +440,8 @@ static void quick_power(Point *w) {
     static const struct {
         double exponent;
         LoopId loop;
-    } powers[] = {{2, LOOP_square},   {3, LOOP_cube},        {0.5, LOOP_sqrt}, {1, LOOP_copy},
-                {-0.5, LOOP_rsqrt}, {-1, LOOP_reciprocal}, {-2, LOOP_over_square}};
+    } powers[] = {{2, LOOP_square},   {3, LOOP_cube},        {0.5, LOOP_sqrt},      {1, LOOP_copy},
+                  {-0.5, LOOP_rsqrt}, {-1, LOOP_reciprocal}, {-2, LOOP_over_square}};
     const Operand *o = &w->op[1];
     if (w->loop != LOOP_pow || w->in == IN_i64 || w->p.common == DT_f16 || o->t)
         return;

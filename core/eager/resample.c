@@ -15,6 +15,7 @@ typedef struct Taps {
     int n;       // weights a position: 1, 2, 4, or as many as antialiasing needs
     int64_t *at; // (positions, n) input positions
     double *w;   // (positions, n)
+    double unit; // what weights are multiples of: of bytes they are whole numbers, 1/unit each
 } Taps;
 
 typedef enum Filter { FILTER_nearest, FILTER_exact, FILTER_linear, FILTER_cubic } Filter;
@@ -25,7 +26,7 @@ typedef struct Resize {
     bool align;          // the corners' centres coincide
     bool antialias;      // every input position under an output's is weighed
     bool single;         // positions in float
-    bool bytes;          // images of bytes: rounded after each direction
+    bool bytes;          // images of bytes: weights of 16 bits, rounded after each direction
     double scale[SPACE]; // factors given, 0: from the sizes
     int64_t in[SPACE], out[SPACE];
     Taps taps[SPACE];
@@ -63,9 +64,9 @@ static int64_t nearest(const Resize *r, int d, int64_t o) {
     return bounded((int64_t)floor(narrow(r, at)), r->in[d]);
 }
 
-// A triangle, or the cubic of Keys with a = -0.5; 0 outside of it.
+// A triangle, or the cubic of Keys, with a = -0.5 under antialiasing; 0 outside of it.
 static double window(const Resize *r, double x) {
-    const double a = -0.5;
+    double a = r->antialias ? -0.5 : -0.75;
     x = fabs(x);
     if (r->filter == FILTER_linear)
         return x < 1 ? 1 - x : 0;
@@ -97,8 +98,50 @@ static void make_wide_taps(Eager *x, Resize *r, int d) {
     }
 }
 
+// Of bytes: positions beyond the image lend their weights to its edge.
+static void make_byte_taps(Resize *r, int d) {
+    Taps *t = &r->taps[d];
+    int64_t reach = t->n / 2, in = r->in[d];
+    double step = step_of(r, d);
+    for (int64_t o = 0; o < r->out[d]; o++) {
+        double src = r->align ? step * (double)o : step * ((double)o + 0.5) - 0.5,
+               *w = t->w + o * t->n;
+        src = r->filter == FILTER_linear && src < 0 ? 0 : src;
+        int64_t base = (int64_t)floorf((float)src), place = 0;
+        base = base < in - 1 ? base : in - 1;
+        double f = src - (double)base;
+        f = f < 0 ? 0 : f > 1 ? 1 : f;
+        int64_t lowest = base - reach + 1, first = lowest < 0 ? 0 : lowest,
+                end = base + reach + 1 < in ? base + reach + 1 : in;
+        for (int j = 0; j < t->n; j++, place++) {
+            t->at[o * t->n + j] = bounded(first + j, in);
+            w[j] = 0;
+            if (lowest + j <= 0)
+                place = 0;
+            else if (lowest + j >= in - 1)
+                place = end - first - 1;
+            w[place] += window(r, (double)(j + 1 - reach) - f);
+        }
+    }
+}
+
+// Weights as whole numbers of 16 bits, as many bits as the largest leaves.
+static void round_weights(Taps *t, int64_t n) {
+    enum { MOST_BITS = 22 };
+    double most = 0;
+    int bits = 0;
+    for (int64_t i = 0; i < n * t->n; i++)
+        most = t->w[i] > most ? t->w[i] : most;
+    while (bits < MOST_BITS && (int64_t)(0.5 + most * ldexp(1, bits + 1)) < 1 << 15)
+        bits++;
+    t->unit = ldexp(1, bits);
+    for (int64_t i = 0; i < n * t->n; i++)
+        t->w[i] = trunc(t->w[i] * t->unit + (t->w[i] < 0 ? -0.5 : 0.5));
+}
+
 static void make_taps(Eager *x, Resize *r, int d) {
     Taps *t = &r->taps[d];
+    t->unit = 1;
     if (r->antialias) {
         make_wide_taps(x, r, d);
         return;
@@ -106,6 +149,10 @@ static void make_taps(Eager *x, Resize *r, int d) {
     t->n = r->filter <= FILTER_exact ? 1 : r->filter == FILTER_linear ? 2 : 4;
     t->at = ARENA_ARRAY(x->arena, r->out[d] * t->n + 1, int64_t);
     t->w = ARENA_ARRAY(x->arena, r->out[d] * t->n + 1, double);
+    if (r->bytes && t->n > 1) {
+        make_byte_taps(r, d);
+        return;
+    }
     double step = step_of(r, d);
     for (int64_t o = 0; o < r->out[d]; o++) {
         int64_t *at = t->at + o * t->n;
@@ -135,6 +182,17 @@ static void make_taps(Eager *x, Resize *r, int d) {
     }
 }
 
+// Each position as it is.
+static void same_taps(Eager *x, Resize *r, int d) {
+    Taps *t = &r->taps[d];
+    *t = (Taps){1, ARENA_ARRAY(x->arena, r->out[d] + 1, int64_t),
+                ARENA_ARRAY(x->arena, r->out[d] + 1, double), 1};
+    for (int64_t o = 0; o < r->out[d]; o++) {
+        t->at[o] = o;
+        t->w[o] = 1;
+    }
+}
+
 static bool setup(K *k, Resize *r, const Tensor *wide, const Tensor *out) {
     const char *name = k->op->name;
     r->filter = strstr(name, "nearest_exact") ? FILTER_exact
@@ -143,8 +201,8 @@ static bool setup(K *k, Resize *r, const Tensor *wide, const Tensor *out) {
                                               : FILTER_linear;
     r->antialias = strstr(name, "_aa") != NULL;
     r->space = wide->ndim - 2;
-    r->single = wide->dtype != DT_f64;
     r->bytes = wide->dtype == DT_u8;
+    r->single = wide->dtype != DT_f64 && !(r->bytes && r->filter > FILTER_exact);
     if (r->space < 1 || r->space > SPACE || out->ndim != wide->ndim ||
         wide->size[0] != out->size[0] || wide->size[1] != out->size[1])
         return k_fail(k, "RuntimeError: %s: input of %d dimensions", name, wide->ndim);
@@ -155,13 +213,13 @@ static bool setup(K *k, Resize *r, const Tensor *wide, const Tensor *out) {
         if (r->in[d] == 0 && r->out[d])
             return k_fail(k, "RuntimeError: %s: Input and output sizes should be greater than 0",
                           name);
-        if (there) {
+        bool weighs = r->bytes && r->filter > FILTER_exact;
+        if (!there || (weighs && r->in[d] == r->out[d]))
+            same_taps(k->x, r, d);
+        else
             make_taps(k->x, r, d);
-        } else {
-            static int64_t zero[1];
-            static double one[1] = {1};
-            r->taps[d] = (Taps){1, zero, one};
-        }
+        if (there && weighs && r->taps[d].n > 1)
+            round_weights(&r->taps[d], r->out[d]);
     }
     return true;
 }
@@ -191,6 +249,11 @@ typedef struct Job {
     Tensor *y;       // dense output
 } Job;
 
+static double byte_of(double sum, double unit) {
+    double v = floor(sum / unit + 0.5);
+    return v < 0 ? 0 : v > 255 ? 255 : v;
+}
+
 static double gather(const Resize *r, const double *x, int64_t z, int64_t y, int64_t w) {
     const Taps *a = &r->taps[0], *b = &r->taps[1], *c = &r->taps[2];
     double sum = 0;
@@ -201,11 +264,9 @@ static double gather(const Resize *r, const double *x, int64_t z, int64_t y, int
             double row = 0;
             for (int l = 0; l < c->n; l++)
                 row += c->w[w * c->n + l] * line[c->at[w * c->n + l]];
-            if (r->bytes)
-                row = floor((row < 0 ? 0 : row > 255 ? 255 : row) + 0.5);
-            sum += a->w[z * a->n + i] * (b->w[y * b->n + j] * row);
+            sum += b->w[y * b->n + j] * byte_of(row, c->unit);
         }
-    return sum;
+    return byte_of(sum, b->unit);
 }
 
 VECTORED static void add_line(int64_t n, double *to, double w, const double *from) {
@@ -255,8 +316,6 @@ static void forward_range(void *ctx, int64_t begin, int64_t end) {
         for (int64_t o = 0; r->bytes && o < out; o++)
             y[o] =
                 gather(r, x, o / r->out[2] / r->out[1], o / r->out[2] % r->out[1], o % r->out[2]);
-        for (int64_t o = 0; r->bytes && o < out; o++)
-            y[o] = floor((y[o] < 0 ? 0 : y[o] > 255 ? 255 : y[o]) + 0.5);
         store_d(j->y->dtype, at_elem(j->y, p * out), 1, out, y);
     }
     arena_free(&tmp);
