@@ -27,6 +27,7 @@ typedef struct Resize {
     bool antialias;      // every input position under an output's is weighed
     bool single;         // positions in float
     bool bytes;          // images of bytes: weights of 16 bits, rounded after each direction
+    DType kept;          // weights are rounded to it
     double scale[SPACE]; // factors given, 0: from the sizes
     int64_t in[SPACE], out[SPACE];
     Taps taps[SPACE];
@@ -169,15 +170,15 @@ static void make_taps(Eager *x, Resize *r, int d) {
             at[0] = bounded((int64_t)src, r->in[d]);
             at[1] = at[0] + (at[0] < r->in[d] - 1);
             w[1] = narrow(r, src - (double)at[0]);
-            w[1] = w[1] < 0 ? 0 : w[1] > 1 ? 1 : w[1];
-            w[0] = narrow(r, 1 - w[1]);
+            w[1] = round_to(r->kept, w[1] < 0 ? 0 : w[1] > 1 ? 1 : w[1]);
+            w[0] = round_to(r->kept, narrow(r, 1 - w[1]));
             continue;
         }
         double base = floor(src), f = narrow(r, src - base);
         const double x4[4] = {f + 1, f, 1 - f, 2 - f}, near[4] = {2, 1, 1, 2};
         for (int i = 0; i < 4; i++) {
             at[i] = bounded((int64_t)base - 1 + i, r->in[d]);
-            w[i] = cubic(x4[i], near[i]);
+            w[i] = round_to(r->kept, cubic(x4[i], near[i]));
         }
     }
 }
@@ -193,6 +194,14 @@ static void same_taps(Eager *x, Resize *r, int d) {
     }
 }
 
+// Linear kernels that go by channels hold their weights in float; the others in the image's dtype.
+static bool by_channels(const K *k, const Resize *r, const Tensor *out) {
+    const Tensor *x = k->in[0];
+    bool last = x->size[1] > 3 && x->stride[1] == 1;
+    bool small = r->space == 2 && out->size[2] + out->size[3] <= 128;
+    return r->filter == FILTER_linear && r->space > 1 && (last || small);
+}
+
 static bool setup(K *k, Resize *r, const Tensor *wide, const Tensor *out) {
     const char *name = k->op->name;
     r->filter = strstr(name, "nearest_exact") ? FILTER_exact
@@ -206,6 +215,8 @@ static bool setup(K *k, Resize *r, const Tensor *wide, const Tensor *out) {
     if (r->space < 1 || r->space > SPACE || out->ndim != wide->ndim ||
         wide->size[0] != out->size[0] || wide->size[1] != out->size[1])
         return k_fail(k, "RuntimeError: %s: input of %d dimensions", name, wide->ndim);
+    bool low = dtype_is_low(wide->dtype) && !by_channels(k, r, out);
+    r->kept = low ? wide->dtype : DT_f64;
     for (int d = 0; d < SPACE; d++) {
         bool there = d >= SPACE - r->space;
         r->in[d] = there ? wide->size[d - SPACE + wide->ndim] : 1;
