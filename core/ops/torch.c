@@ -168,7 +168,7 @@ bool build_call(Build *b, bool method, const char *name, const Value *args, int 
     return op && add_step(b, op, bound, out);
 }
 
-Value *build_params(Build *b, const char *signature, const Op **sig) {
+static Value *bind_params(Build *b, const char *signature, const Op **sig) {
     const char *schema = arena_printf(b->m->arena, "python::%s%s", "f", signature);
     *sig = op_parse_schema(b->m->arena, schema, b->m->diag);
     if (!*sig)
@@ -178,6 +178,20 @@ Value *build_params(Build *b, const char *signature, const Op **sig) {
     bool ok = op_bind(*sig, c->args, c->n_args, c->kw, c->kwargs, c->n_kwargs, params, b->m->arena,
                       b->m->diag, b->m->at);
     return ok ? params : NULL;
+}
+
+Value *build_params(Build *b, const char *signature) {
+    const Op *sig;
+    return bind_params(b, signature, &sig);
+}
+
+Value *build_params_of(Build *b, const char *signature, const TensorMeta **first) {
+    const Op *sig;
+    Value *p = bind_params(b, signature, &sig);
+    *first = p ? build_tensor(b, &p[0]) : NULL;
+    if (p && !*first)
+        build_fail(b, arena_printf(b->m->arena, "%s is not a known tensor", sig->args[0].name));
+    return *first ? p : NULL;
 }
 
 // The body of a row being read.
@@ -412,7 +426,7 @@ static void skip_alternative(Body *t) {
 
 static bool run_body(Build *b, const Name *row, Value *out) {
     Body t = {.b = b, .p = row->body, .base = b->steps.n};
-    t.params = build_params(b, row->signature, &t.sig);
+    t.params = bind_params(b, row->signature, &t.sig);
     if (!t.params)
         return false;
     if (accept(&t, "none")) {

@@ -32,7 +32,10 @@ bool build_then(Build *b, const char *op, Value *x, Value second);
 bool build_fail(Build *b, const char *what);
 // The call's arguments by the parameters of a Python function's signature; NULL and an error if
 // they do not fit.
-Value *build_params(Build *b, const char *signature, const Op **sig);
+Value *build_params(Build *b, const char *signature);
+// The same, *first being what is known of the first of them; NULL and an error if that is no
+// tensor.
+Value *build_params_of(Build *b, const char *signature, const TensorMeta **first);
 
 // torch_rules.c: rules written in C; words are those behind the rule's name in torch_names.def.
 typedef bool BuildRule(Build *b, const char *words, Value *out);

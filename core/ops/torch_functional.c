@@ -28,15 +28,13 @@ static bool keep_sizes(Build *b, Value *p) {
 }
 
 bool build_adaptive(Build *b, const char *words, Value *out) {
-    const Op *sig;
-    Value *p = build_params(b, "(Tensor input, Any output_size) -> Any", &sig);
+    Value *p = build_params(b, "(Tensor input, Any output_size) -> Any");
     return p && keep_sizes(b, p) && build_call(b, false, words, p, 2, NULL, out);
 }
 
 bool build_adaptive_max(Build *b, const char *words, Value *out) {
-    const Op *sig;
-    Value both, *p = build_params(
-                    b, "(Tensor input, Any output_size, bool return_indices=False) -> Any", &sig);
+    Value both,
+        *p = build_params(b, "(Tensor input, Any output_size, bool return_indices=False) -> Any");
     if (!p || !keep_sizes(b, p) || !build_call(b, false, words, p, 2, NULL, &both))
         return false;
     *out = both;
@@ -45,12 +43,11 @@ bool build_adaptive_max(Build *b, const char *words, Value *out) {
 
 // dims: so many of the last and first ones, or which of either.
 bool build_tensordot(Build *b, const char *words, Value *out) {
-    const Op *sig;
     (void)words;
-    Value *p = build_params(b, "(Tensor a, Tensor b, Any dims=2, Any out=None) -> Any", &sig);
-    const TensorMeta *a = p ? build_tensor(b, &p[0]) : NULL;
-    if (!a)
-        return p && build_fail(b, "the first operand is not a known tensor");
+    const TensorMeta *a;
+    Value *p = build_params_of(b, "(Tensor a, Tensor b, Any dims=2, Any out=None) -> Any", &a);
+    if (!p)
+        return false;
     Value of[2];
     int64_t n;
     bool pair = (p[2].kind == VAL_list || p[2].kind == VAL_tuple) && p[2].n == 2;
@@ -184,14 +181,12 @@ static bool resample(Build *b, Value *p, Value *out) {
 
 // words: the mode of a function that has only one.
 bool build_interpolate(Build *b, const char *words, Value *out) {
-    const Op *sig;
     Value *p = build_params(
-        b,
-        *words ? "(Tensor input, Any size=None, Any scale_factor=None) -> Any"
+        b, *words
+               ? "(Tensor input, Any size=None, Any scale_factor=None) -> Any"
                : "(Tensor input, Any size=None, Any scale_factor=None, str mode='nearest', bool? "
                  "align_corners=None, bool? recompute_scale_factor=None, bool antialias=False) "
-                 "-> Any",
-        &sig);
+                 "-> Any");
     if (!p)
         return false;
     if (!*words)
@@ -242,12 +237,10 @@ static bool unpooled_sizes(Build *b, const Value *p, int n, Value *size) {
 
 // words: the number of dimensions; one is two of which the last is 1.
 bool build_max_unpool(Build *b, const char *words, Value *out) {
-    const Op *sig;
     int n = words[0] - '0';
-    Value *p = build_params(b,
-                            "(Tensor input, Tensor indices, Any kernel_size, Any stride=None, Any "
-                            "padding=0, Any output_size=None) -> Any",
-                            &sig);
+    Value *p =
+        build_params(b, "(Tensor input, Tensor indices, Any kernel_size, Any stride=None, Any "
+                        "padding=0, Any output_size=None) -> Any");
     Value size;
     if (!p || !unpooled_sizes(b, p, n, &size))
         return false;

@@ -50,8 +50,7 @@ static bool draw(Build *b, const char *words, const Value *tensor, double std, V
 }
 
 bool build_xavier(Build *b, const char *words, Value *out) {
-    const Op *sig;
-    Value *p = build_params(b, "(Tensor tensor, float gain=1.0, Any generator=None) -> Any", &sig);
+    Value *p = build_params(b, "(Tensor tensor, float gain=1.0, Any generator=None) -> Any");
     Fans f;
     double gain;
     return p && fans_of(b, build_tensor(b, &p[0]), &f) && val_as_float(&p[1], &gain) &&
@@ -59,11 +58,8 @@ bool build_xavier(Build *b, const char *words, Value *out) {
 }
 
 bool build_kaiming(Build *b, const char *words, Value *out) {
-    const Op *sig;
-    Value *p = build_params(b,
-                            "(Tensor tensor, float a=0, str mode='fan_in', str "
-                            "nonlinearity='leaky_relu', Any generator=None) -> Any",
-                            &sig);
+    Value *p = build_params(b, "(Tensor tensor, float a=0, str mode='fan_in', str "
+                               "nonlinearity='leaky_relu', Any generator=None) -> Any");
     Fans f;
     double slope;
     if (!p || !fans_of(b, build_tensor(b, &p[0]), &f) || !val_as_float(&p[1], &slope))
@@ -84,12 +80,9 @@ static double normal_below(double x) {
 }
 
 bool build_trunc_normal(Build *b, const char *words, Value *out) {
-    const Op *sig;
     (void)words;
-    Value *p = build_params(b,
-                            "(Tensor tensor, float mean=0.0, float std=1.0, float a=-2.0, float "
-                            "b=2.0, Any generator=None) -> Any",
-                            &sig);
+    Value *p = build_params(b, "(Tensor tensor, float mean=0.0, float std=1.0, float a=-2.0, float "
+                               "b=2.0, Any generator=None) -> Any");
     double v[4]; // mean, std, a, b
     for (int i = 0; p && i < COUNT(v); i++)
         if (!val_as_float(&p[1 + i], &v[i]))
@@ -108,10 +101,9 @@ bool build_trunc_normal(Build *b, const char *words, Value *out) {
 
 // A normal matrix, its Q with the signs of R's diagonal.
 bool build_orthogonal(Build *b, const char *words, Value *out) {
-    const Op *sig;
     (void)words;
-    Value *p = build_params(b, "(Tensor tensor, float gain=1, Any generator=None) -> Any", &sig);
-    const TensorMeta *t = p ? build_tensor(b, &p[0]) : NULL;
+    const TensorMeta *t;
+    Value *p = build_params_of(b, "(Tensor tensor, float gain=1, Any generator=None) -> Any", &t);
     Fans f;
     int64_t rows;
     if (!p || !fans_of(b, t, &f) || !expr_int(t->size[0], &rows) || rows < 1)
@@ -139,10 +131,9 @@ static bool matrix_of(const TensorMeta *t, int64_t *rows, int64_t *cols) {
 }
 
 bool build_init_eye(Build *b, const char *words, Value *out) {
-    const Op *sig;
     (void)words;
-    Value *p = build_params(b, "(Tensor tensor) -> Any", &sig), eye;
-    const TensorMeta *t = p ? build_tensor(b, &p[0]) : NULL;
+    const TensorMeta *t;
+    Value *p = build_params_of(b, "(Tensor tensor) -> Any", &t), eye;
     int64_t rows, cols;
     if (!p)
         return false;
@@ -156,10 +147,9 @@ bool build_init_eye(Build *b, const char *words, Value *out) {
 
 // Ones on the diagonal of each group of the windows' middles.
 bool build_init_dirac(Build *b, const char *words, Value *out) {
-    const Op *sig;
     (void)words;
-    Value *p = build_params(b, "(Tensor tensor, int groups=1) -> Any", &sig);
-    const TensorMeta *t = p ? build_tensor(b, &p[0]) : NULL;
+    const TensorMeta *t;
+    Value *p = build_params_of(b, "(Tensor tensor, int groups=1) -> Any", &t);
     int64_t rows, cols, groups, wide;
     if (!p)
         return false;
@@ -179,8 +169,7 @@ bool build_init_dirac(Build *b, const char *words, Value *out) {
         Value part[4] = {middle, val_int(0), val_int(g * (rows / groups)), val_int(rows / groups)};
         Value x;
         if (!build_call(b, true, "narrow", part, 4, NULL, &x) ||
-            !build_then(b, "diagonal", &x, val_none()) ||
-            !build_then(b, "fill_", &x, val_int(1)))
+            !build_then(b, "diagonal", &x, val_none()) || !build_then(b, "fill_", &x, val_int(1)))
             return false;
     }
     *out = p[0];
@@ -190,11 +179,10 @@ bool build_init_dirac(Build *b, const char *words, Value *out) {
 // Normal numbers, and in each column zeros at as many places, drawn for it.
 bool build_init_sparse(Build *b, const char *words, Value *out) {
     enum { MOST = 4096 };
-    const Op *sig;
     (void)words;
-    Value *p = build_params(
-        b, "(Tensor tensor, float sparsity, float std=0.01, Any generator=None) -> Any", &sig);
-    const TensorMeta *t = p ? build_tensor(b, &p[0]) : NULL;
+    const TensorMeta *t;
+    Value *p = build_params_of(
+        b, "(Tensor tensor, float sparsity, float std=0.01, Any generator=None) -> Any", &t);
     int64_t rows, cols;
     double sparsity;
     if (!p)
@@ -217,8 +205,8 @@ bool build_init_sparse(Build *b, const char *words, Value *out) {
                         &places) ||
             !build_call(b, false, "select", (Value[]){p[0], val_int(1), val_int(c)}, 3, NULL,
                         &column) ||
-            !build_call(b, false, "index_fill_",
-                        (Value[]){column, val_int(0), places, val_int(0)}, 4, NULL, &column))
+            !build_call(b, false, "index_fill_", (Value[]){column, val_int(0), places, val_int(0)},
+                        4, NULL, &column))
             return false;
     }
     return true;

@@ -34,15 +34,14 @@ static bool fit_variance(Build *b, const TensorMeta *in, Value *var) {
 
 // What depends on the variance's values, that none is below zero, is not asked.
 bool build_gaussian_nll(Build *b, const char *words, Value *out) {
-    const Op *sig;
     (void)words;
-    Value *p = build_params(b,
-                            "(Tensor input, Tensor target, Any var, bool full=False, float "
-                            "eps=1e-06, str reduction='mean') -> Any",
-                            &sig);
-    const TensorMeta *in = p ? build_tensor(b, &p[0]) : NULL;
-    if (!in)
-        return p && build_fail(b, "the input is not a known tensor");
+    const TensorMeta *in;
+    Value *p = build_params_of(b,
+                               "(Tensor input, Tensor target, Any var, bool full=False, float "
+                               "eps=1e-06, str reduction='mean') -> Any",
+                               &in);
+    if (!p)
+        return false;
     Value var = p[2], squared = p[0], half = val_float(0.5);
     double given;
     if (val_as_float(&var, &given)) {
@@ -72,13 +71,10 @@ bool build_gaussian_nll(Build *b, const char *words, Value *out) {
 
 // max(margin + near - far, 0), far being the nearer of two if they may be swapped.
 bool build_triplet_margin(Build *b, const char *words, Value *out) {
-    const Op *sig;
     (void)words;
-    Value *p = build_params(b,
-                            "(Tensor anchor, Tensor positive, Tensor negative, *, Any "
-                            "distance_function=None, float margin=1.0, bool swap=False, str "
-                            "reduction='mean') -> Any",
-                            &sig);
+    Value *p = build_params(b, "(Tensor anchor, Tensor positive, Tensor negative, *, Any "
+                               "distance_function=None, float margin=1.0, bool swap=False, str "
+                               "reduction='mean') -> Any");
     double margin;
     if (!p || !val_as_float(&p[4], &margin))
         return false;

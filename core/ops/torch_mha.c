@@ -288,9 +288,8 @@ static Value finish(Mha *m, Value x, Value weights, bool batched) {
 }
 
 bool build_multi_head_attention(Build *b, const char *words, Value *out) {
-    const Op *sig;
     (void)words;
-    Mha m = {.b = b, .p = build_params(b, signature, &sig)};
+    Mha m = {.b = b, .p = build_params(b, signature)};
     if (!m.p)
         return false;
     bool batched = rank(&m, m.p[QUERY]) != 2;

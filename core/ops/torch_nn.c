@@ -39,15 +39,15 @@ static bool mean_of_channels(Build *b, const TensorMeta *t, int64_t size, Value 
 }
 
 bool build_local_response_norm(Build *b, const char *words, Value *out) {
-    const Op *sig;
     (void)words;
-    Value *p = build_params(
-        b, "(Tensor input, int size, float alpha=0.0001, float beta=0.75, float k=1.0) -> Any",
-        &sig);
-    const TensorMeta *t = p ? build_tensor(b, &p[0]) : NULL;
+    const TensorMeta *t;
+    Value *p = build_params_of(
+        b, "(Tensor input, int size, float alpha=0.0001, float beta=0.75, float k=1.0) -> Any", &t);
     int64_t size;
-    if (!t || !val_as_int(&p[1], &size) || size < 1 || t->ndim < 3)
-        return p && build_fail(b, "expected an input of at least 3 dimensions and a positive size");
+    if (!p)
+        return false;
+    if (!val_as_int(&p[1], &size) || size < 1 || t->ndim < 3)
+        return build_fail(b, "expected an input of at least 3 dimensions and a positive size");
     Value x = p[0];
     if (!build_then(b, "mul", &x, p[0]) || !mean_of_channels(b, t, size, &x) ||
         !build_then(b, "mul", &x, p[2]) || !build_then(b, "add", &x, p[4]) ||
@@ -70,13 +70,11 @@ static int64_t window_size(const Value *kernel, int n) {
 
 // words: the number of dimensions.
 bool build_lp_pool(Build *b, const char *words, Value *out) {
-    const Op *sig;
     int n = words[0] - '0';
     Value *p = build_params(
         b,
         "(Tensor input, float norm_type, Any kernel_size, Any stride=None, bool ceil_mode=False) "
-        "-> Any",
-        &sig);
+        "-> Any");
     double norm;
     int64_t window = p ? window_size(&p[2], n) : 0;
     if (!window || !val_as_float(&p[1], &norm) || norm == 0)
@@ -96,15 +94,16 @@ bool build_lp_pool(Build *b, const char *words, Value *out) {
 }
 
 bool build_multilabel_soft_margin(Build *b, const char *words, Value *out) {
-    const Op *sig;
     (void)words;
-    Value *p = build_params(b,
-                            "(Tensor input, Tensor target, Tensor? weight=None, Any "
-                            "size_average=None, Any reduce=None, str reduction='mean') -> Any",
-                            &sig);
-    const TensorMeta *t = p ? build_tensor(b, &p[0]) : NULL;
-    if (!t || t->ndim < 1)
-        return p && build_fail(b, "the input is not a known tensor of at least 1 dimension");
+    const TensorMeta *t;
+    Value *p = build_params_of(b,
+                               "(Tensor input, Tensor target, Tensor? weight=None, Any "
+                               "size_average=None, Any reduce=None, str reduction='mean') -> Any",
+                               &t);
+    if (!p)
+        return false;
+    if (t->ndim < 1)
+        return build_fail(b, "expected an input of at least 1 dimension");
     Value hit = p[0], miss = p[0], rest = p[1], last = val_list(b->m->arena, VAL_list, 1);
     last.at[0] = val_int(t->ndim - 1);
     if (!build_then(b, "log_sigmoid", &hit, val_none()) || !build_then(b, "mul", &hit, p[1]) ||
@@ -124,15 +123,15 @@ bool build_multilabel_soft_margin(Build *b, const char *words, Value *out) {
 
 // F.kl_div(…, reduction='batchmean') is the sum over the first size.
 bool build_kl_div(Build *b, const char *words, Value *out) {
-    const Op *sig;
     (void)words;
-    Value *p = build_params(b,
-                            "(Tensor input, Tensor target, Any size_average=None, Any reduce=None, "
-                            "str reduction='mean', bool log_target=False) -> Any",
-                            &sig);
-    const TensorMeta *t = p ? build_tensor(b, &p[0]) : NULL;
-    if (!t)
-        return p && build_fail(b, "the input is not a known tensor");
+    const TensorMeta *t;
+    Value *p =
+        build_params_of(b,
+                        "(Tensor input, Tensor target, Any size_average=None, Any reduce=None, "
+                        "str reduction='mean', bool log_target=False) -> Any",
+                        &t);
+    if (!p)
+        return false;
     bool batch = p[4].kind == VAL_str && strcmp(p[4].s, "batchmean") == 0;
     int kind = batch ? 2 : reduction_kind(&p[4]);
     if (kind < 0)
@@ -146,12 +145,9 @@ bool build_kl_div(Build *b, const char *words, Value *out) {
 bool build_grid_sample(Build *b, const char *words, Value *out) {
     static const char *const modes[] = {"bilinear", "nearest", "bicubic"};
     static const char *const paddings[] = {"zeros", "border", "reflection"};
-    const Op *sig;
     (void)words;
-    Value *p = build_params(b,
-                            "(Tensor input, Tensor grid, str mode='bilinear', str "
-                            "padding_mode='zeros', bool? align_corners=None) -> Any",
-                            &sig);
+    Value *p = build_params(b, "(Tensor input, Tensor grid, str mode='bilinear', str "
+                               "padding_mode='zeros', bool? align_corners=None) -> Any");
     if (!p)
         return false;
     int mode = p[2].kind == VAL_str ? str_index(p[2].s, modes, COUNT(modes)) : -1,
@@ -175,13 +171,10 @@ static Value padding_row(Value pad, const TensorMeta *weight) {
 }
 
 bool build_embedding(Build *b, const char *words, Value *out) {
-    const Op *sig;
     (void)words;
     Value *p = build_params(
-        b,
-        "(Tensor input, Tensor weight, int? padding_idx=None, float? max_norm=None, float "
-        "norm_type=2.0, bool scale_grad_by_freq=False, bool sparse=False) -> Any",
-        &sig);
+        b, "(Tensor input, Tensor weight, int? padding_idx=None, float? max_norm=None, float "
+           "norm_type=2.0, bool scale_grad_by_freq=False, bool sparse=False) -> Any");
     if (!p)
         return false;
     Value renormed;
@@ -210,14 +203,12 @@ static bool rows_as_bags(Build *b, Value *p) {
 
 bool build_embedding_bag(Build *b, const char *words, Value *out) {
     static const char *const modes[] = {"sum", "mean", "max"};
-    const Op *sig;
     (void)words;
     Value *p = build_params(
         b,
         "(Tensor input, Tensor weight, Tensor? offsets=None, float? max_norm=None, float "
         "norm_type=2.0, bool scale_grad_by_freq=False, str mode='mean', bool sparse=False, Tensor? "
-        "per_sample_weights=None, bool include_last_offset=False, int? padding_idx=None) -> Any",
-        &sig);
+        "per_sample_weights=None, bool include_last_offset=False, int? padding_idx=None) -> Any");
     if (!p)
         return false;
     int mode = p[6].kind == VAL_str ? str_index(p[6].s, modes, COUNT(modes)) : -1;

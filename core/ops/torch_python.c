@@ -12,15 +12,14 @@ static bool is_list(const Value *v) {
 // A number is a norm of the whole as a vector, a name one of a matrix, except Frobenius' of up to
 // two dimensions.
 bool build_norm(Build *b, const char *words, Value *out) {
-    const Op *sig;
     (void)words;
-    Value *p = build_params(b,
-                            "(Tensor input, Any p='fro', Any dim=None, bool keepdim=False, Any "
-                            "out=None, ScalarType? dtype=None) -> Any",
-                            &sig);
-    const TensorMeta *t = p ? build_tensor(b, &p[0]) : NULL;
-    if (!t)
-        return p && build_fail(b, "the input is not a known tensor");
+    const TensorMeta *t;
+    Value *p = build_params_of(b,
+                               "(Tensor input, Any p='fro', Any dim=None, bool keepdim=False, Any "
+                               "out=None, ScalarType? dtype=None) -> Any",
+                               &t);
+    if (!p)
+        return false;
     Value dims = p[2];
     if (dims.kind != VAL_none && !is_list(&dims)) {
         dims = val_list(b->m->arena, VAL_list, 1);
@@ -55,14 +54,11 @@ static bool asked_of(Build *b, Value three, bool inverse, bool counts, Value *ou
 
 // words: sorted values of a whole, or the first of each of its runs.
 bool build_unique(Build *b, const char *words, Value *out) {
-    const Op *sig;
     bool runs = strcmp(words, "runs") == 0;
-    Value *p = build_params(b,
-                            runs ? "(Tensor input, bool return_inverse=False, bool "
-                                   "return_counts=False, int? dim=None) -> Any"
-                                 : "(Tensor input, bool sorted=True, bool return_inverse=False, "
-                                   "bool return_counts=False, int? dim=None) -> Any",
-                            &sig);
+    Value *p = build_params(b, runs ? "(Tensor input, bool return_inverse=False, bool "
+                                      "return_counts=False, int? dim=None) -> Any"
+                                    : "(Tensor input, bool sorted=True, bool return_inverse=False, "
+                                      "bool return_counts=False, int? dim=None) -> Any");
     if (!p)
         return false;
     const Value *inverse = p + (runs ? 1 : 2), *counts = inverse + 1, *dim = inverse + 2;
@@ -85,12 +81,9 @@ bool build_unique(Build *b, const char *words, Value *out) {
 bool build_cdist(Build *b, const char *words, Value *out) {
     static const char *const modes[] = {"use_mm_for_euclid_dist_if_necessary",
                                         "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist"};
-    const Op *sig;
     (void)words;
-    Value *p = build_params(b,
-                            "(Tensor x1, Tensor x2, float p=2.0, Any "
-                            "compute_mode='use_mm_for_euclid_dist_if_necessary') -> Any",
-                            &sig);
+    Value *p = build_params(b, "(Tensor x1, Tensor x2, float p=2.0, Any "
+                               "compute_mode='use_mm_for_euclid_dist_if_necessary') -> Any");
     if (!p)
         return false;
     int mode = p[3].kind == VAL_str ? str_index(p[3].s, modes, COUNT(modes)) : -1;
@@ -132,13 +125,12 @@ static int shape_of(Build *b, const Value *shape, int64_t *sizes, int max) {
 }
 
 bool build_unravel_index(Build *b, const char *words, Value *out) {
-    const Op *sig;
     (void)words;
-    Value *p = build_params(b, "(Tensor indices, Any shape) -> Any", &sig);
-    const TensorMeta *t = p ? build_tensor(b, &p[0]) : NULL;
+    const TensorMeta *t;
+    Value *p = build_params_of(b, "(Tensor indices, Any shape) -> Any", &t);
     int64_t sizes[64], strides[64];
-    if (!t)
-        return p && build_fail(b, "the indices are not a known tensor");
+    if (!p)
+        return false;
     if (!dtype_is_int(t->dtype))
         return meta_fail(b->m, "TypeError: expected 'indices' to be integer dtype, but got %s",
                          dtype_info[t->dtype].torch_name);
