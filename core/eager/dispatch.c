@@ -334,12 +334,12 @@ static bool same_size(const Tensor *a, const Tensor *b) {
     return a->ndim == b->ndim && memcmp(a->size, b->size, (size_t)a->ndim * sizeof *a->size) == 0;
 }
 
-// Memory anew for a tensor that has another size: in the order that the result has.
+// Memory anew for a tensor of another size: in the result's order if the op's own kernel wrote it.
 static bool resize_out(K *k, Live *to, const Tensor *r) {
     Tensor fresh;
     if (!tensor_new(&fresh, to->t.dtype, r->ndim, r->size, k->x->c->diag))
         return false;
-    if (tensor_reach(r) == tensor_numel(r))
+    if (k->op->out_dtype != OUT_COPY && tensor_reach(r) == tensor_numel(r))
         memcpy(fresh.stride, r->stride, (size_t)r->ndim * sizeof *r->stride);
     tensor_drop(&to->t);
     to->t = fresh;
@@ -360,10 +360,9 @@ static bool store_out(K *k, const Value *out, const Value *result) {
     const char *error = op_out_error(k->x->arena, k->op, r->dtype, to->t.dtype);
     if (error)
         return k_fail(k, "%s", error);
-    bool ok = !same_size(&to->t, r)              ? resize_out(k, to, r)
-              : k->op->tags & OPT_pointwise ? refuse_shared(k, &to->t)
-                                            : true;
-    return ok && copy_into(k->x, &to->t, r);
+    bool checks = k->op->tags & OPT_pointwise, same = same_size(&to->t, r);
+    return (same ? !checks || refuse_shared(k, &to->t) : resize_out(k, to, r)) &&
+           copy_into(k->x, &to->t, r);
 }
 
 static bool run_out(K *k) {
@@ -403,12 +402,15 @@ static bool may_read(K *k, const Tensor *self, const Value *v) {
     return !error || k_fail(k, "%s", error);
 }
 
-// What is called on its own must not read what it writes, nor write what does not fit; kernels know
-// what they do.
+// What is called on its own must not read what it writes, nor write what does not fit.
 static bool may_write(K *k) {
-    const Tensor *self =
-        k->op->n_args && k->op->args[0].written && !k->x->depth ? tensor_at(&k->args[0]) : NULL;
-    for (int i = 1; self && i < k->op->n_args; i++)
+    int n = k->x->depth ? 0 : k->op->n_args, first = k->op->functional ? op_first_out(k->op) : 0;
+    for (int i = first; first && i < n; i++)
+        for (int j = 0; k->args[i].kind == VAL_tensor && j < first; j++)
+            if (!may_read(k, tensor_at(&k->args[i]), &k->args[j]))
+                return false;
+    const Tensor *self = n && k->op->args[0].written ? tensor_at(&k->args[0]) : NULL;
+    for (int i = 1; self && i < n; i++)
         if (!may_read(k, self, &k->args[i]))
             return false;
     MetaCtx m = eager_meta_ctx(k->x);

@@ -66,8 +66,9 @@ enum {
 };
 
 // Dtypes that a tensor may have to which an out= overload writes: what the result's can be cast to,
-// that one, any. OUT_CORE: as OUT_CAST, and the overload is core ATen.
-typedef enum OutDType { OUT_CAST, OUT_SAME, OUT_ANY, OUT_CORE } OutDType;
+// that one, any. OUT_CORE: as OUT_CAST, and the overload is core ATen. OUT_COPY: as OUT_SAME, and a
+// tensor of another size is contiguous then, whatever the result's strides; Python does not bind it.
+typedef enum OutDType { OUT_CAST, OUT_SAME, OUT_COPY, OUT_ANY, OUT_CORE } OutDType;
 
 typedef struct Op Op;
 
@@ -96,11 +97,11 @@ struct Op {
     int n_args;
     const SchemaArg *returns;
     int n_returns;
-    unsigned tags;      // OPT_*
-    MetaFn *meta;       // NULL: shape unknown (an explained hole)
-    const char *hole;   // why there is none (hole.def), NULL if there is one
-    bool parts;         // there is none since only those of the op's parts are asked
-    const char *opaque; // why there is no reference kernel (hole.def), NULL if there is one
+    unsigned tags;        // OPT_*
+    MetaFn *meta;         // NULL: shape unknown (an explained hole)
+    const char *hole;     // why there is none (hole.def), NULL if there is one
+    bool parts;           // there is none since only those of the op's parts are asked
+    const char *opaque;   // why there is no reference kernel (hole.def), NULL if there is one
     const Op *functional; // of an out= overload (out.h): the op whose result it stores; else NULL
     OutDType out_dtype;   // of an out= overload
 };

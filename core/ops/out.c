@@ -204,19 +204,19 @@ Value *op_functional_args(Arena *a, const Op *op, const Value *args) {
 
 const char *op_out_error(Arena *a, const Op *op, DType result, DType out) {
     DTypeClass from = dtype_info[result].cls, to = dtype_info[out].cls;
+    bool same = op->out_dtype == OUT_SAME || op->out_dtype == OUT_COPY;
     bool fits = op->out_dtype == OUT_ANY || result == out || from == DTC_none || to == DTC_none ||
-                (op->out_dtype != OUT_SAME && from <= to);
+                (!same && from <= to);
     if (fits)
         return NULL;
-    return op->out_dtype == OUT_SAME
-               ? arena_printf(
-                     a, "RuntimeError: %s: expected out tensor to have dtype %s, but got %s",
-                     op->qualname, dtype_info[result].torch_name, dtype_info[out].torch_name)
-               : arena_printf(a,
-                              "RuntimeError: result type %s can't be cast to the desired output "
-                              "type %s (%s)",
-                              dtype_info[result].scalar_name, dtype_info[out].scalar_name,
-                              op->qualname);
+    return same ? arena_printf(
+                      a, "RuntimeError: %s: expected out tensor to have dtype %s, but got %s",
+                      op->qualname, dtype_info[result].torch_name, dtype_info[out].torch_name)
+                : arena_printf(a,
+                               "RuntimeError: result type %s can't be cast to the desired output "
+                               "type %s (%s)",
+                               dtype_info[result].scalar_name, dtype_info[out].scalar_name,
+                               op->qualname);
 }
 
 // What a written tensor is then: of another size it is as the result.
@@ -240,6 +240,8 @@ static bool stored(MetaCtx *m, const Op *op, const Value *result, const Value *t
         return true;
     TensorMeta *t = meta_copy(m->arena, result->tensor);
     t->dtype = to->tensor->dtype;
+    if (op->out_dtype == OUT_COPY)
+        meta_set_contiguous(m, t);
     *out = val_tensor(t);
     return true;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/base.h"
+#include "core/ops/out.h"
 #include "core/tensor/tensor.h"
 
 typedef enum Rule {
@@ -26,6 +27,13 @@ static const struct {
     {OP_aten_scatter_add__default, RULE_apart},  {OP_aten_scatter_reduce__two, RULE_apart},
 };
 
+// Their out= overloads look for themselves. One that PyTorch generated stores what was computed
+// before.
+static const OpId stored_apart[] = {
+    OP_aten_cat_default,           OP_aten_gather_default,       OP_aten_take_default,
+    OP_aten_masked_select_default, OP_aten_index_select_default,
+};
+
 // These write what shares memory, each as it comes; PyTorch only warns.
 static const OpId take_shared[] = {
     OP_aten_fill__Scalar,        OP_aten_fill__Tensor,           OP_aten_zero__default,
@@ -36,6 +44,11 @@ static const OpId take_shared[] = {
 };
 
 static Rule rule_of(const Op *op) {
+    for (int i = 0; op->functional && i < COUNT(stored_apart); i++)
+        if (stored_apart[i] == op_row(op))
+            return RULE_apart;
+    if (op->functional && op->out_dtype == OUT_COPY)
+        return RULE_none;
     for (int i = 0; i < COUNT(rules); i++)
         if (rules[i].op == op->id)
             return rules[i].rule;

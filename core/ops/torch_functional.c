@@ -59,7 +59,8 @@ bool build_tensordot(Build *b, const char *words, Value *out) {
         for (int i = 0; !list && i < of[k].n; i++)
             of[k].at[i] = pair ? p[2].at[k] : val_int(k ? i : i - n);
     }
-    return build_call(b, false, "tensordot", (Value[]){p[0], p[1], of[0], of[1]}, 4, NULL, out);
+    BuildKw kw[] = {{p[3].kind == VAL_none ? NULL : "out", p[3]}, {NULL, val_none()}};
+    return build_call(b, false, "tensordot", (Value[]){p[0], p[1], of[0], of[1]}, 4, kw, out);
 }
 
 static Value spread(Build *b, const Value *v, int n) {

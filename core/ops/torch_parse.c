@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/vec.h"
+#include "core/ops/out.h"
 
 enum { OVERLOADS = 32, ARGS = 40 };
 
@@ -129,6 +130,13 @@ static bool is_void(const char *kw, const Value *v) {
     return no && str_index(kw, words, COUNT(words)) >= 0;
 }
 
+// What a factory that writes a tensor may be told of it.
+static bool is_option(const Op *op, const char *kw) {
+    static const char *const words[] = {"dtype", "layout", "device", "pin_memory", "requires_grad"};
+    return op->functional && str_index(kw, words, COUNT(words)) >= 0 &&
+           (strcmp(kw, "requires_grad") == 0 || op_arg_index(op->functional, kw) >= 0);
+}
+
 typedef struct Call {
     Value args[ARGS];
     int n_args;
@@ -158,6 +166,23 @@ static void place_object(const TorchCall *c, const Op *op, Call *out) {
     out->kwargs[out->n_kwargs++] = c->args[0];
 }
 
+// out=: the tensor written, a list of them where the overload writes several.
+static bool place_out(const TorchCall *c, const Op *op, const Value *given, Call *out) {
+    int first = op_first_out(op), n = op->n_args - first;
+    Value v = behind(c, given);
+    if (n > 1 && (!is_seq(&v) || v.n != n))
+        return false;
+    for (int i = 0; i < n; i++) {
+        const Value *one = n > 1 ? &v.at[i] : given;
+        Value to = behind(c, one);
+        if (is_number(&to) || to.kind == VAL_none || !fits(c, op, &op->args[first + i], one))
+            return false;
+        out->kw[out->n_kwargs] = op->args[first + i].name;
+        out->kwargs[out->n_kwargs++] = *one;
+    }
+    return true;
+}
+
 // The call with keywords renamed and loose ints gathered; false if it cannot be this overload's.
 static bool shaped(Arena *a, const TorchCall *c, const Op *op, Call *out) {
     int at;
@@ -176,7 +201,12 @@ static bool shaped(Arena *a, const TorchCall *c, const Op *op, Call *out) {
     for (int i = 0; i < c->n_kwargs; i++) {
         const char *name = schema_name(op, c->kw[i]);
         Value v = behind(c, &c->kwargs[i]);
-        if (!name && is_void(c->kw[i], &v))
+        if (op->functional && strcmp(c->kw[i], "out") == 0) {
+            if (!place_out(c, op, &c->kwargs[i], out))
+                return false;
+            continue;
+        }
+        if (!name && (is_void(c->kw[i], &v) || is_option(op, c->kw[i])))
             continue;
         if (!name || !fits(c, op, &op->args[op_arg_index(op, name)], &c->kwargs[i]))
             return false;
@@ -263,9 +293,35 @@ static void no_overload(MetaCtx *m, const char *packet, const Op *const *tried, 
     item->hint = buf_str(&b);
 }
 
+static bool writes_out(const TorchCall *c) {
+    for (int i = 0; i < c->n_kwargs; i++)
+        if (strcmp(c->kw[i], "out") == 0)
+            return behind(c, &c->kwargs[i]).kind != VAL_none;
+    return false;
+}
+
+// In the same order, the overloads that store what those give. Python binds none that PyTorch
+// generated but those of copied views.
+static int stored(const Op *order[], int n) {
+    const Op *forms[OVERLOADS];
+    int m = 0;
+    for (int i = 0; i < n; i++) {
+        const Op *outs[4];
+        int k = op_outs(order[i], outs, COUNT(outs));
+        bool copies = strstr(order[i]->name, "_copy") != NULL;
+        for (int j = 0; j < k && m < OVERLOADS; j++)
+            if (outs[j]->out_dtype != OUT_COPY || copies)
+                forms[m++] = outs[j];
+    }
+    memcpy(order, forms, (size_t)m * sizeof *forms);
+    return m;
+}
+
 const Op *torch_pick(MetaCtx *m, const TorchCall *c, const char *packet, Value **bound) {
     const Op *order[OVERLOADS];
     int n = ordered(packet, order);
+    if (writes_out(c))
+        n = stored(order, n);
     Call call;
     if (c->n_args > ARGS || c->n_kwargs >= ARGS) {
         diag_error(m->diag, m->at, "TypeError: %s(): %d arguments, expected at most %d", packet,

@@ -27,7 +27,12 @@ bool build_norm(Build *b, const char *words, Value *out) {
     }
     bool named = p[1].kind == VAL_str;
     bool flat = named && strcmp(p[1].s, "fro") == 0 && (dims.kind == VAL_none || dims.n <= 2);
-    BuildKw kw[] = {{p[5].kind == VAL_none ? NULL : "dtype", p[5]}, {NULL, val_none()}};
+    BuildKw kw[3] = {{0}};
+    int n_kw = 0;
+    if (p[5].kind != VAL_none)
+        kw[n_kw++] = (BuildKw){"dtype", p[5]};
+    if (p[4].kind != VAL_none)
+        kw[n_kw++] = (BuildKw){"out", p[4]};
     if (named && !flat && dims.kind == VAL_none) {
         dims = val_list(b->m->arena, VAL_list, t->ndim);
         for (int i = 0; i < t->ndim; i++)

@@ -35,6 +35,20 @@ static const struct Found refused[] = {
     {"some elements of the input tensor and the written-to tensor refer to a single memory "
      "location",
      "none", NULL, "x i64[4][1]", "y = torch.ops.aten.index_put_.default(x, [x], x); return (y,)"},
+    {"some elements of the input tensor and the written-to tensor refer to a single memory "
+     "location",
+     "none", NULL, "x f32[4][1]; y f32[2][1]",
+     "n = torch.narrow(x, 0, 0, 2); z = torch.cat([n, y], out = x); return (z,)"},
+    {"some elements of the input tensor and the written-to tensor refer to a single memory "
+     "location",
+     "none", NULL, "x f32[4][1]; i i64[4][1]", "z = torch.take(x, i, out = x); return (z,)"},
+    {"some elements of the input tensor and the written-to tensor refer to a single memory "
+     "location",
+     "none", NULL, "x f32[4][1]",
+     "n = torch.narrow(x, 0, 0, 3); m = torch.narrow(x, 0, 1, 3); z = torch.add(m, 1, out = n); "
+     "return (z,)"},
+    {"sum(): the arguments fit none of its", "none", NULL, "x f32[4][1]; z f32[][]",
+     "y = torch.sum(x, out = z); return (y,)"},
     {"output with shape [] doesn't match the broadcast shape [1]", "none", NULL,
      "x i8[][]; y i8[1][1]", "y = torch.ops.aten.floor_divide_.Tensor(x, y); return (y,)"},
     {"\"cdist\" not implemented for 'Half'", "none", NULL, "x f16[3, 4][4, 1]",
@@ -56,15 +70,13 @@ static const struct Found refused[] = {
     {"polygamma(n, x) does not support negative n.", "none", NULL, "x f64[3][1]",
      "y = torch.ops.aten.polygamma.default(-1, x); return (y,)"},
     {"torch.meshgrid: Expected 0D or 1D tensor in the tensor list", "none", NULL,
-     "x f64[3, 4][4, 1]",
-     "g = torch.ops.aten.meshgrid.default([x, x]); y = g[0]; return (y,)"},
+     "x f64[3, 4][4, 1]", "g = torch.ops.aten.meshgrid.default([x, x]); y = g[0]; return (y,)"},
     // of public reports
     {"expects split_sizes to sum exactly to 5", "none", NULL, "x f32[1, 5][5, 1]",
      "s = torch.functional.split(x, [2, 1, 1], 1); a = s[0]; b = s[1]; c = s[2]; "
      "y = torch.cat([a, b, c], 1); return (y,)"},
     {"expected scalar type Half but found Float", "none", NULL,
-     "x f16[2, 2, 2][4, 2, 1]; y f32[2, 2, 2][4, 2, 1]",
-     "y = torch.matmul(x, y); return (y,)"},
+     "x f16[2, 2, 2][4, 2, 1]; y f32[2, 2, 2][4, 2, 1]", "y = torch.matmul(x, y); return (y,)"},
     {"softmax_lastdim_kernel_impl\" not implemented for", "none", NULL, "x i64[3][1]",
      "y = torch.softmax(x, 0); return (y,)"},
     {"must match the size of tensor b (3)", "none", NULL, "x f32[2][1]; y f32[3][1]",
