@@ -255,9 +255,14 @@ Value build_gathered(Build *b, int first) {
 
 static bool gathered(Build *b, const char *words, Value *out) {
     Value list = build_gathered(b, 0);
-    const Value *indexing = kwarg(b, "indexing");
-    BuildKw kw[] = {{indexing ? "indexing" : NULL, indexing ? *indexing : val_none()},
-                    {NULL, val_none()}};
+    static const char *const passed[] = {"indexing", "out"};
+    BuildKw kw[COUNT(passed) + 1] = {{0}};
+    int n = 0;
+    for (int i = 0; i < COUNT(passed); i++) {
+        const Value *v = kwarg(b, passed[i]);
+        if (v && v->kind != VAL_none)
+            kw[n++] = (BuildKw){passed[i], *v};
+    }
     return build_call(b, false, words, &list, 1, kw, out);
 }
 
