@@ -548,13 +548,10 @@ static bool is_special(const char *t) {
 }
 
 // The compiler chooses in which order of memory it stores what it computed or what was written, and
-// draws in it; and for memory with gaps it draws in other steps. What is saved for backward it
-// stores as a convolution likes it, an input of four dimensions too, and draws in that order: no
-// layout is asked for what ATen computes (run_node of graph.py, get_layout_constraint_tag).
+// draws in it; and for memory with gaps it draws in other steps.
 static bool may_draw(const Make *m, const Item *first) {
-    const TensorMeta *t = meta_of(first);
-    return first->node->op == FX_placeholder && !first->written && !(m->grad && t->ndim == 4) &&
-           meta_is_contiguous(m->g->sym, t, MF_contiguous);
+    return first->node->op == FX_placeholder && !first->written &&
+           meta_is_contiguous(m->g->sym, meta_of(first), MF_contiguous);
 }
 
 static bool begins(const char *t) {

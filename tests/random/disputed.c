@@ -140,20 +140,6 @@ static bool any_folded(Make *m, const Value *v) {
     return folded || (x && x->folded);
 }
 
-// What is put whole into what is in memory already takes its place, and what is written into it
-// later is seen there, in PyTorch too (mutate_to of lowering.py swings the pointer).
-static bool puts_whole(Make *m, const Op *op, const Value *args) {
-    const Item *x = op->id == OP_aten_slice_scatter_default ? its_item(m, &args[0]) : NULL;
-    int64_t dim, start = 0, end = INT64_MAX;
-    if (!x || !val_as_int(&args[2], &dim))
-        return false;
-    const TensorMeta *t = meta_of(x);
-    const Expr *size = t->size[dim < 0 ? dim + t->ndim : dim];
-    if (val_as_int(&args[3], &start) && start > 0)
-        return false;
-    return !val_as_int(&args[4], &end) || end >= sym_size_hint(m->g->sym, size, 0);
-}
-
 bool is_disputed(Make *m, const Op *op, const Value *args, bool rough, bool odd) {
     const Item *first = op->n_args ? its_item(m, &args[0]) : NULL;
     if (first && !hint_numel(m, meta_of(first)) && differs_for_nothing(op))
@@ -164,8 +150,6 @@ bool is_disputed(Make *m, const Op *op, const Value *args, bool rough, bool odd)
     // Into a copy that is folded, too.
     bool copy = !strcmp(op->name, "copy") || !strcmp(op->name, "_foreach_copy");
     if ((copy || str_ends(op->name, "_scatter")) && any_folded(m, &args[0]))
-        return true;
-    if (puts_whole(m, op, args))
         return true;
     if (first && op->id == OP_aten_as_strided_default && // gaps are in nobody's copy
         !meta_is_contiguous(m->g->sym, meta_of(first), MF_contiguous))
