@@ -102,6 +102,10 @@ static bool spaced(K *k, bool powers, double base) {
         start = round_to(out->dtype, start);
         end = round_to(out->dtype, end);
     }
+    if (ints && !powers) {
+        start = trunc(start);
+        end = trunc(end);
+    }
     bool single = out->dtype == DT_f32 && !powers;
     double step = n > 1 ? (end - start) / (double)(n - 1) : 0;
     if (n == 1)
@@ -109,7 +113,7 @@ static bool spaced(K *k, bool powers, double base) {
     if (single && n > 1)
         step = (double)(((float)end - (float)start) / (float)(n - 1));
     if (ints && !powers && n > 1)
-        step = (double)(((float)(int64_t)end - (float)(int64_t)start) / (float)(n - 1));
+        step = (double)(((float)end - (float)start) / (float)(n - 1));
     for (int64_t i = 0; i < n; i++) {
         double v = i < n / 2 ? start + step * (double)i : end - step * (double)(n - 1 - i);
         if (n == 1)

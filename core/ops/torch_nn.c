@@ -49,6 +49,9 @@ bool build_local_response_norm(Build *b, const char *words, Value *out) {
     if (!val_as_int(&p[1], &size) || size < 1 || t->ndim < 3)
         return build_fail(b, "expected an input of at least 3 dimensions and a positive size");
     Value x = p[0];
+    *out = x;
+    if (expr_is(meta_numel(b->m->sym, t), 0)) // as it is
+        return true;
     if (!build_then(b, "mul", &x, p[0]) || !mean_of_channels(b, t, size, &x) ||
         !build_then(b, "mul", &x, p[2]) || !build_then(b, "add", &x, p[4]) ||
         !build_then(b, "pow", &x, p[3]))
