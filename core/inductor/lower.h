@@ -331,6 +331,7 @@ typedef struct Lowering {
     bool needs_realized_inputs; // users of this kind realize what they read
 } Lowering;
 const Lowering *lowering_of(OpId id); // NULL: a fallback
+bool op_is_fallback(const Op *op);    // by a row of fallbacks.def: make_fallback of lowering.py
 LVal lower_fallback(Lower *l, const Op *op, const Value *args);
 // The same with results of which this is known; none: as the op's rule says.
 LVal lower_fallback_as(Lower *l, const Op *op, const Value *args, Value out);
@@ -347,6 +348,7 @@ LVal multi_output(Lower *l, LBuf *packed, const TensorMeta *m, int item);
 LVal lower_extern(Lower *l, const char *kernel, const Op *op, IrClass cls, IrLayout *layout,
                   const IrArg *args, int n);
 // Whether n reads a value of several users from memory (needs_realized_inputs of lowering.py).
+bool op_needs_realized_inputs(const Op *op);
 bool node_needs_realized_inputs(const Lower *l, const Node *n);
 IrArg data_arg(Lower *l, Data *d); // realized, as an argument of a call
 IrArg extern_arg(Lower *l, const Value *v);

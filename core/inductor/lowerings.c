@@ -17,7 +17,7 @@ const Lowering *lowering_of(OpId id) {
     return id > OP_none && id < OP_count && table[id].fn ? &table[id] : NULL;
 }
 
-static bool is_known_fallback(const Op *op) {
+bool op_is_fallback(const Op *op) {
     static const struct {
         const char *name, *overload;
     } known[] = {
@@ -32,10 +32,13 @@ static bool is_known_fallback(const Op *op) {
     return false;
 }
 
+bool op_needs_realized_inputs(const Op *op) {
+    const Lowering *w = lowering_of(op->id);
+    return w ? w->needs_realized_inputs : op_is_fallback(op);
+}
+
 bool node_needs_realized_inputs(const Lower *l, const Node *n) {
-    const Lowering *w = n->def ? lowering_of(n->def->id) : NULL;
-    if (w)
-        return w->needs_realized_inputs;
-    return (n->def && is_known_fallback(n->def)) ||
-           (n->target && map_get_int(&l->fell_back, n->target, 0));
+    if (n->def && (lowering_of(n->def->id) || op_is_fallback(n->def)))
+        return op_needs_realized_inputs(n->def);
+    return n->target && map_get_int(&l->fell_back, n->target, 0);
 }

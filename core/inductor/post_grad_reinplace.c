@@ -255,15 +255,18 @@ static bool always_mutates(const Scatter *s) {
     return false;
 }
 
-// Would be in memory anyway: inputs, outputs, results of library kernels and what they read.
+// Would be in memory anyway (is_node_realized of fx_utils.py): inputs, results of fallbacks, what an
+// output or a library kernel reads.
 static bool is_realized(const Node *n) {
-    if (is_input(n))
+    const Node *from = node_is_item(n) ? n->args[0].node : n;
+    if (is_input(n) || (from->def && op_is_fallback(from->def)))
         return true;
-    bool kernel = node_is(n, OP_aten_mm_default) || node_is(n, OP_aten_addmm_default) ||
-                  node_is(n, OP_aten_bmm_default) || node_is(n, OP_aten_convolution_default);
-    for (int i = 0; i < n->n_users && !kernel; i++)
-        kernel = n->users[i]->op == FX_output;
-    return kernel;
+    for (int i = 0; i < n->n_users; i++) {
+        const Node *user = n->users[i];
+        if (user->op == FX_output || (user->def && op_needs_realized_inputs(user->def)))
+            return true;
+    }
+    return false;
 }
 
 static bool should_write(const Scatter *s) {
