@@ -17,6 +17,24 @@ static double distance(const double *a, const double *b, int64_t n, double p) {
     return p == 2 ? sqrt(sum) : p == 0 || p == 1 || isinf(p) ? sum : pow(sum, 1 / p);
 }
 
+// The root of x1² - 2 x1 x2 + x2², as one product of matrices.
+static Value by_product(K *k, Value x1, Value x2) {
+    Value axes[2] = {x1, x2}, norm[2], one[2], last = INT(-1);
+    int64_t columns[1] = {-1};
+    for (int i = 0; i < 2; i++) {
+        norm[i] = CALL(k, aten_sum_dim_IntList, CALL(k, aten_pow_Tensor_Scalar, axes[i], INT(2)),
+                       ints_value(k->x, columns, 1), BOOL(true));
+        one[i] = CALL(k, aten_ones_like_default, norm[i]);
+    }
+    Value left = CALL(k, aten_cat_default,
+                      list_value(k->x, CALL(k, aten_mul_Scalar, x1, INT(-2)), norm[0], one[0], END),
+                      last),
+          right = CALL(k, aten_cat_default, list_value(k->x, x2, one[1], norm[1], END), last);
+    Value square =
+        CALL(k, aten_matmul_default, left, CALL(k, aten_transpose_int, right, INT(-2), INT(-1)));
+    return CALL(k, aten_sqrt_default, CALL(k, aten_clamp_min_default, square, INT(0)));
+}
+
 // _cdist_forward(x1, x2, p, compute_mode)
 bool kern_cdist(K *k) {
     const Tensor *out = k->res[0], *x1 = k->in[0], *x2 = k->in[1];
@@ -25,6 +43,10 @@ bool kern_cdist(K *k) {
     if (!x2 || n < 2 || x1->ndim < 2 || x2->ndim < 2 ||
         x1->size[x1->ndim - 1] != x2->size[x2->ndim - 1])
         return k_fail(k, "RuntimeError: X1 and X2 must have the same number of columns");
+    if (dtype_is_low(x1->dtype) && tensor_numel(out)) { // only reached where this is its way
+        Value v = by_product(k, k->args[0], k->args[1]);
+        return v.kind == VAL_tensor && copy_into(k->x, k->res[0], tensor_at(&v));
+    }
     memcpy(s1, out->size, sizeof s1);
     memcpy(s2, out->size, sizeof s2);
     int64_t width = s1[n - 1] = x1->size[x1->ndim - 1];
@@ -51,7 +73,9 @@ bool kern_cdist(K *k) {
 }
 
 bool kern_euclidean_dist(K *k) {
-    k->out = CALL(k, aten__cdist_forward_default, k->args[0], k->args[1], FLT(2), NONE);
+    bool low = dtype_is_low(k->in[0]->dtype);
+    k->out = low ? by_product(k, k->args[0], k->args[1])
+                 : CALL(k, aten__cdist_forward_default, k->args[0], k->args[1], FLT(2), NONE);
     return eager_ok(k->x);
 }
 

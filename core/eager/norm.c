@@ -313,7 +313,7 @@ static void channel_range(void *ctx, int64_t begin, int64_t end) {
 }
 
 typedef struct Stats {
-    double *mean, *var, *rstd; // (c)
+    double *mean, *var, *rstd, *unbiased; // (c)
 } Stats;
 
 static uint64_t all_but_channels(const Tensor *t) {
@@ -328,27 +328,53 @@ static void batch_stats(K *k, const Tensor *x, double eps, Stats *s) {
         s->mean[i] /= count;
     fold_d(k->x, FOLD_spread, x, all_but_channels(x), s->mean, 0, s->var);
     for (int64_t i = 0; i < c; i++) {
+        s->unbiased[i] = s->var[i] / (count - 1);
         s->var[i] /= count;
         double var = x->dtype == DT_f64 ? s->var[i] : (double)(float)s->var[i]; // may overflow
         s->rstd[i] = 1 / sqrt(var + eps);
     }
 }
 
-// Where all is of a low dtype, and channels have no positions, the sum of squares is stored in it
-// before it is used.
-static void round_stats(const Tensor *x, DType d, double eps, Stats *s) {
+static bool channels_last(const Tensor *x) {
+    static const int order[] = {1, 3, 2, 0};
+    int64_t step = 1;
+    for (int i = 0; x->ndim == 4 && i < 4; i++) {
+        int d = order[i];
+        if (x->size[d] != 1 && x->stride[d] != step)
+            return false;
+        step *= x->size[d];
+    }
+    return x->ndim == 4;
+}
+
+// Where all is bfloat16, a dense input has its sum of squares stored in it, and what that is divided
+// by its count; channels that lie innermost have their mean so before the squares. float16 keeps
+// floats.
+static bool sums_are_low(const Tensor *x, DType saved) {
+    return saved == DT_bf16 && (tensor_is_contiguous(x) || channels_last(x));
+}
+
+static void round_stats(K *k, const Tensor *x, double eps, Stats *s) {
     double count = (double)fold_elements(x, all_but_channels(x));
-    for (int64_t i = 0; i < x->size[1]; i++) {
-        s->var[i] = round_to(d, s->var[i] * count) / count;
+    int64_t c = x->size[1];
+    bool innermost = !tensor_is_contiguous(x) || axis_of(x, 1).inner == 1;
+    for (int64_t i = 0; innermost && i < c; i++)
+        s->mean[i] = round_to(DT_bf16, s->mean[i]);
+    if (innermost)
+        fold_d(k->x, FOLD_spread, x, all_but_channels(x), s->mean, 0, s->var);
+    for (int64_t i = 0; i < c; i++) {
+        double sum = round_to(DT_bf16, innermost ? s->var[i] : s->var[i] * count);
+        s->var[i] = round_to(DT_bf16, sum / count);
+        s->unbiased[i] = round_to(DT_bf16, sum / (count - 1));
         s->rstd[i] = 1 / sqrt(s->var[i] + eps);
     }
 }
 
-static void update(const Tensor *running, const double *v, double scale, double momentum) {
+static void update(const Tensor *running, const double *v, double momentum) {
     if (running)
         for (int64_t i = 0; i < running->size[0]; i++) {
             int64_t e = i * running->stride[0];
-            put_d(running, e, momentum * v[i] * scale + (1 - momentum) * get_d(running, e));
+            put_d(running, e, momentum * v[i] + (1 - momentum) * get_d(running, e));
         }
 }
 
@@ -376,21 +402,19 @@ static bool batch_norm(K *k, const BatchNorm *n, Stats *s) {
     if (!n->train && (!n->mean || !n->var))
         return k_fail(
             k, "RuntimeError: running_mean and running_var must be defined in evaluation mode");
-    for (int i = 0; i < 3; i++)
-        *(i == 0   ? &s->mean
-          : i == 1 ? &s->var
-                   : &s->rstd) = ARENA_ARRAY(k->x->arena, c + 1, double);
+    double **all[] = {&s->mean, &s->var, &s->rstd, &s->unbiased};
+    for (int i = 0; i < 4; i++)
+        *all[i] = ARENA_ARRAY(k->x->arena, c + 1, double);
     // Saved statistics are read back as they are stored.
     DType saved = k->n_res > 2 && k->res[1]->dtype != DT_none ? k->res[1]->dtype
                   : n->w                                      ? n->w->dtype
                                                               : x->dtype;
     if (n->train) {
-        double count = (double)fold_elements(x, all_but_channels(x));
         batch_stats(k, x, n->eps, s);
-        if (dtype_is_low(saved) && tensor_is_contiguous(x) && count == (double)x->size[0])
-            round_stats(x, saved, n->eps, s);
-        update(n->mean_out, s->mean, 1, n->momentum);
-        update(n->var_out, s->var, count / (count - 1), n->momentum);
+        if (sums_are_low(x, saved))
+            round_stats(k, x, n->eps, s);
+        update(n->mean_out, s->mean, n->momentum);
+        update(n->var_out, s->unbiased, n->momentum);
     } else {
         s->mean = weights(k, n->mean, c, 0);
         s->var = weights(k, n->var, c, 0);
