@@ -135,3 +135,36 @@ bool rule_multilabel_margin_loss(Trace *t, const Op *op, const Value *a, Value *
     *out = item_of(CALL(t, aten_multilabel_margin_loss_forward_default, a[0], a[1], a[2]), 0);
     return true;
 }
+
+// A list of numbers as a tensor.
+static Value as_tensor(Trace *t, const Value *v, DType d) {
+    Value list = val_list(t->arena, VAL_list, v->n);
+    for (int i = 0; i < v->n; i++)
+        list.at[i] = CALL(t, aten_scalar_tensor_default, v->at[i], DTY(d));
+    return CALL(t, aten_stack_default, list);
+}
+
+// (log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity)
+bool rule_ctc_loss(Trace *t, const Op *op, const Value *a, Value *out) {
+    (void)op;
+    bool one = meta_of(a[0])->ndim != 3, tensors = a[3].kind == VAL_tensor;
+    int64_t how = int_arg(&a[5], 1);
+    Value x = one ? CALL(t, aten_unsqueeze_default, a[0], INT(1)) : a[0];
+    Value targets = CALL(t, aten_to_dtype, a[1], DTY(DT_i64));
+    Value r = tensors ? CALL(t, aten__ctc_loss_Tensor, x, targets, a[2], a[3], a[4], a[6])
+                      : CALL(t, aten__ctc_loss_default, x, targets, a[2], a[3], a[4], a[6]);
+    r = item_of(r, 0);
+    if (bool_arg(&a[6]))
+        r = CALL(t, aten_where_ScalarSelf, CALL(t, aten_eq_Scalar, r, FLT((double)INFINITY)),
+                 FLT(0), r);
+    if (how == 1) {
+        Value n = tensors ? a[3] : as_tensor(t, &a[3], meta_of(r)->dtype);
+        r = CALL(t, aten_mean_default,
+                 CALL(t, aten_div_Tensor, r, CALL(t, aten_clamp_min_default, n, INT(1))));
+    } else if (how == 2)
+        r = CALL(t, aten_sum_default, r);
+    else if (one)
+        r = CALL(t, aten_squeeze_dim, r, INT(0));
+    *out = r;
+    return true;
+}

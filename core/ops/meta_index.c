@@ -409,3 +409,39 @@ bool meta_one_hot(MetaCtx *m, const Op *op, const Value *args, Value *out) {
     size[self->ndim] = classes;
     return meta_out_new(m, out, DT_i64, self->ndim + 1, size, self->device);
 }
+
+// _ctc_loss -> (loss, logarithms of all ways so far): the longest target, with blanks around its
+// letters, is known of a list alone.
+bool meta_ctc(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *x = meta_self(m, op, args);
+    const Value *v = meta_arg(op, args, "target_lengths");
+    int64_t longest = 0, len;
+    if (!x || x->ndim != 3)
+        return x && meta_fail(m,
+                              "RuntimeError: Expected 3-dimensional tensor, but got "
+                              "%d-dimensional tensor for argument #1 'log_probs' (while "
+                              "checking arguments for ctc_loss_allocate_outputs)",
+                              x->ndim);
+    bool known = v->kind == VAL_list || v->kind == VAL_tuple;
+    for (int i = 0; known && i < v->n; i++) {
+        known = val_as_int(&v->at[i], &len);
+        longest = known && len > longest ? len : longest;
+    }
+    const Expr *size[3] = {x->size[1], x->size[0],
+                           known ? meta_int(m, 2 * longest + 1) : unknown_length(m)};
+    *out = meta_tuple(m, 2);
+    out->at[0] = val_tensor(meta_make(m, x->dtype, 1, size, x->device));
+    out->at[1] = val_tensor(meta_make(m, x->dtype, 3, size, x->device));
+    return true;
+}
+
+bool meta_ctc_backward(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *x = meta_arg_tensor(op, args, "log_probs");
+    return x && meta_out(out, meta_like(m, x, x->dtype, MF_contiguous));
+}
+
+bool meta_ctc_loss(MetaCtx *m, const Op *op, const Value *args, Value *out) {
+    const TensorMeta *x = meta_self(m, op, args);
+    bool each = meta_arg_int(op, args, "reduction", 1) == 0 && x && x->ndim == 3;
+    return x && meta_out_new(m, out, x->dtype, each, each ? &x->size[1] : NULL, x->device);
+}
