@@ -1,7 +1,7 @@
-// ctc.c: the loss of connectionist temporal classification (Graves and others, 2006): all ways of
-// reading a target from a sequence of labels, with blanks put between its letters, and its gradient.
-// Both are recursions in logarithms over (time, place in the target with blanks); numbers are stored
-// in the dtype of the probabilities after each step.
+// ctc.c: the loss of connectionist temporal classification (Graves and others, 2006): all ways
+// of reading a target from a sequence of labels, with blanks between its letters; its gradient.
+// Both are recursions in logarithms over (time, place in the target with blanks); each step's
+// numbers are stored in the dtype of the probabilities.
 #include "core/eager/kernel.h"
 
 #include <math.h>
@@ -158,7 +158,7 @@ static double forward(const Ctc *c, int64_t b) {
     return places == 1 ? -row[0] : -log_sum(row[places - 1], row[places - 2], (double)-INFINITY);
 }
 
-// _ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity) -> (loss, alpha)
+// _ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity)
 bool kern_ctc(K *k) {
     Ctc c;
     if (!read_ctc(k, 0, ki(k, 4, 0), &c))

@@ -347,9 +347,8 @@ static bool channels_last(const Tensor *x) {
     return x->ndim == 4;
 }
 
-// Where all is bfloat16, a dense input has its sum of squares stored in it, and what that is divided
-// by its count; channels that lie innermost have their mean so before the squares. float16 keeps
-// floats.
+// Where all is bfloat16, a dense input has its sum of squares stored in it, and the quotient by its
+// count; channels that lie innermost have their mean so before the squares. float16 keeps floats.
 static bool sums_are_low(const Tensor *x, DType saved) {
     return saved == DT_bf16 && (tensor_is_contiguous(x) || channels_last(x));
 }
