@@ -21,7 +21,7 @@ typedef enum TermKind {
     TERM_negative,
     TERM_binary
 } TermKind;
-enum { MAX_ARGS = 8, MAX_NESTED = 64 };
+enum { MAX_ARGS = 9, MAX_NESTED = 64 };
 
 typedef struct Term Term;
 struct Term {
