@@ -401,11 +401,12 @@ static bool constant_word(const char *word, Value *out) {
     return false;
 }
 
-// float('-inf'), as Python code writes what no literal says.
+// float('-inf') or -float('inf'), as Python code writes what no literal says.
 static bool called_float(Scan *r, Value *out) {
     static const char *const calls[] = {"float('inf')",    "float(\"inf\")", "float('-inf')",
-                                        "float(\"-inf\")", "float('nan')",   "float(\"nan\")"};
-    static const double values[] = {INFINITY, -INFINITY, NAN};
+                                        "float(\"-inf\")", "-float('inf')",  "-float(\"inf\")",
+                                        "float('nan')",    "float(\"nan\")"};
+    static const double values[] = {INFINITY, -INFINITY, -INFINITY, NAN};
     for (int i = 0; i < COUNT(calls); i++)
         if (scan_take(r, calls[i])) {
             *out = val_float(values[i / 2]);
@@ -558,7 +559,7 @@ static bool read_any(Scan *r, Value *out) {
     if (scan_word_at(r, r->p))
         return read_name(r, out);
     if (c == '-' && scan_word_at(r, r->p + 1))
-        return read_symbolic(r, r->p, out);
+        return called_float(r, out) || read_symbolic(r, r->p, out);
     return read_opaque(r, r->p, out);
 }
 
