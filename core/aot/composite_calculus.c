@@ -116,7 +116,56 @@ static Value gradient_along(Trace *t, Value x, int dim, bool second, Value dx) {
     return CALL(t, aten_cat_default, list_of(t, before, inner, after, END), INT(dim));
 }
 
-// Spacing: one number for all dimensions, a list, or none.
+// -a / b or a / b, of which b was made first.
+static Value over(Trace *t, bool negative, Value a, Value b) {
+    return CALL(t, aten_div_Tensor, negative ? CALL(t, aten_neg_default, a) : a, b);
+}
+
+// By the step next to an end, or by the one behind it too.
+static Value gradient_at_end(Trace *t, Value x, int dim, Value steps, bool last, bool second) {
+    Value zero = INT(0), h = CALL(t, aten_select_int, steps, zero, INT(last ? -1 : 0));
+    if (!second) {
+        Value from = sample(t, x, dim, last ? -2 : 0, NONE);
+        return over(t, false, minus(t, sample(t, x, dim, last ? -1 : 1, NONE), from), h);
+    }
+    Value g = CALL(t, aten_select_int, steps, zero, INT(last ? -2 : 1)), both = plus(t, h, g);
+    Value twice = plus(t, CALL(t, aten_mul_Scalar, h, FLT(2)), g);
+    Value near = over(t, !last, twice, times(t, h, both)),
+          far = over(t, !last, h, times(t, g, both));
+    Value w[3] = {last ? far : near, over(t, last, both, times(t, h, g)), last ? near : far};
+    Value v[3];
+    for (int i = 0; i < 3; i++)
+        v[i] = times(t, w[i], sample(t, x, dim, last ? i - 3 : i, NONE));
+    return plus(t, plus(t, v[0], v[1]), v[2]);
+}
+
+// Samples at the places of a vector: weights of three by the two steps between them.
+static Value gradient_by_places(Trace *t, Value x, int dim, bool second, Value places) {
+    if (dim_of(places) != 1) {
+        trace_fail(t,
+                   "RuntimeError: torch.gradient expected each element of spacing to have one "
+                   "dimension, but got an element with %d dimensions!",
+                   dim_of(places));
+        return NONE;
+    }
+    Value steps = CALL(t, aten_diff_default, places, INT(1), INT(0));
+    Value g = slice(t, steps, 0, INT(0), INT(-1)), h = slice(t, steps, 0, INT(1), NONE);
+    Value both = plus(t, g, h), shape = val_list(t->arena, VAL_list, dim_of(x));
+    for (int i = 0; i < shape.n; i++)
+        shape.at[i] = INT(i == dim ? -1 : 1);
+    Value w[3] = {over(t, true, h, times(t, g, both)),
+                  over(t, false, minus(t, h, g), times(t, g, h)),
+                  over(t, false, g, times(t, h, both))};
+    for (int i = 0; i < 3; i++)
+        w[i] =
+            times(t, reshape(t, w[i], shape), slice(t, x, dim, INT(i), i < 2 ? INT(i - 2) : NONE));
+    Value inner = plus(t, plus(t, w[0], w[1]), w[2]);
+    Value before = gradient_at_end(t, x, dim, steps, false, second);
+    Value after = gradient_at_end(t, x, dim, steps, true, second);
+    return CALL(t, aten_cat_default, list_of(t, before, inner, after, END), INT(dim));
+}
+
+// Spacing: one number for all dimensions, a list of numbers or of places, or none.
 bool rule_gradient(Trace *t, const Op *op, const Value *a, Value *out) {
     int spacing = op_arg_index(op, "spacing"), ndim = dim_of(a[0]);
     Value dims = a[op_arg_index(op, "dim")];
@@ -130,7 +179,9 @@ bool rule_gradient(Trace *t, const Op *op, const Value *a, Value *out) {
     *out = val_list(t->arena, VAL_list, dims.n);
     for (int i = 0; i < dims.n && !t->failed; i++) {
         int d = wrap_dim(t, int_arg(&dims.at[i], 0), ndim);
-        out->at[i] = gradient_along(t, a[0], d, order == 2, by.kind == VAL_list ? by.at[i] : by);
+        Value each = by.kind == VAL_list ? by.at[i] : by;
+        out->at[i] = each.kind == VAL_tensor ? gradient_by_places(t, a[0], d, order == 2, each)
+                                             : gradient_along(t, a[0], d, order == 2, each);
     }
     return true;
 }

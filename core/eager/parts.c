@@ -345,6 +345,75 @@ static Value gradient_along(K *k, Value x, int64_t dim, Value spacing, int64_t o
     return CALL(k, aten_cat_default, list_value(k->x, first, inner, last, END), d);
 }
 
+static Value add(K *k, Value a, Value b) {
+    return CALL(k, aten_add_Tensor, a, b);
+}
+
+static Value times(K *k, Value a, Value b) {
+    return CALL(k, aten_mul_Tensor, a, b);
+}
+
+// -a / b or a / b
+static Value over(K *k, bool negative, Value a, Value b) {
+    return CALL(k, aten_div_Tensor, negative ? CALL(k, aten_neg_default, a) : a, b);
+}
+
+// Weights of three samples by the steps h between them, multiplied and summed from the left.
+static Value weighted(K *k, Value x, Value dim, int64_t from, int64_t len, const Value w[3]) {
+    Value sum = NONE;
+    for (int i = 0; i < 3; i++) {
+        Value s = CALL(k, aten_narrow_default, x, dim, INT(from + i), INT(len));
+        s = times(k, w[i], s);
+        sum = i ? add(k, sum, s) : s;
+    }
+    return sum;
+}
+
+// One-sided: by the step h next to the end, or by the one behind it too.
+static Value gradient_at_end(K *k, Value x, Value dim, Value steps, bool last, int64_t order) {
+    int64_t n = tensor_at(&x)->size[dim.i];
+    Value zero = INT(0), h = CALL(k, aten_select_int, steps, zero, INT(last ? -1 : 0));
+    if (order == 1) {
+        Value to = CALL(k, aten_narrow_default, x, dim, INT(last ? n - 1 : 1), INT(1));
+        Value from = CALL(k, aten_narrow_default, x, dim, INT(last ? n - 2 : 0), INT(1));
+        return over(k, false, CALL(k, aten_sub_Tensor, to, from), h);
+    }
+    Value g = CALL(k, aten_select_int, steps, zero, INT(last ? -2 : 1)), both = add(k, h, g);
+    Value twice = add(k, CALL(k, aten_mul_Scalar, h, FLT(2)), g);
+    Value near = over(k, !last, twice, times(k, h, both)),
+          far = over(k, !last, h, times(k, g, both));
+    Value w[3] = {last ? far : near, over(k, last, both, times(k, h, g)), last ? near : far};
+    return weighted(k, x, dim, last ? n - 3 : 0, 1, w);
+}
+
+static Value gradient_by_places(K *k, Value x, int64_t dim, Value places, int64_t order) {
+    int64_t n = tensor_at(&x)->size[dim], shape[TENSOR_DIMS], m;
+    if (tensor_at(&places)->ndim != 1) {
+        k_fail(k,
+               "RuntimeError: torch.gradient expected each element of spacing to have one "
+               "dimension, but got an element with %d dimensions!",
+               tensor_at(&places)->ndim);
+        return NONE;
+    }
+    Value zero = INT(0), steps = CALL(k, aten_diff_default, places, INT(1), zero), d = INT(dim);
+    m = tensor_numel(tensor_at(&places)) - 2;
+    for (int i = 0; i < TENSOR_DIMS; i++)
+        shape[i] = i == dim ? -1 : 1;
+    if (m < 0 || !eager_ok(k->x))
+        return NONE;
+    Value g = CALL(k, aten_narrow_default, steps, zero, zero, INT(m)),
+          h = CALL(k, aten_narrow_default, steps, zero, INT(1), INT(m)), both = add(k, g, h);
+    Value w[3] = {over(k, true, h, times(k, g, both)),
+                  over(k, false, CALL(k, aten_sub_Tensor, h, g), times(k, g, h)),
+                  over(k, false, g, times(k, h, both))};
+    for (int i = 0; i < 3; i++)
+        w[i] = CALL(k, aten_reshape_default, w[i], ints_value(k->x, shape, tensor_at(&x)->ndim));
+    Value inner = weighted(k, x, d, 0, n - 2, w);
+    Value first = gradient_at_end(k, x, d, steps, false, order),
+          last = gradient_at_end(k, x, d, steps, true, order);
+    return CALL(k, aten_cat_default, list_value(k->x, first, inner, last, END), d);
+}
+
 bool kern_gradient(K *k) {
     int s = op_arg_index(k->op, "spacing"), at = op_arg_index(k->op, "dim");
     int64_t dims[TENSOR_DIMS], order = ki(k, karg(k, "edge_order"), 1);
@@ -362,7 +431,10 @@ bool kern_gradient(K *k) {
         if (k->in[0]->ndim == 0 || k->in[0]->size[d] < order + 1 || order < 1 || order > 2)
             return k_fail(k, "RuntimeError: torch.gradient expected each dimension size to be at "
                              "least edge_order+1");
-        k->out.at[i] = gradient_along(k, k->args[0], d, h, order);
+        k->out.at[i] = h.kind == VAL_tensor ? gradient_by_places(k, k->args[0], d, h, order)
+                                            : gradient_along(k, k->args[0], d, h, order);
+        if (!eager_ok(k->x))
+            return false;
     }
     return eager_ok(k->x);
 }

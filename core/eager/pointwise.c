@@ -220,7 +220,8 @@ static bool is_division(LoopId loop) {
 
 static void make_splat(Point *w, int i) {
     Operand *o = &w->op[i];
-    bool keep = w->rule == RULE_KEEP || w->rule == RULE_KEEP_FLOAT;
+    bool second = !o->t || w->n != 2 || i == 1; // a tensor in front is converted as any other
+    bool keep = second && (w->rule == RULE_KEEP || w->rule == RULE_KEEP_FLOAT);
     double f = o->t ? get_d(o->t, 0) : number_of(&o->number);
     if (!o->is_condition && !(keep && !(o->t && o->t->dtype == w->p.common)))
         f = round_to(w->p.common, f);

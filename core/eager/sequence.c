@@ -147,6 +147,15 @@ bool kern_tensor_split(K *k) {
     return eager_ok(k->x);
 }
 
+// narrow(self, dim, start as a tensor, length)
+bool kern_narrow_from(K *k) {
+    const Tensor *t = k->in[2];
+    if (!t || t->ndim != 0 || !is_int_like(t->dtype) || t->dtype == DT_b8)
+        return k_fail(k, "RuntimeError: start must be an 0-dim integral Tensor.");
+    k->out = CALL(k, aten_narrow_default, k->args[0], k->args[1], INT(get_i(t, 0)), k->args[3]);
+    return eager_ok(k->x);
+}
+
 bool kern_nonzero_numpy(K *k) {
     Value v = k->args[0];
     if (k->in[0]->ndim == 0)
