@@ -360,6 +360,8 @@ bool rule_take_along_dim(Trace *t, const Op *op, const Value *a, Value *out) {
             xs.at[i] = ys.at[i] = expr_known_is(t, x->size[i], 1) ? ys.at[i] : xs.at[i];
     Value xb = CALL(t, aten_expand_default, a[0], xs);
     Value yb = CALL(t, aten_expand_default, a[1], ys);
+    if (!expr_known_is(t, x->size[dim], 0)) // places count on from either end
+        yb = CALL(t, aten_remainder_Scalar, yb, val_sym(x->size[dim]));
     *out = CALL(t, aten_gather_default, xb, INT(dim), yb);
     return true;
 }

@@ -272,9 +272,11 @@ bool kern_take_along_dim(K *k) {
         sa[i] = i == dim ? a->size[i] : both;
         sb[i] = i == dim ? b->size[i] : both;
     }
-    k->out =
-        CALL(k, aten_gather_default, CALL(k, aten_expand_default, t, ints_value(k->x, sa, a->ndim)),
-             INT(dim), CALL(k, aten_expand_default, index, ints_value(k->x, sb, b->ndim)));
+    t = CALL(k, aten_expand_default, t, ints_value(k->x, sa, a->ndim));
+    index = CALL(k, aten_expand_default, index, ints_value(k->x, sb, b->ndim));
+    if (sa[dim] > 0) // places count on from either end
+        index = CALL(k, aten_remainder_Scalar, index, INT(sa[dim]));
+    k->out = CALL(k, aten_gather_default, t, INT(dim), index);
     return eager_ok(k->x);
 }
 
