@@ -360,6 +360,20 @@ static bool has_several(Build *b, const Value *v, Value *out) {
                            meta_sizes_text(b->m, t->size, t->ndim));
 }
 
+// Nor do those of one place of an image.
+static bool has_spatial(Build *b, const Value *v, Value *out) {
+    const TensorMeta *t = build_tensor(b, v);
+    int64_t size;
+    *out = *v;
+    for (int i = 2; t && i < t->ndim; i++)
+        if (!expr_int(t->size[i], &size) || size != 1)
+            return true;
+    return !t || meta_fail(b->m,
+                           "ValueError: Expected more than 1 spatial element when training, got "
+                           "input size torch.Size(%s)",
+                           meta_sizes_text(b->m, t->size, t->ndim));
+}
+
 static bool is_positive(Build *b, const Value *v, Value *out) {
     double f;
     *out = *v;
@@ -368,10 +382,10 @@ static bool is_positive(Build *b, const Value *v, Value *out) {
 }
 
 // What a body may call besides operators.
-typedef enum { CALL_op, CALL_item, CALL_several, CALL_positive } CallKind;
+typedef enum { CALL_op, CALL_item, CALL_several, CALL_spatial, CALL_positive } CallKind;
 
 static CallKind call_kind(Body *t) {
-    static const char *const words[] = {"", "@item", "@several", "@positive"};
+    static const char *const words[] = {"", "@item", "@several", "@spatial", "@positive"};
     for (int i = CALL_item; i < COUNT(words); i++)
         if (accept(t, words[i]))
             return (CallKind)i;
@@ -410,6 +424,8 @@ static bool call(Body *t, Value *out) {
         return build_op(t->b, op_at(OP_operator_getitem), args, n, out);
     case CALL_several:
         return has_several(t->b, &args[0], out);
+    case CALL_spatial:
+        return has_spatial(t->b, &args[0], out);
     case CALL_positive:
         return is_positive(t->b, &args[0], out);
     case CALL_op:

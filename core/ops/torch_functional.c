@@ -66,7 +66,7 @@ bool build_tensordot(Build *b, const char *words, Value *out) {
 static Value spread(Build *b, const Value *v, int n) {
     if (v->kind == VAL_none || v->kind == VAL_list || v->kind == VAL_tuple)
         return *v;
-    Value list = val_list(b->m->arena, VAL_list, n);
+    Value list = val_list(b->m->arena, VAL_list, n > 0 ? n : 0); // a vector has no space at all
     for (int i = 0; i < n; i++)
         list.at[i] = *v;
     return list;
