@@ -21,6 +21,8 @@
 # Variables: V=1 shows commands, B=dir builds there, PYTHON=no builds without libpython,
 # CFLAGS and LDFLAGS are yours.
 
+.DEFAULT_GOAL := all
+
 B ?= build
 PREFIX ?= /usr/local
 CC ?= cc

@@ -198,6 +198,7 @@ static const struct {
     {"aten.addr", "every step is rounded"},
     {"aten.binary_cross_entropy_with_logits", "made of ops, each of which rounds"},
     {"aten.soft_margin_loss", "made of ops, each of which rounds"},
+    {"aten.div.Tensor_mode", "the quotient is rounded before it loses its fraction"},
     {"aten.histc", "the bounds of bins are rounded"},
     {"aten.linalg_cross", "both products are rounded"},
     {"aten.linalg_matrix_exp", "PyTorch's bounds for low dtypes lead to infinities, recorded too"},
@@ -205,6 +206,9 @@ static const struct {
     {"aten.special_entr", "the logarithm is rounded"},
     {"aten.special_xlog1py", "the logarithm is rounded"},
     {"aten.sub.Scalar", "the scalar is rounded to float16 first"},
+    {"aten.upsample_bicubic2d", "weights are rounded"},
+    {"aten.upsample_linear1d", "weights are rounded"},
+    {"aten.upsample_trilinear3d", "weights are rounded"},
     {"aten.xlogy", "the logarithm is rounded"},
 };
 
