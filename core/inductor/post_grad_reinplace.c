@@ -255,8 +255,8 @@ static bool always_mutates(const Scatter *s) {
     return false;
 }
 
-// Would be in memory anyway (is_node_realized of fx_utils.py): inputs, results of fallbacks, what an
-// output or a library kernel reads.
+// Would be in memory anyway (is_node_realized of fx_utils.py): inputs, results of fallbacks, what
+// an output or a library kernel reads.
 static bool is_realized(const Node *n) {
     const Node *from = node_is_item(n) ? n->args[0].node : n;
     if (is_input(n) || (from->def && op_is_fallback(from->def)))

@@ -67,7 +67,8 @@ enum {
 
 // Dtypes that a tensor may have to which an out= overload writes: what the result's can be cast to,
 // that one, any. OUT_CORE: as OUT_CAST, and the overload is core ATen. OUT_COPY: as OUT_SAME, and a
-// tensor of another size is contiguous then, whatever the result's strides; Python does not bind it.
+// tensor of another size is contiguous then, whatever the result's strides; Python does not bind
+// it.
 typedef enum OutDType { OUT_CAST, OUT_SAME, OUT_COPY, OUT_ANY, OUT_CORE } OutDType;
 
 typedef struct Op Op;

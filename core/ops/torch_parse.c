@@ -170,7 +170,7 @@ static void place_object(const TorchCall *c, const Op *op, Call *out) {
 static bool place_out(const TorchCall *c, const Op *op, const Value *given, Call *out) {
     int first = op_first_out(op), n = op->n_args - first;
     Value v = behind(c, given);
-    if (n > 1 && (!is_seq(&v) || v.n != n))
+    if (out->n_kwargs + n > ARGS || (n > 1 && (!is_seq(&v) || v.n != n)))
         return false;
     for (int i = 0; i < n; i++) {
         const Value *one = n > 1 ? &v.at[i] : given;
@@ -208,7 +208,8 @@ static bool shaped(Arena *a, const TorchCall *c, const Op *op, Call *out) {
         }
         if (!name && (is_void(c->kw[i], &v) || is_option(op, c->kw[i])))
             continue;
-        if (!name || !fits(c, op, &op->args[op_arg_index(op, name)], &c->kwargs[i]))
+        if (!name || out->n_kwargs == ARGS ||
+            !fits(c, op, &op->args[op_arg_index(op, name)], &c->kwargs[i]))
             return false;
         out->kw[out->n_kwargs] = name;
         out->kwargs[out->n_kwargs++] = c->kwargs[i];

@@ -11,8 +11,8 @@
 #include "tests/unit/suites.def"
 #undef SUITE
 
-// Under the sanitizers, which look for faults of the code and not of the numbers, a long test takes one
-// of `n` of its cases.
+// Under the sanitizers, which look for faults of the code and not of the numbers, a long test takes
+// one of `n` of its cases.
 #ifdef FX_HOSTILE
 #define UNIT_EVERY(n) (n)
 #else
