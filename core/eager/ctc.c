@@ -68,16 +68,17 @@ static bool in_range(K *k, const char *name, int64_t v, int64_t most) {
 static bool place_targets(K *k, Ctc *c) {
     bool flat = c->targets->ndim == 1;
     int64_t at = 0, longest = 0, width = flat ? 0 : c->targets->size[1];
+    bool fits = true;
     c->first = ARENA_ARRAY(k->x->arena, c->batch + 1, int64_t);
     for (int64_t b = 0; b < c->batch; b++) {
         if (!in_range(k, "target_lengths", c->letters[b], INT64_MAX))
             return false;
         c->first[b] = flat ? at : b * width;
-        at += c->letters[b];
+        fits = fits && !__builtin_add_overflow(at, c->letters[b], &at);
         longest = c->letters[b] > longest ? c->letters[b] : longest;
     }
     int64_t rows = flat ? at : c->batch;
-    if (c->targets->size[0] != rows)
+    if (!fits || c->targets->size[0] != rows)
         return k_fail(
             k,
             "RuntimeError: Expected tensor to have size %lld at dimension 0, but got size "
@@ -128,7 +129,10 @@ static bool read_ctc(K *k, int at, int64_t blank, Ctc *c) {
     for (int64_t b = 0; b < c->batch; b++)
         if (!in_range(k, "input_lengths", c->times[b], c->time))
             return false;
-    return k_room(k, c->batch * c->time * c->wide, sizeof(double));
+    int64_t n;
+    if (__builtin_mul_overflow(c->batch * c->time, c->wide, &n))
+        return k_fail(k, "RuntimeError: %s: more places than there is memory", k->op->name);
+    return k_room(k, n, sizeof(double));
 }
 
 // Of one time from the one before it (alpha), or after it (step -1: beta).
@@ -213,10 +217,11 @@ bool kern_ctc_backward(K *k) {
     Ctc c;
     if (!read_ctc(k, 1, ki(k, 7, 0), &c))
         return false;
-    const Tensor *grad = kt(k, 0), *loss = kt(k, 5),
+    const Tensor *grad = eager_contiguous(k->x, kt(k, 0), DT_f64),
+                 *loss = eager_contiguous(k->x, kt(k, 5), DT_f64),
                  *alpha = eager_contiguous(k->x, kt(k, 6), DT_f64);
     Tensor *out = eager_new(k->x, c.dtype, 3, c.probs->size);
-    if (!alpha || !out)
+    if (!grad || !loss || !alpha || !out)
         return false;
     if (tensor_numel(grad) != c.batch || tensor_numel(loss) != c.batch ||
         tensor_numel(alpha) != c.batch * c.time * c.wide)
@@ -225,9 +230,9 @@ bool kern_ctc_backward(K *k) {
     for (int64_t i = 0; i < tensor_numel(out); i++)
         put_d(out, i, 0);
     for (int64_t b = 0; b < c.batch; b++) {
-        double v = get_d(loss, b * loss->stride[0]);
+        double v = get_d(loss, b);
         if (!kb(k, 8) || v != (double)INFINITY)
-            backward(k, &c, b, v, get_d(grad, b * grad->stride[0]), out);
+            backward(k, &c, b, v, get_d(grad, b), out);
     }
     k->out = tensor_value(k->x, out);
     return eager_ok(k->x);
