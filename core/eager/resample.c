@@ -107,7 +107,7 @@ static void make_byte_taps(Resize *r, int d) {
     for (int64_t o = 0; o < r->out[d]; o++) {
         double src = r->align ? step * (double)o : step * ((double)o + 0.5) - 0.5,
                *w = t->w + o * t->n;
-        src = r->filter == FILTER_linear && src < 0 ? 0 : src;
+        src = fmin(fmax(src, r->filter == FILTER_linear ? 0 : (double)-reach), (double)in);
         int64_t base = (int64_t)floorf((float)src), place = 0;
         base = base < in - 1 ? base : in - 1;
         double f = src - (double)base;
