@@ -424,7 +424,7 @@ bool meta_ctc(MetaCtx *m, const Op *op, const Value *args, Value *out) {
                               x->ndim);
     bool known = v->kind == VAL_list || v->kind == VAL_tuple;
     for (int i = 0; known && i < v->n; i++) {
-        known = val_as_int(&v->at[i], &len);
+        known = val_as_int(&v->at[i], &len) && len < INT64_MAX / 2;
         longest = known && len > longest ? len : longest;
     }
     const Expr *size[3] = {x->size[1], x->size[0],
